@@ -69,7 +69,7 @@ fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, 
 	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_concurrency.py --timeout 3600
 	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_model.py --timeout 3600
 
-bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos beside another one (half an hour); results go to benchmarks/results
+bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos beside another one (40 minutes on a quiet machine); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.local_cosmos_sizes
 	$(PYTHON) -m benchmarks.cost

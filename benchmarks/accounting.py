@@ -70,6 +70,16 @@ class Till:
         self._requests = max((one.n for one in requests), default=self._requests)
         return Bill.of(requests)
 
+    def means(self, messages: int) -> dict[str, Any]:
+        """What each of so many messages took since the last time."""
+        bill = self.bill()
+        return {
+            "requests": round(bill.requests / messages, 4),
+            "request units": round(bill.units / messages, 2),
+            "bytes written": round(self.written() / messages),
+            "conflicts": bill.conflicts,
+        }
+
     def written(self) -> int:
         """Bytes of all documents written since the last time, without what the service adds to them."""
         writes = self._cosmos.history(self._database, after=self._writes)

@@ -42,6 +42,7 @@ class Application:
         transport: takes its outputs.
         observer: sees every effect; None for nobody.
         lifetimes: by which messages are too old; None lets all be processed, those without a time, too.
+        memory: bytes that documents may take which the process remembers.
     """
 
     def __init__(
@@ -52,9 +53,11 @@ class Application:
         observer: Observer | None = None,
         *,
         lifetimes: Lifetimes | None = None,
+        memory: int = MEMORY,
     ) -> None:
         self._contender = contender
         self._lifetimes = lifetimes
+        self._memory = memory
         self._runtime = Runtime(observer_slot=ObserverSlot(observer))
         publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
         self._driver = AsyncDriver(store, publisher, self._runtime)
@@ -96,7 +99,7 @@ class Application:
         self._lanes = self._new_lanes()
 
     def _new_lanes(self) -> Lanes:
-        return Lanes(self._driver, self._retrying, self._runtime.clock, LATER, MEMORY)
+        return Lanes(self._driver, self._retrying, self._runtime.clock, LATER, self._memory)
 
 
 @asynccontextmanager

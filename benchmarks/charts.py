@@ -8,7 +8,7 @@ from math import log10
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 900, 470
+WIDTH, HEIGHT = 900, 495
 TOP, BOTTOM = 60, 360
 """Of the plots."""
 
@@ -17,10 +17,10 @@ PANELS: Final = (("first", "A new message", 70), ("duplicate of the oldest", "A 
 PANEL_WIDTH: Final = 350
 X_LIMITS: Final = (10, 100_000)
 Y_LIMITS: Final = (1, 3_000)
-COLOURS: Final = ("#0072b2", "#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00")
+COLOURS: Final = ("#0072b2", "#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#000000")
 """Okabe and Ito's, which colour-blind readers can distinguish."""
 
-DASHES: Final = ("none", "none", "5 5", "none", "5 5", "none")
+DASHES: Final = ("none", "none", "5 5", "none", "5 5", "none", "2 4")
 """So that lines on one another both show."""
 
 LEGEND_COLUMNS: Final = 3
@@ -62,7 +62,9 @@ def growth_chart(result: Mapping[str, Any]) -> str:
         parts += _axes(title, x, y)
         for number, name in enumerate(names):
             after = result["strategies"][name]["after"]
-            points = [(x(int(messages)), y(cost[kind]["request units"])) for messages, cost in after.items()]
+            points = [
+                (x(int(messages)), y(max(cost[kind]["request units"], Y_LIMITS[0]))) for messages, cost in after.items()
+            ]
             parts += line(points, number)
             if most := result["strategies"][name]["most"]:
                 parts += _end(points[-1], f"no more than {most:,}")
@@ -133,5 +135,9 @@ def _cross(x: float, y: float) -> str:
     return f"M{x - 4} {y - 4}l8 8m0 -8l-8 8"
 
 
-MARKERS: Final = (_square, _circle, _triangle, _diamond, _cross, _upside_down)
+def _plus(x: float, y: float) -> str:
+    return f"M{x - 6} {y}h12M{x} {y - 6}v12"
+
+
+MARKERS: Final = (_square, _circle, _triangle, _diamond, _cross, _upside_down, _plus)
 """Of different sizes, so that those of lines that lie on one another show."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
 from benchmarks.competitors.handmade import Naive, ProcessedDocument
 from benchmarks.competitors.seven_steps import SevenSteps
-from benchmarks.subjects import shooting_range, subjects
-from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
+from benchmarks.subjects import channel_of, shooting_range, subjects
+from exactlyonce import Context, Destination, Entity, Envelope, message
 from exactlyonce.attempt import Attempts, Strategy
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.places import Place
@@ -60,24 +60,43 @@ class Contender:
     lanes: bool = True
 
     @property
+    def reports(self) -> bool:
+        """Whether it takes `ReportInFull`, whose outputs are large."""
+        return self.entity is not boards
+
+    @property
     def groups(self) -> bool:
         """Whether several messages may share a commit."""
         return self.entity.strategy.group_limit > 1
 
     def message(self, game: str, number: int) -> Envelope:
         """The message of this number, from 1, for a game."""
-        channel = "".join(filter(str.isalnum, game))  # A game has one source.
-        place = Place(channel, self.entity.ref(game).source, number) if self.numbered else None
-        extensions = () if place is None else place.extensions
         if self.entity is boards:
             missed = Json.of({"id": f"{game}-{number}", "game_id": game, "round": 0, "attempt": number})
-            return Envelope(f"range/{game}", f"shot-{number}", "shooting-range.missed", missed, extensions=extensions)
-        data = Json.of({"game_id": game, "position": number % 100})
-        return Envelope("bench", f"{game}-shot-{number}", "shooting-range.fire-at", data, extensions=extensions)
+            shot = Envelope(f"range/{game}", f"shot-{number}", "shooting-range.missed", missed)
+        else:
+            data = Json.of({"game_id": game, "position": number % 100})
+            shot = Envelope("bench", f"{game}-shot-{number}", "shooting-range.fire-at", data)
+        return self._placed(shot, game, number)
+
+    def from_source(self, source: int, game: str, number: int) -> Envelope:
+        """The message of this number that one of a game's many sources sends."""
+        return replace(
+            self._placed(self.message(game, number), game, number, f"bench/{source}"),
+            source=f"bench/{source}",
+        )
 
     def large(self, game: str, number: int) -> Envelope:
-        """The same, with outputs that are too large to ride in the document."""
-        return Envelope("bench", f"{game}-report-{number}", "bench.report-in-full", Json.of({"game_id": game}))
+        """The message of this number, if its outputs are too large to ride in the document."""
+        report = Envelope("bench", f"{game}-report-{number}", "bench.report-in-full", Json.of({"game_id": game}))
+        return self._placed(report, game, number)
+
+    def _placed(self, message: Envelope, game: str, number: int, source: str = "") -> Envelope:
+        """The message with its number, where messages have one. A game has one source unless another one is named."""
+        if not self.numbered:
+            return message
+        place = Place(channel_of(source or game), self.entity.ref(game).source, number)
+        return replace(message, extensions=place.extensions)
 
 
 def contenders() -> tuple[Contender, ...]:
@@ -88,8 +107,7 @@ def contenders() -> tuple[Contender, ...]:
 def own() -> tuple[Contender, ...]:
     """The library's presets and strategies."""
     return (
-        *(_reporting(one.name, one.entity) for one in subjects()),
-        _reporting("Outbox(), numbered", shooting_range(Outbox()), numbered=True),
+        *(_reporting(one.name, one.entity, numbered=one.sources > 0) for one in subjects()),
         Contender("Resequencer()", boards, numbered=True),
     )
 

@@ -1,7 +1,8 @@
 """What a message costs in requests, round trips, request units and bytes: `python -m benchmarks.cost`.
 
 On the local Cosmos DB, without trouble, for every strategy of the library and for what a user would pick instead. Everything is
-counted and nothing is timed, so a busy machine changes nothing. Writes the result, and tables of docs/performance.md.
+counted and nothing is timed, so a busy machine changes nothing. Writes the result, tables of docs/performance.md, and the
+headline of README.md.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.accounting import RoundTrips, Till
 from benchmarks.application import Application, running
+from benchmarks.channels import channel_costs
 from benchmarks.contenders import Contender, contenders
-from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
-from benchmarks.tables import cost_tables
+from benchmarks.report import README, exit_code, machine, parsed, parser, write_result, write_section
+from benchmarks.tables import cost_tables, headline_table
+from benchmarks.targets import cost_targets, missed
 from demo.stack import create_containers
 from exactlyonce import Envelope
 from local_cosmos.inprocess import RunningEmulator, running_emulator
@@ -27,9 +31,6 @@ BEFORE: Final = 40
 """Messages that an entity has processed before anything is counted."""
 
 WINDOW: Final = 16
-MOST_UNITS: Final = 0.6
-"""Share of the seven steps' request units that `Outbox()` may take on many entities."""
-
 HOT: Final = 64
 MANY: Final = 16
 """How many messages are in flight on one entity, and on many."""
@@ -81,8 +82,7 @@ class Scene:
         first = [self.contender.message(game, number) for number in range(1, messages + 1)]
         await self.application.feed(first, messages if self.contender.groups else 1)
         await self.application.settle()
-        self.till.bill()
-        self.till.written()
+        self.till.means(messages)
 
     async def one_by_one(self, messages: Sequence[Envelope], *, quiet: bool = False) -> Measured:
         """What messages cost that come one after the other; quiet: each waits until its entity is left alone."""
@@ -97,32 +97,27 @@ class Scene:
             if quiet:
                 await self.application.settle()
         trips = {"before sending": _shares(before), "until acknowledged": _shares(acknowledged)}
-        return self._measured(len(messages)) | {"round trips": trips}
+        return self.till.means(len(messages)) | {"round trips": trips}
 
     async def at_once(self, messages: Sequence[Envelope], in_flight: int) -> Measured:
         """What messages cost of which so many are under way at any time."""
         await self.application.feed(messages, in_flight)
-        return self._measured(len(messages))
-
-    def _measured(self, messages: int) -> Measured:
-        bill = self.till.bill()
-        return {
-            "requests": round(bill.requests / messages, 4),
-            "request units": round(bill.units / messages, 2),
-            "bytes written": round(self.till.written() / messages),
-            "conflicts": bill.conflicts,
-        }
+        return self.till.means(len(messages))
 
 
 def main() -> int:
     """Count, print and write everything; report what misses its target."""
-    options = parsed(parser("cost", __doc__), "cost")
+    made = parser("cost", __doc__)
+    made.add_argument("--readme", type=Path, default=README, help="page of the headline; default: %(default)s")
+    options = parsed(made, "cost")
     result: Measured = {"machine": machine(), "unit": "means per message", "contenders": {}}
     for contender in contenders():
         result["contenders"][contender.name] = asyncio.run(costs(contender))
+    result["channels"] = asyncio.run(channel_costs(contenders()[0]))
     write_result(options.output, result)
     write_section(options.page, "cost", cost_tables(result))
-    return exit_code(missed_targets(result))
+    write_section(options.readme, "cost", headline_table(result))
+    return exit_code(missed(cost_targets(result)))
 
 
 async def costs(contender: Contender, sizes: Sizes | None = None) -> dict[str, Measured]:
@@ -151,9 +146,10 @@ async def _situations(
         await scene.prepare("hot")
         yield "hot entity", await scene.at_once(following(contender, "hot", sizes.hot), HOT)
         yield "many entities", await scene.at_once(await _prepared(scene, sizes.games), MANY)
-        if not contender.numbered:
+        if contender.reports:
             await scene.prepare("large")
-            yield "large outputs", await scene.one_by_one([contender.large("large", n) for n in range(sizes.large)])
+            large = [contender.large("large", BEFORE + number) for number in range(1, sizes.large + 1)]
+            yield "large outputs", await scene.one_by_one(large)
 
 
 async def _prepared(scene: Scene, games: int) -> list[Envelope]:
@@ -167,23 +163,6 @@ async def _prepared(scene: Scene, games: int) -> list[Envelope]:
 def following(contender: Contender, game: str, messages: int) -> list[Envelope]:
     """The next messages for a game that was prepared."""
     return [contender.message(game, BEFORE + number) for number in range(1, messages + 1)]
-
-
-def missed_targets(result: Mapping[str, Any]) -> Iterator[str]:
-    """What misses its target, each in a sentence."""
-    outbox, seven = result["contenders"]["Outbox()"], result["contenders"]["seven steps"]
-    limits = (("first", 3.1), ("first, quiet entity", 4.1), ("hot entity", 0.5))
-    for situation, most in limits:
-        if (taken := outbox[situation]["requests"]) > most:
-            yield f"Outbox(), {situation}: {taken} requests for a message; at most {most} are wanted."
-    trips = outbox["first"]["round trips"]["before sending"]
-    if set(trips) - {"2", "3"} or trips.get("3", 0) > 1 / WINDOW:
-        yield f"Outbox() makes {trips} round trips before it sends; wanted are two, and three where records are written."
-    if (taken := seven["first"]["requests"]) != 7:  # noqa: PLR2004  # By its name.
-        yield f"The algorithm of seven steps makes {taken} requests."
-    share = outbox["many entities"]["request units"] / seven["many entities"]["request units"]
-    if share > MOST_UNITS:
-        yield f"Outbox() takes {share:.0%} of the request units of the seven steps; at most {MOST_UNITS:.0%} are wanted."
 
 
 def _shares(counted: Counter[int]) -> dict[str, float]:

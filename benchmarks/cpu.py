@@ -18,14 +18,15 @@ import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from itertools import count
+from itertools import chain, count
 from types import SimpleNamespace
 from typing import Any, Final
 
 from benchmarks.application import Application, running
-from benchmarks.contenders import ROUTES, own
+from benchmarks.contenders import ROUTES, Contender, competitors, own
 from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.tables import cpu_tables
+from benchmarks.targets import cpu_targets, missed
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
@@ -54,6 +55,7 @@ LEAST: Final = 20_000
 """Messages per second of the engine without I/O, in full groups with an output each."""
 
 SUBJECT: Final = own()[0]
+NAIVE: Final = next(one for one in competitors() if one.name == "naive")
 OUTBOX: Final = Outbox()
 GAME: Final = SUBJECT.entity.ref("game-1")
 TOKEN: Final = "0:-1#1"  # noqa: S105
@@ -69,7 +71,7 @@ def main() -> int:
     write_result(options.output, result)
     write_section(options.page, "cpu", cpu_tables(result))
     print(json.dumps(result, indent=2))
-    return exit_code(missed_targets(result))
+    return exit_code(chain(missed_targets(result), missed(cpu_targets(result))))
 
 
 def measure(rounds: int) -> dict[str, Any]:
@@ -86,7 +88,8 @@ def measure(rounds: int) -> dict[str, Any]:
         library.append(asyncio.run(spend_in_memory(TOGETHER)))
     with running_emulator() as emulator:
         create_containers(emulator, "bench")
-        cosmos = asyncio.run(spend_with_cosmos(emulator, TOGETHER // 4, rounds))
+        create_containers(emulator, "naive")
+        cosmos, naive = zip(*asyncio.run(spend_with_cosmos(emulator, TOGETHER // 4, rounds)), strict=True)
     return {
         "rounds": rounds,
         "messages": TOGETHER,
@@ -98,6 +101,7 @@ def measure(rounds: int) -> dict[str, Any]:
             "own": _milliseconds([everything - others for everything, others in library[1:]]),
         },
         "with the Cosmos SDK": _milliseconds(cosmos, TOGETHER // 4),
+        "naive with the Cosmos SDK": _milliseconds(naive, TOGETHER // 4),
         "peak": asyncio.run(peak(TOGETHER)),
     }
 
@@ -206,7 +210,7 @@ class Engine:
     def spend(self, messages: int) -> tuple[float, int]:
         """Process so many new messages; return seconds of CPU time and the number of effects."""
         first, steps = self._world.messages, self._world.steps
-        given = tuple(SUBJECT.message(GAME.id, number) for number in range(first, first + messages))
+        given = tuple(SUBJECT.message(GAME.id, number) for number in range(first + 1, first + messages + 1))
         groups = [given[begin : begin + self._load.together] for begin in range(0, messages, self._load.together)]
         began = time.thread_time()
         for group in groups:
@@ -258,12 +262,22 @@ async def spend_in_memory(messages: int) -> tuple[float, float]:
     return everything, watch.spent
 
 
-async def spend_with_cosmos(emulator: RunningEmulator, messages: int, rounds: int) -> list[float]:
-    """Seconds of CPU time for so many messages in each round, through the Cosmos SDK. Only this thread's: not the server's."""
-    async with running(SUBJECT, emulator, "bench", lifetimes=Lifetimes()) as application:
-        shots = _shots()
-        await _spent(application, shots, TOGETHER)
-        return [await _spent(application, shots, messages) for _ in range(rounds)]
+async def spend_with_cosmos(emulator: RunningEmulator, messages: int, rounds: int) -> list[tuple[float, float]]:
+    """Seconds of CPU time for so many messages in each round, through the Cosmos SDK: `Outbox()`'s, and the naive handler's.
+    Only this thread's: not the server's."""
+    lifetimes = Lifetimes()
+    async with (
+        running(SUBJECT, emulator, "bench", lifetimes=lifetimes) as ours,
+        running(NAIVE, emulator, "naive", lifetimes=lifetimes) as naive,
+    ):
+        given = ((ours, _shots()), (naive, _shots(NAIVE)))
+        for application, shots in given:
+            await _spent(application, shots, TOGETHER)
+        spent = []
+        for _ in range(rounds):
+            one, other = [await _spent(application, shots, messages) for application, shots in given]
+            spent.append((one, other))
+        return spent
 
 
 async def peak(messages: int) -> float:
@@ -307,10 +321,11 @@ def _memory() -> Awaited:
     return Awaited(MemoryStore(SystemClock().now))
 
 
-def _shots() -> Iterator[Envelope]:
+def _shots(contender: Contender = SUBJECT) -> Iterator[Envelope]:
     """New messages for all games in turn."""
     for number in count():
-        yield replace(SUBJECT.message(f"game-{number % GAMES}", number), time=SystemClock().now())
+        shot = contender.message(f"game-{number % GAMES}", number // GAMES + 1)
+        yield replace(shot, time=SystemClock().now())
 
 
 async def _spent(application: Application, shots: Iterator[Envelope], messages: int) -> float:

@@ -12,18 +12,21 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 from azure.cosmos.aio import CosmosClient
 
 from benchmarks.charts import growth_chart
-from benchmarks.contenders import ROUTES
+from benchmarks.contenders import ROUTES, own
+from benchmarks.entity_growth import ENTITIES, memory_after
 from benchmarks.library_growth import RECORDS, library_costs
 from benchmarks.processing import Cost, metering
 from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.seeding import History
-from benchmarks.subjects import Subject, subjects
+from benchmarks.subjects import FOREIGN, Subject, subjects
 from benchmarks.tables import growth_tables
+from benchmarks.targets import growth_targets, missed
 from demo.stack import create_containers
 from exactlyonce.errors import EntityTooLarge
 from local_cosmos.inprocess import RunningEmulator, running_emulator
@@ -32,7 +35,7 @@ HISTORIES: Final = (100, 1_000, 10_000, 100_000)
 BOUNDED: Final = (100, 1_000)
 """Of a strategy whose history is bounded by a document; the largest that works comes on top."""
 
-IN_THE_LIBRARY: Final = ("Outbox()", "Outbox.transaction_id()")
+IN_THE_LIBRARY: Final = (FOREIGN, "Outbox.transaction_id()")
 """Those whose records lie in the library's own container."""
 
 MOST_GROWTH: Final = 0.05
@@ -44,8 +47,11 @@ def main() -> int:
     made = parser("growth", __doc__)
     made.add_argument("--largest", type=int, default=max(HISTORIES), choices=HISTORIES, help="default: %(default)s")
     made.add_argument("--records", type=int, default=max(RECORDS), choices=RECORDS, help="default: %(default)s")
+    made.add_argument("--entities", type=int, default=max(ENTITIES), choices=ENTITIES, help="default: %(default)s")
     options = parsed(made, "growth")
-    result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "strategies": {}}
+    # First, while the process is small.
+    entities = asyncio.run(memory_after(own()[0], [number for number in ENTITIES if number <= options.entities]))
+    result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "entities": entities, "strategies": {}}
     for subject in subjects():
         histories = [number for number in (BOUNDED if subject.bounded else HISTORIES) if number <= options.largest]
         result["strategies"][subject.name] = asyncio.run(_measure(subject, histories))
@@ -54,7 +60,7 @@ def main() -> int:
     write_result(options.output, result)
     options.page.with_name("growth.svg").write_text(growth_chart(result), encoding="utf-8")
     write_section(options.page, "growth", growth_tables(result))
-    return exit_code(growing_costs(result))
+    return exit_code(chain(growing_costs(result), missed(growth_targets(result))))
 
 
 def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:
@@ -71,25 +77,28 @@ def _growing(name: str, costs: Mapping[str, Any]) -> Iterator[str]:
     first, last = min(costs, key=int), max(costs, key=int)
     for kind, cost in costs[last].items():
         before = costs[first][kind]
-        more = cost["request units"] / before["request units"] - 1
-        if cost["requests"] > before["requests"] or more > MOST_GROWTH:
+        dearer = cost["request units"] > before["request units"] * (1 + MOST_GROWTH)
+        if cost["requests"] > before["requests"] or dearer:
             yield f"{name}, {kind}: {before} has become {cost}."
 
 
 async def _measure(subject: Subject, histories: list[int]) -> dict[str, Any]:
     """Costs of a strategy by history, and how many messages it takes at most."""
     costs: dict[str, Any] = {}
+    stored: dict[str, dict[str, int]] = {}
     for messages in histories:
+        history = History(subject, ROUTES)
         with running_emulator() as emulator:
-            costs[str(messages)] = await cost_after(subject, messages, emulator)
+            costs[str(messages)] = await cost_after(subject, messages, emulator, history=history)
+        stored[str(messages)] = history.stored
     if not subject.bounded or len(histories) < len(BOUNDED):
-        return {"after": costs, "most": None}
+        return {"after": costs, "bytes": stored, "most": None}
     full = History(subject, ROUTES)
     full.grow(sys.maxsize)
     with running_emulator() as emulator:
         last = full.messages - 2 * subject.round
         costs[str(last)] = await cost_after(subject, last, emulator, most=full.messages)
-    return {"after": costs, "most": full.messages}
+    return {"after": costs, "bytes": stored, "most": full.messages}
 
 
 async def cost_after(
@@ -107,7 +116,7 @@ async def cost_after(
         messages: how many were processed before.
         emulator: where, with nothing in it.
         most: after how many messages one is refused.
-        history: to use, in place of one that is right.
+        history: without messages; None for one that is right.
     """
     history = history or History(subject, ROUTES)
     history.grow(messages)

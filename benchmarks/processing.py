@@ -9,7 +9,7 @@ from benchmarks.accounting import Bill, Till
 from benchmarks.application import Application, running
 from benchmarks.contenders import Contender
 from benchmarks.seeding import History
-from benchmarks.subjects import Subject, shot
+from benchmarks.subjects import Subject
 from exactlyonce.attempt import key_of
 from exactlyonce.transports.memory import MemoryTransport
 from local_cosmos.inprocess import RunningEmulator
@@ -29,7 +29,7 @@ class Meter:
     async def process(self, number: int) -> Bill:
         """Process the message of this number; return what that asked of the store. Raises what processing raises."""
         self._till.bill()
-        await self._application.process(shot(number))
+        await self._application.process(self._subject.shot(number))
         return self._till.bill()
 
     async def verify(self, history: History) -> None:
@@ -38,7 +38,7 @@ class Meter:
             self._transport.queues.clear()
             bill = await self.process(number)
             sent = [output.id for queue in self._transport.queues.values() for output in queue]
-            if bill.applied or sent != history.sent_again(key_of(shot(number))):
+            if bill.applied or sent != history.sent_again(key_of(self._subject.shot(number))):
                 raise RuntimeError(f"{self._subject.name}: message {number} of {history.messages} was not a duplicate.")
 
     async def measure(self, messages: int) -> dict[str, Cost]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results"
+README: Final = ROOT / "README.md"
 PERFORMANCE: Final = ROOT / "docs" / "performance.md"
 END: Final = "<!-- end of what is written -->"
 _WIDTH: Final = 240

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
-from benchmarks.subjects import GAME, Subject, shot
+from benchmarks.subjects import GAME, Subject
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
@@ -80,6 +80,13 @@ class History:
             return [output["id"] for output in entry["outputs"]]
         return [output.id for one in self._ledger.entries if one.message == message for output in self._owed(one)]
 
+    @property
+    def stored(self) -> dict[str, int]:
+        """Bytes of the entity's document, and of the library's documents of this entity beside it."""
+        document = 0 if self.document is None else self.document.size
+        beside = sum(Json.of(one).size for one in (*self.companions.values(), *self.apart.values()))
+        return {"document": document, "beside": beside}
+
     def _owed(self, entry: Entry) -> tuple[Output, ...]:
         if entry.owed == "staged":
             return read_staged(from_library(self.apart[staged_id(entry.tx)])).outputs
@@ -105,9 +112,12 @@ class History:
     def _process(self, strategy: Strategy, number: int) -> bool:
         """Process the next messages in one commit; return whether all could be."""
         runner = Runner(self.subject.entity, self._entity, self.routes)
-        envelopes = tuple(shot(self.messages + 1 + ahead) for ahead in range(number))
+        envelopes = tuple(self.subject.shot(self.messages + 1 + ahead) for ahead in range(number))
         work = Work(self._entity, envelopes, runner, runner.absent, runner.evolve)
         finished = self._run(strategy.attempt(work, self._memory))
+        if isinstance(finished, Again) and finished.progressed:  # The document had no room for all of them.
+            self._memory, self.messages = finished.memory, self._ledger.version
+            return False
         if not isinstance(finished, Finished):
             raise RuntimeError(f"{self.subject.name}: {finished.reason}")  # noqa: TRY004  # It says what is wrong.
         self._memory = finished.memory

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from exactlyonce import Colocated, Context, Entity, Envelope, Outbox, VersionStream, message
 from exactlyonce.attempt import Strategy
+from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt
 from handlers.shooting_range import Range, fire_at
 
 GAME: Final = "game-1"
+NUMBERED: Final = "Outbox()"
+FOREIGN: Final = "Outbox(), foreign messages"
+"""Names of the default strategy: where messages have numbers, and where they have none."""
+
+_CHANNEL_BYTES: Final = 16
+"""Half as many as the digits of a channel's id that the library writes."""
 
 
 @message("bench.fired")
@@ -43,6 +51,7 @@ class Subject:
             same as if the strategy had handled message after message.
         round: how many messages it takes until everything was done that is done now and then.
         bounded: whether a document bounds the history.
+        sources: how many number its messages, in turn; 0 if they have no numbers.
     """
 
     name: str
@@ -50,12 +59,25 @@ class Subject:
     seeding: tuple[Strategy, int]
     round: int
     bounded: bool = False
+    sources: int = 0
+
+    def shot(self, number: int) -> Envelope:
+        """The message of this number, from 1."""
+        data = Json.of({"game_id": GAME, "position": number % 100})
+        shot = Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data)
+        if not self.sources:
+            return shot
+        round, source = divmod(number - 1, self.sources)
+        name = f"bench/{source}"
+        place = Place(channel_of(name), self.entity.ref(GAME).source, round + 1)
+        return replace(shot, source=name, extensions=place.extensions)
 
 
 def subjects() -> tuple[Subject, ...]:
     """All that is measured."""
     return (
-        Subject("Outbox()", shooting_range(Outbox()), (Outbox(), 16), 16),
+        Subject(NUMBERED, shooting_range(Outbox()), (Outbox(), 100), 10, sources=10),
+        Subject(FOREIGN, shooting_range(Outbox()), (Outbox(), 16), 16),
         Subject("Outbox.transaction_id()", shooting_range(Outbox.transaction_id()), (Outbox(), 16), 16),
         Subject("Colocated()", shooting_range(Colocated()), (Colocated(), 5), 10),
         Subject("VersionStream()", shooting_range(VersionStream()), (VersionStream(), 5), 20),
@@ -64,10 +86,9 @@ def subjects() -> tuple[Subject, ...]:
     )
 
 
-def shot(number: int) -> Envelope:
-    """The message of this number, from 1."""
-    data = Json.of({"game_id": GAME, "position": number % 100})
-    return Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data)
+def channel_of(source: str) -> str:
+    """The id of the channel that a source has to a receiver, as long as one that the library gives."""
+    return hashlib.blake2b(source.encode(), digest_size=_CHANNEL_BYTES).hexdigest()
 
 
 def shooting_range(strategy: Strategy) -> Entity[Range]:

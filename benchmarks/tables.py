@@ -8,7 +8,16 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.report import measured_on
-from benchmarks.targets import targets
+from benchmarks.subjects import NUMBERED
+from benchmarks.targets import (
+    Target,
+    cost_targets,
+    cpu_targets,
+    growth_targets,
+    kept_a_message,
+    mean_trips,
+    throughput_targets,
+)
 
 _SITUATIONS: Final = {
     "first, quiet entity": "quiet entity",
@@ -17,6 +26,14 @@ _SITUATIONS: Final = {
     "hot entity": "one hot entity, 64 in flight",
     "many entities": "many entities",
     "large outputs": "outputs of 40 KB",
+}
+
+
+_HEADLINE: Final = {
+    NUMBERED: "**`Outbox()`: exactly once**",
+    "naive": "read, handle, write, send: no guarantee",
+    "processed document": "the same, after a check by hand: loses messages",
+    "seven steps": "the published algorithm of seven steps: exactly once",
 }
 
 
@@ -30,12 +47,28 @@ def cost_tables(result: Mapping[str, Any]) -> str:
         for name, measured in contenders.items()
     ]
     tables = _table(head, detail) + _table(("requests, request units", *_SITUATIONS.values()), situations)
-    return tables + _source(result, "cost")
+    return targets_table(cost_targets(result)) + tables + _source(result, "cost")
+
+
+def headline_table(result: Mapping[str, Any]) -> str:
+    """What a message costs beside what gives no guarantee, for README.md: from the result of `benchmarks.cost`."""
+    rows = (
+        (
+            what,
+            _figure(cost["first"]["requests"], 1),
+            _figure(mean_trips(cost["first"]), 1),
+            _figure(cost["first"]["request units"], 1),
+            _figure(cost["duplicate outside the window"]["requests"], 1),
+        )
+        for what, cost in ((what, result["contenders"][name]) for name, what in _HEADLINE.items())
+    )
+    return _table(
+        ("a message of a busy entity", "requests", "round trips", "request units", "requests of a copy"), rows
+    )
 
 
 def throughput_tables(result: Mapping[str, Any]) -> str:
     """What is wanted and what came out, and one row for each contender under each load."""
-    reached = [(one.what, one.wanted, f"{one.measured:.2f}") for one in targets(result)]
     rows = []
     for load, contenders in result["loads"].items():
         named = load
@@ -56,8 +89,13 @@ def throughput_tables(result: Mapping[str, Any]) -> str:
             )
             named = ""
     head = ("load", "", "messages/s", "p50", "p99", "requests", "RU", "conflicts", "CPU ms")
-    tables = _table(("`Outbox()`", "wanted", "measured"), reached) + _table(head, rows)
-    return tables + _source(result, "throughput")
+    return targets_table(throughput_targets(result)) + _table(head, rows) + _source(result, "throughput")
+
+
+def targets_table(targets: Iterable[Target]) -> str:
+    """What is wanted of `Outbox()`, and what came out."""
+    rows = ((one.what, one.wanted, _figure(one.measured)) for one in targets)
+    return _table(("`Outbox()`", "wanted", "measured"), rows)
 
 
 def growth_tables(result: Mapping[str, Any]) -> str:
@@ -74,7 +112,20 @@ def growth_tables(result: Mapping[str, Any]) -> str:
     ]
     head = ("strategy", "messages before", "a new message", "a duplicate of the newest", "a duplicate of the oldest")
     others = ("requests, request units", "records of other entities", "a new message", "a duplicate of the oldest")
-    return _table(head, after) + _table(others, library) + _source(result, "growth")
+    kept = [
+        (_code(name), *(f"{bytes:,.2f}" for bytes in kept_a_message(measured["bytes"]).values()))
+        for name, measured in result["strategies"].items()
+    ]
+    stays = ("bytes kept a message", "in the entity's document", "beside it")
+    memory = [(f"{int(entities):,}", f"{kib / 1024:.1f} MiB") for entities, kib in result["entities"].items()]
+    return (
+        targets_table(growth_targets(result))
+        + _table(head, after)
+        + _table(stays, kept)
+        + _table(others, library)
+        + _table(("entities with a message each", "memory of the process"), memory)
+        + _source(result, "growth")
+    )
 
 
 def cpu_tables(result: Mapping[str, Any]) -> str:
@@ -83,13 +134,15 @@ def cpu_tables(result: Mapping[str, Any]) -> str:
         ("the library and the handler", _spread(result["library"]["own"], "ms")),
         ("the same, with a store and a queue in memory", _spread(result["library"]["all"], "ms")),
         ("the same, with the Cosmos SDK for a store", _spread(result["with the Cosmos SDK"], "ms")),
+        ("the naive handler, with the Cosmos SDK", _spread(result["naive with the Cosmos SDK"], "ms")),
         ("memory that one message needs at most at a time", f"{result['peak'] / 1024:.0f} KiB"),
     ]
     engine = [
         (name, _spread(one["messages"]), f"{one['effects']['median']:,.0f}") for name, one in result["engine"].items()
     ]
     return (
-        _table(("one message at a time, with one output", "CPU time per message"), library)
+        targets_table(cpu_targets(result))
+        + _table(("one message at a time, with one output", "CPU time per message"), library)
         + _table(("the engine without I/O and without handlers", "messages per second", "effects per second"), engine)
         + _source(result, "cpu")
     )
@@ -156,6 +209,11 @@ def _milliseconds(value: float | None) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _figure(value: float, digits: int = 2) -> str:
+    """With so many digits, unless it is large."""
+    return f"{value:,.{0 if value >= 100 else digits}f}"  # noqa: PLR2004  # Three digits say enough.
 
 
 def _code(name: str) -> str:

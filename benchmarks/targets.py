@@ -1,11 +1,12 @@
-"""What `Outbox()` has to reach in speed, and how far it is."""
+"""What `Outbox()` has to reach, and how far it is. Each benchmark checks its own targets, and shows them above its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from benchmarks.subjects import FOREIGN, NUMBERED
 from benchmarks.traffic import Load
 
 CENTRE: Final = (64, 5)
@@ -14,8 +15,7 @@ CENTRE: Final = (64, 5)
 FEW: Final = Load("uniform", 4, 20)
 """Where latency is everything: a message takes what its round trips take."""
 
-BUSY: Final = Load("uniform", 4, 0)
-"""Where it is nothing: a message takes what the client's CPU takes."""
+A_THIRD: Final = 0.333
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,41 @@ class Target:
         return " and ".join(f"{words} {limit:g}" for words, limit in limits if limit is not None) or "no limit"
 
 
-def targets(result: Mapping[str, Any]) -> Iterator[Target]:
-    """All of them, from the result of `benchmarks.throughput`.
+def missed(targets: Iterable[Target]) -> Iterator[str]:
+    """What misses its target, each in a sentence."""
+    for target in targets:
+        if target.missed:
+            yield f"{target.what}: {target.measured:.2f}; {target.wanted} is wanted."
+
+
+def cost_targets(result: Mapping[str, Any]) -> Iterator[Target]:
+    """Those of requests and request units, from the result of `benchmarks.cost`."""
+    contenders = result["contenders"]
+    ours, foreign, seven = (contenders[name] for name in (NUMBERED, FOREIGN, "seven steps"))
+    requests, units = "requests", "request units"
+    yield Target("Busy entity: requests per message", ours["first"][requests], most=1.1)
+    yield Target("Busy entity: round trips before it sends", mean_trips(ours["first"]), most=1.1)
+    yield Target("Busy entity: request units", ours["first"][units], most=11.8)
+    dealt = result["channels"]["dealt to 4 instances"]
+    yield Target("Messages dealt to 4 instances at random: requests", dealt[requests], most=2.1)
+    yield Target("Messages dealt to 4 instances at random: request units", dealt[units], most=14.2)
+    for contact in ("first contact", "later"):
+        many = result["channels"][f"10,000 sources, {contact}"]
+        yield Target(f"One receiver of 10,000 sources, {contact}: requests", many[requests], most=3.06)
+        yield Target(f"One receiver of 10,000 sources, {contact}: request units", many[units], most=21.8)
+        yield Target(f"One receiver of 10,000 sources, {contact}: bytes of its ledger", many["ledger bytes"])
+    yield Target("Quiet entity: requests", ours["first, quiet entity"][requests], most=3.0)
+    for age, copies in (("newest", "duplicate in the window"), ("oldest", "duplicate outside the window")):
+        yield Target(f"A duplicate of the {age} message: requests", ours[copies][requests], most=1)
+    yield Target("One hot entity, 64 in flight: requests", ours["hot entity"][requests], most=0.05)
+    share = ours["many entities"][units] / seven["many entities"][units]
+    yield Target("Many entities: request units, times the seven steps'", share, most=A_THIRD)
+    yield Target("Foreign messages: requests", foreign["first"][requests], most=3.1)
+    yield Target("Foreign messages: request units", foreign["first"][units], most=21.8)
+
+
+def throughput_targets(result: Mapping[str, Any]) -> Iterator[Target]:
+    """Those of speed, from the result of `benchmarks.throughput`.
 
     Raises:
         ValueError: something has no figure, since hardly any message was processed.
@@ -56,19 +89,56 @@ def targets(result: Mapping[str, Any]) -> Iterator[Target]:
     uniform, hot = (loads[str(Load(workload, *CENTRE))] for workload in ("uniform", "hot"))
     speed, units = "messages/s", "request units"
     yield Target("One hot entity: messages/s, times the seven steps'", _times(hot, speed), least=10)
-    yield Target("One hot entity: requests per message", hot["Outbox()"]["requests"], most=0.5)
-    yield Target("Many entities: messages/s, times the seven steps'", _times(uniform, speed), least=2)
-    yield Target("Many entities: request units, times the seven steps'", _times(uniform, units), most=0.6)
+    yield Target("One hot entity: requests per message", hot[NUMBERED]["requests"], most=0.05)
+    yield Target("Many entities: messages/s, times the seven steps'", _times(uniform, speed), least=3)
+    yield Target("Many entities: request units, times the seven steps'", _times(uniform, units), most=A_THIRD)
+    yield Target("Many entities: client's CPU, times the naive handler's", _times(uniform, "CPU ms", "naive"), most=1)
     what = f"p50 at {FEW.latency:g} ms and {FEW.in_flight} in flight, times the naive handler's"
-    yield Target(what, _times(loads[str(FEW)], "p50 ms", "naive"), most=1.25)
-    yield Target(
-        "CPU time per message without latency, times the naive handler's", _times(loads[str(BUSY)], "CPU ms", "naive")
-    )
+    yield Target(what, _times(loads[str(FEW)], "p50 ms", "naive"), most=0.7)
+
+
+def growth_targets(result: Mapping[str, Any]) -> Iterator[Target]:
+    """Those of what stays, from the result of `benchmarks.growth`."""
+    kept = kept_a_message(result["strategies"][NUMBERED]["bytes"])
+    yield Target("Bytes kept a message in the entity's document", kept["document"], most=0)
+    yield Target("Bytes kept a message beside it", kept["beside"], most=0)
+    measured = list(result["entities"].values())
+    times = measured[-1] / measured[0]
+    largest = max(map(int, result["entities"]))
+    yield Target(f"Memory of the process after {largest:,} entities, times that after a fifth", times, most=1.05)
+
+
+def kept_a_message(stored: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
+    """Bytes that each message leaves, of what was stored after the fewest and after the most messages."""
+    fewest, most = (str(pick(map(int, stored))) for pick in (min, max))
+    messages = int(most) - int(fewest)
+    return {where: round((stored[most][where] - before) / messages, 2) for where, before in stored[fewest].items()}
+
+
+def cpu_targets(result: Mapping[str, Any]) -> Iterator[Target]:
+    """Those of the client's CPU time, from the result of `benchmarks.cpu`."""
+    times = result["with the Cosmos SDK"]["median"] / result["naive with the Cosmos SDK"]["median"]
+    yield Target("CPU time per message with the Cosmos SDK, times the naive handler's", times, most=1)
+
+
+def peer_targets(result: Mapping[str, Any]) -> Iterator[Target]:
+    """Those beside other products, from the result of `benchmarks.peers`; none where Restate was not measured."""
+    peers = result["peers"]
+    ours, restate = (peers.get(name, {}).get("figures") for name in ("exactlyonce, 0 ms", "Restate"))
+    if ours and restate:
+        times = ours["messages/s"]["median"] / restate["messages/s"]["median"]
+        yield Target("Messages/s at 0 ms, times Restate's", times, least=1.2)
+
+
+def mean_trips(measured: Mapping[str, Any]) -> float:
+    """Round trips before a message is sent, on average."""
+    trips: Mapping[str, float] = measured["round trips"]["before sending"]
+    return sum(int(number) * share for number, share in trips.items())
 
 
 def _times(load: Mapping[str, Any], what: str, other: str = "seven steps") -> float:
     """How many times as much `Outbox()` has."""
-    ours, theirs = load["Outbox()"][what], load[other][what]
+    ours, theirs = load[NUMBERED][what], load[other][what]
     if not ours or not theirs:
         raise ValueError(
             f"There is no figure for {what}: measure with more --seconds, or on a machine that is less busy."

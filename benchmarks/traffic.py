@@ -26,6 +26,9 @@ PATIENCE: Final = 5
 """How many times as long as is measured those that are still under way may take to come to an end."""
 
 WINDOW: Final = 16
+SINGLE: Final = 3
+"""Messages one by one that each entity has processed before: after as many a process may start from what it remembers."""
+
 _PERCENT: Final = 100
 
 
@@ -91,11 +94,14 @@ class Traffic:
     async def prepare(self, games: int = GAMES) -> None:
         """Let all games process their first messages: their windows are not filled alike, so that not all leave at once."""
         groups = self.contender.groups
-        waiting = (self._first(f"game-{game}", 1 + game % WINDOW if groups else 1) for game in range(games))
+        waiting = iter(range(games))
 
         async def work() -> None:
-            for first in waiting:
+            for number in waiting:
+                game = f"game-{number}"
+                first = self._first(game, 1 + number % WINDOW if groups else 1)
                 await self.application.feed(first, len(first))
+                await self.application.feed(self._first(game, SINGLE), 1)
 
         await asyncio.gather(*(work() for _ in range(WINDOW)))
 

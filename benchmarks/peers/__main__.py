@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Coroutine
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Final
@@ -26,7 +27,8 @@ from benchmarks.peers.ours import ours
 from benchmarks.peers.page import peers_table
 from benchmarks.peers.port import Peer
 from benchmarks.peers.workload import Workload
-from benchmarks.report import ROOT, machine, parsed, parser, write_result, write_section
+from benchmarks.report import ROOT, exit_code, machine, parsed, parser, write_result, write_section
+from benchmarks.targets import missed, peer_targets
 
 PAGE: Final = ROOT / "docs" / "peers.md"
 LEAST: Final = 10
@@ -37,7 +39,7 @@ LATENCIES: Final = (0, 5)
 
 
 def main() -> int:
-    """Measure and write everything; 1 if a round was void."""
+    """Measure and write everything; 1 if a round was void, or a target was missed."""
     made = parser("peers", __doc__, PAGE)
     made.add_argument("--rounds", type=int, default=3, help="of each peer (default: %(default)s)")
     made.add_argument("--messages", type=int, default=Workload().messages, help="in a round (default: %(default)s)")
@@ -57,7 +59,8 @@ def main() -> int:
     if not options.only:
         write_result(options.output, result)
         write_section(options.page, "peers", peers_table(result))
-    return 1 if any(one.get("void") for one in result["peers"].values()) else 0
+    void = (f"{name}: {why}" for name, one in result["peers"].items() for why in one.get("void", ()))
+    return exit_code(chain(void, missed(peer_targets(result))))
 
 
 async def _cancelled_by_sigterm(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any, Final
 from azure.cosmos.aio import ContainerProxy
 from pydantic import BaseModel
 
+from benchmarks.application import MEMORY
 from benchmarks.peers.port import Message, Peer, Running, installed
 from benchmarks.peers.processes import first_line, process
+from benchmarks.subjects import channel_of
 from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -23,11 +26,13 @@ from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.places import Place
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from local_cosmos.admin_client import AdminClient
 
 _DATABASE: Final = "peers"
@@ -47,21 +52,21 @@ class Counted(BaseModel):
     entity: str
 
 
-class Counter(BaseModel):
+class Total(BaseModel):
     """State of one entity."""
 
     n: int = 0
 
 
-counters = Entity("counter", state=Counter, container="games", partition_key="/gameId", strategy=Outbox())
-sink = Destination("sink", receives=(Counted,))
+counters = Entity("counter", state=Total, container="games", partition_key="/gameId", strategy=Outbox())
+sink = Destination("sink", receives=(Counted,), to="sink", entity_by=lambda counted: counted.entity)
 
 
 @counters.handles(Count, key=lambda given: given.entity)
-def count(state: Counter, given: Count, context: Context) -> Counter:
+def count(state: Total, given: Count, context: Context) -> Total:
     """Count one more, and say so."""
     context.announce(Counted(entity=given.entity))
-    return Counter(n=state.n + 1)
+    return Total(n=state.n + 1)
 
 
 class Ours:
@@ -76,14 +81,26 @@ class Ours:
         )
         runtime = Runtime()
         driver = AsyncDriver(store, Publisher({sink.name: Address(self._sink, sink.name)}), runtime)
-        self._lanes = Lanes(driver, Retrying(Backoff(), runtime.random), runtime.clock)
+        self._lanes = Lanes(driver, Retrying(Backoff(), runtime.random), runtime.clock, memory=MEMORY)
+        self._places: dict[str, Place] = {}
+        self._numbers: Counter[str] = Counter()
 
     async def deliver(self, message: Message) -> None:
         ref = counters.ref(message.entity)
         runner = Runner(counters, ref, self._routes)
         assignment = Assignment(ref, counters.strategy, runner, runner.absent, runner.evolve)
-        envelope = Envelope("peers", message.id, "peers.count", Json.of({"entity": message.entity}))
+        data = Json.of({"entity": message.entity})
+        extensions = self._place(message, ref).extensions
+        envelope = Envelope("peers", message.id, "peers.count", data, extensions=extensions)
         await self._lanes.process(assignment, envelope)
+
+    def _place(self, message: Message, receiver: EntityRef) -> Place:
+        """The message's number, as the entity that sends it gave it: the same to every copy."""
+        if message.id not in self._places:
+            self._numbers[message.entity] += 1
+            number = self._numbers[message.entity]
+            self._places[message.id] = Place(channel_of(message.entity), receiver.source, number)
+        return self._places[message.id]
 
     async def sent(self) -> int:
         return len({output.id for output in self._sink.queues[sink.name]})

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from benchmarks.report import measured_on
+from benchmarks.tables import targets_table
+from benchmarks.targets import peer_targets
 
 _FIGURES: Final = {
     "messages/s": ",.0f",
@@ -18,7 +20,7 @@ _FIGURES: Final = {
 
 def peers_table(result: Mapping[str, Any]) -> str:
     """The figures of everybody who was measured, and a sentence for each who was not."""
-    return "\n".join(["", *_lines(result), ""])
+    return targets_table(peer_targets(result)) + "\n".join(["", *_lines(result), ""])
 
 
 def _lines(result: Mapping[str, Any]) -> Iterator[str]:

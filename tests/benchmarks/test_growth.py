@@ -7,27 +7,73 @@ from typing import Any
 import pytest
 
 from benchmarks.charts import growth_chart
-from benchmarks.contenders import ROUTES
+from benchmarks.contenders import ROUTES, own
+from benchmarks.entity_growth import memory_after
 from benchmarks.growth import cost_after, growing_costs
 from benchmarks.library_growth import library_costs
 from benchmarks.seeding import History
-from benchmarks.subjects import Subject, subjects
+from benchmarks.subjects import FOREIGN, NUMBERED, Subject, subjects
+from benchmarks.targets import growth_targets, kept_a_message, missed
 from local_cosmos.inprocess import running_emulator
 
 pytestmark = pytest.mark.acceptance
 
 
 @pytest.mark.parametrize(
-    "subject", [one for one in subjects() if "event-sourced" in one.name], ids=lambda one: one.name
+    ("subject", "requests"),
+    [
+        pytest.param(one, requests, id=one.name)
+        for one in subjects()
+        if (requests := {NUMBERED: [1, 0, 0], "VersionStream(), event-sourced": [3, 3, 3]}.get(one.name))
+    ],
 )
-async def test_a_seeded_history_is_what_the_library_would_have_written(subject: Subject) -> None:
+async def test_a_seeded_history_is_what_the_library_would_have_written(subject: Subject, requests: list[float]) -> None:
     with running_emulator() as emulator:
         costs = await cost_after(subject, 40, emulator)
-    assert [cost["requests"] for cost in costs.values()] == [3, 3, 3]
+    assert [cost["requests"] for cost in costs.values()] == requests
+
+
+def test_numbered_messages_leave_nothing_and_foreign_ones_their_records() -> None:
+    kept = {}
+    for subject in subjects()[:2]:
+        stored = {}
+        for messages in (320, 3_200):
+            history = History(subject, ROUTES)
+            history.grow(messages)
+            stored[str(messages)] = history.stored
+        kept[subject.name] = kept_a_message(stored)
+    assert kept[NUMBERED]["beside"] == 0
+    assert kept[NUMBERED]["document"] <= 0.02, "a digit more for each of ten channels"
+    assert kept[FOREIGN]["document"] < 1
+    assert kept[FOREIGN]["beside"] > 400
+
+
+async def test_what_a_process_remembers_of_entities_is_measured_in_ascending_order() -> None:
+    measured = await memory_after(own()[0], (20, 40))
+    assert list(measured) == ["20", "40"]
+    assert all(kib > 1_000 for kib in measured.values())
+
+
+def test_a_process_or_a_document_that_grows_is_reported() -> None:
+    def grown(document: int = 900, kib: int = 50_000) -> dict[str, Any]:
+        stored = {"100": {"document": 900, "beside": 200}, "1100": {"document": document, "beside": 200}}
+        return {"strategies": {NUMBERED: {"bytes": stored}}, "entities": {"20": 50_000, "100": kib}}
+
+    assert list(missed(growth_targets(grown()))) == []
+    assert list(missed(growth_targets(grown(document=904)))) == [], "less than a hundredth of a byte"
+    for larger, sentence in (
+        (grown(document=910), "Bytes kept a message in the entity's document: 0.01; at most 0 is wanted."),
+        (
+            grown(kib=53_000),
+            "Memory of the process after 100 entities, times that after a fifth: 1.06; at most 1.05 is",
+        ),
+    ):
+        (reported,) = missed(growth_targets(larger))
+        assert reported.startswith(sentence)
 
 
 async def test_a_history_that_the_library_would_not_have_written_is_noticed() -> None:
-    subject = subjects()[0]
+    subject = next(one for one in subjects() if one.name == FOREIGN)
 
     class Forgetful(History):
         def grow(self, messages: int) -> bool:
@@ -66,11 +112,20 @@ def test_unbounded_growth_is_reported() -> None:
 
 
 async def test_records_of_other_entities_cost_a_message_nothing() -> None:
-    costs = await library_costs(["Outbox()"], (0, 1_000))
-    alone, among = costs["Outbox()"].values()
+    costs = await library_costs([FOREIGN], (0, 1_000))
+    alone, among = costs[FOREIGN].values()
     assert alone["first"]["requests"] == among["first"]["requests"] == pytest.approx(3.0625)
     assert among["first"]["request units"] == pytest.approx(alone["first"]["request units"], rel=0.01)
     assert alone["duplicate of the oldest"] == among["duplicate of the oldest"]
+
+
+def test_what_costs_nothing_must_go_on_costing_nothing() -> None:
+    nothing = {"requests": 0.0, "request units": 0.0}
+    for cost, reported in ((nothing, 0), ({"requests": 0.1, "request units": 0.1}, 1)):
+        after = {"10": costs(1, 11.0) | {"duplicate of the oldest": nothing}, "100": costs(1, 11.0)}
+        after["100"]["duplicate of the oldest"] = cost
+        grown = {"strategies": {NUMBERED: {"after": after, "most": None}}, "library": {}}
+        assert len(list(growing_costs(grown))) == reported
 
 
 def test_the_chart_shows_every_strategy_and_where_one_ends() -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from benchmarks.peers.port import Message, NotInstalledError, Peer, Running
 from benchmarks.peers.processes import first_line, process
 from benchmarks.peers.workload import Workload
 from benchmarks.report import ROOT
+from benchmarks.targets import missed, peer_targets
 
 SMALL = Workload(messages=40, copies=10, entities=5, in_flight=4, warm_up=4)
 PEERS_PYTHON = ROOT / ".make/venv-peers/bin/python"
@@ -146,6 +148,18 @@ peers.everybody = lambda npm: [Peer("endless", dict, endless)]
 peers.main()
 """
 """A run whose only peer starts a process and is never ready."""
+
+
+def test_fewer_messages_than_the_other_product_takes_are_reported() -> None:
+    def beside(ours: float) -> dict[str, Any]:
+        figures = {"exactlyonce, 0 ms": ours, "Restate": 400.0}
+        return {"peers": {name: {"figures": {"messages/s": {"median": one}}} for name, one in figures.items()}}
+
+    assert list(missed(peer_targets(beside(480)))) == []
+    assert list(missed(peer_targets(beside(476)))) == [
+        "Messages/s at 0 ms, times Restate's: 1.19; at least 1.2 is wanted."
+    ]
+    assert list(peer_targets({"peers": {"Restate": {"missing": "Install it."}}})) == []
 
 
 @pytest.mark.acceptance

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import tables
 from benchmarks.charts import growth_chart
 from benchmarks.peers.page import peers_table
-from benchmarks.report import END, PERFORMANCE, RESULTS, ROOT, section_of, write_result, write_section
+from benchmarks.report import END, PERFORMANCE, README, RESULTS, ROOT, section_of, write_result, write_section
 
 Tables = Callable[[Mapping[str, Any]], str]
 PEERS = ROOT / "docs" / "peers.md"
@@ -22,6 +22,7 @@ PEERS = ROOT / "docs" / "peers.md"
     ("page", "benchmark", "made"),
     [
         (PERFORMANCE, "cost", tables.cost_tables),
+        (README, "cost", tables.headline_table),
         (PERFORMANCE, "throughput", tables.throughput_tables),
         (PERFORMANCE, "growth", tables.growth_tables),
         (PERFORMANCE, "cpu", tables.cpu_tables),
@@ -29,7 +30,7 @@ PEERS = ROOT / "docs" / "peers.md"
         (PERFORMANCE, "sessions", tables.sessions_table),
         (PEERS, "peers", peers_table),
     ],
-    ids=["cost", "throughput", "growth", "cpu", "spark", "sessions", "peers"],
+    ids=["cost", "headline", "throughput", "growth", "cpu", "spark", "sessions", "peers"],
 )
 def test_the_tables_of_a_page_are_those_of_its_result(page: Path, benchmark: str, made: Tables) -> None:
     assert section_of(page, benchmark) == made(result_of(benchmark))
