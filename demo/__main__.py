@@ -16,6 +16,7 @@ from demo import costs, trouble
 from demo.auditing import ACTS, Act, Scene, unavailable
 from demo.bus import running_bus
 from demo.display import Report, progress_bar, show
+from demo.late import a_year_later
 from demo.options import Options, parse
 from demo.oracle import judge
 from demo.play import gather, play
@@ -56,6 +57,7 @@ async def demonstrate(options: Options, console: Console, logs: Path, kept: Path
         stack.cosmos.set_lag(DATABASE)
         scene = Scene(stack.cosmos, options.strategy, kept, began)
         acts = await asyncio.to_thread(play_acts, options, scene, console)
+        late = await a_year_later(stack) if options.strategy == "outbox" else None
     findings = judge(shots, evidence)
     seconds = time.monotonic() - started
     return Report(
@@ -70,6 +72,7 @@ async def demonstrate(options: Options, console: Console, logs: Path, kept: Path
         charge=sum(total.charge for total in used),
         seconds=seconds,
         acts=acts,
+        late=late,
     )
 
 
@@ -104,6 +107,8 @@ def verdict(report: Report) -> str | None:
         return f"{len(report.findings)} violations of exactly-once processing."
     if dear := [cost for cost in report.costs if cost.operations > cost.limit]:
         return f"{dear[0].preset}, {dear[0].kind}: {dear[0].operations:.2f} operations, {dear[0].limit:g} are allowed."
+    if report.late is not None and report.late.problem:
+        return report.late.problem
     return next((act.problem for act in report.acts if act.problem), None)
 
 

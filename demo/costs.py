@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Final, Literal
 
@@ -13,6 +13,7 @@ from demo.stack import Stack, create_containers
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.config.connections import StorageConnection
+from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
@@ -50,9 +51,22 @@ class Cost:
     charge: float
 
 
+FOREIGN: Final = "Outbox(), foreign"
+"""Messages to the first preset have numbers; to the others they have none."""
+
 PRESETS: Final[tuple[tuple[str, Callable[[], Outbox], dict[Kind, float]], ...]] = (
     (
         "Outbox()",
+        Outbox,
+        {
+            "busy entity": 1.1,
+            "quiet entity": 2.1,
+            "duplicate in the window": 1,
+            "duplicate after it": 1,
+        },
+    ),
+    (
+        FOREIGN,
         Outbox,
         {
             "busy entity": 3.1,
@@ -79,7 +93,7 @@ async def measure(stack: Stack) -> list[Cost]:
     stack.cosmos.set_latency(_LATENCY_MILLISECONDS)
     costs: list[Cost] = []
     for number, (name, preset, limits) in enumerate(PRESETS):
-        meter = _Meter(stack, f"costs-{number}", preset())
+        meter = _Meter(stack, f"costs-{number}", preset(), numbered=not number)
         try:
             for kind, limit in limits.items():
                 costs.append(await meter.measure(name, kind, limit))
@@ -92,10 +106,11 @@ async def measure(stack: Stack) -> list[Cost]:
 class _Meter:
     """An application of its own, fed by hand, so that nothing else adds to the count."""
 
-    def __init__(self, stack: Stack, database: str, preset: Outbox) -> None:
+    def __init__(self, stack: Stack, database: str, preset: Outbox, *, numbered: bool) -> None:
         create_containers(stack.cosmos, database)
         self._cosmos = stack.cosmos
         self._database = database
+        self._numbered = numbered
         self._entity = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=preset)
         self._entity.handles(FireAt, key=lambda shot: shot.game_id)(fire_at)
         settings = Settings.model_validate(
@@ -138,6 +153,9 @@ class _Meter:
     async def _process(self, number: int) -> None:
         data = Json.of({"game_id": "busy", "position": number % 100})
         envelope = Envelope("costs", f"shot-{number}", "shooting-range.fire-at", data, datetime.now(timezone.utc))
+        if self._numbered:
+            place = Place("c1", self._entity.ref("busy").source, number + 1)
+            envelope = replace(envelope, extensions=place.extensions)
         message = func.QueueMessage(id=envelope.id, body=envelope.to_json().text.encode())
         await self._once.process(message, self._entity)
 

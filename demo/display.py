@@ -15,6 +15,7 @@ from rich.table import Table
 
 from demo.auditing import Act
 from demo.costs import Cost
+from demo.late import Late
 from demo.options import Options
 from demo.oracle import Evidence, Finding
 from demo.play import Progress
@@ -38,6 +39,7 @@ class Report:
     charge: float
     seconds: float
     acts: Sequence[Act] = ()
+    late: Late | None = None
 
     @property
     def duplicates(self) -> int:
@@ -102,6 +104,7 @@ def _game(report: Report) -> Table:
         ("distinct outcomes published", distinct),
         ("  copies among them, for the next handler to drop", len(report.evidence.outcomes) - distinct),
         ("messages in poison queues", report.evidence.poison),
+        *_a_year_later(report),
         ("requests to Cosmos DB per message, trouble included", f"{report.requests / messages:.1f}"),
         ("request units per message, trouble included", f"{report.charge / messages:.1f}"),
         ("seconds", f"{report.seconds:.0f}"),
@@ -114,6 +117,15 @@ def _game(report: Report) -> Table:
     table.add_section()
     table.add_row(f"[{colour}]violations[/]", f"[{colour}]{len(report.findings)}[/]")
     return table
+
+
+def _a_year_later(report: Report) -> tuple[tuple[str, object], ...]:
+    if report.late is None:
+        return ()
+    return (
+        ("a copy of a shot with a number, a year later", report.late.numbered),
+        ("a copy of one without, a year later", report.late.foreign),
+    )
 
 
 def _of_the_bus(report: Report) -> tuple[tuple[str, object], ...]:
