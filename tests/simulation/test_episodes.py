@@ -17,13 +17,16 @@ from verification.simulation.twins import NAMES, protocols_of
 from verification.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
-TELLING = (9, 39, 6, 4, 15)
+TELLING = (14, 9, 39, 6, 15)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
 FEW = 120
 FALLS = dict.fromkeys(NAMES, 0) | {
     "clean-up without a fence": 44,
-    "sweeper marks without publishing": 3,
+    "sweeper marks without publishing": 6,
+    "channels: those that left are not looked for": 7,
+    "channels: looked for in any view": 54,
+    "numbers: a fork is acknowledged": 4,
     "read model: hold without If-Match": 1,
     "stale find accepted": 1,
     "stream: no entry where the state is unchanged": 2,

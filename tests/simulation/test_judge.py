@@ -102,6 +102,27 @@ def test_a_lost_update_is_found() -> None:
     assert ("consistent_state", "7") in played.commit(other).findings()
 
 
+def test_a_message_with_the_number_of_another_has_to_be_parked() -> None:
+    played = Played(Order("shop-1", "7", forked=True))
+    assert played.findings() == {("termination", "7")}
+    played.history.park("shop-1")
+    assert played.findings() == set()
+
+
+def test_a_message_with_the_number_of_another_must_not_be_acknowledged() -> None:
+    played = Played(silent := Order("shop-1", "7", reports=0, forked=True)).acknowledge(silent)
+    played.history.park("shop-1")
+    assert played.findings() == {("nothing_lost", "7")}
+
+
+def test_two_messages_with_one_number_are_found() -> None:
+    played = Played(ONE)
+    for name in ("web-9.0", "web-9.1"):
+        sent = {"channel": "c1", "sequence": "1", "partitionkey": "tally/7", "data": {"name": name}}
+        played.history.published(json.dumps(sent))
+    assert "in_sequence" in {one.property for one in played.history.violations}
+
+
 def test_a_message_that_never_took_place_is_found() -> None:
     assert Played(ONE).findings() == {("nothing_lost", "7"), ("termination", "7")}
 

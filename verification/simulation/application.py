@@ -8,10 +8,11 @@ from typing import Any
 
 from exactlyonce import Colocated, Entity, Envelope, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Work
+from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.protocols import Protocols
-from verification.simulation.workload import RELAYED, SHOWN, Count, routes
+from verification.simulation.workload import RELAYED, SHOWN, Count
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,19 @@ class Application:
         protocols: the generators under test.
         boards: the read models, with their strategy.
         tallies: the others, whose strategy each process exchanges for its own.
+        routes: where messages go.
         fails: whether the handler ever raises for the message of this name, even if it stops later.
     """
 
     protocols: Protocols
     boards: Entity[Count]
     tallies: Entity[Count]
+    routes: Routes
     fails: Callable[[str], bool]
 
     def work(self, entity: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""
-        runner = Runner(self.type_of(entity), entity, routes)
+        runner = Runner(self.type_of(entity), entity, self.routes)
         return Work(entity, messages, runner, runner.absent)
 
     def shipped(self, type: Entity[Any]) -> Entity[Any]:

@@ -29,9 +29,20 @@ from verification.simulation.operators import Operators
 from verification.simulation.owing import Owing
 from verification.simulation.plans import Plan
 from verification.simulation.protocols import Protocols, shipped
+from verification.simulation.sources import Sources, with_place
 from verification.simulation.weather import HOUR, Climate, Weather
 from verification.simulation.wire import Surrounding
-from verification.simulation.workload import ASKED, RELAYED, REQUEUED, SHOWN, boards, envelope_of, tallies, tallies_of
+from verification.simulation.workload import (
+    ASKED,
+    RELAYED,
+    REQUEUED,
+    SHOWN,
+    boards,
+    envelope_of,
+    routes_of,
+    tallies,
+    tallies_of,
+)
 
 PATIENCE: Final = 30 * 24 * HOUR
 """How long after the last fault everything may take to come to rest, in virtual seconds."""
@@ -72,6 +83,7 @@ class Episode:
     def __init__(self, seed: int, messages: int, protocols: Protocols | None = None) -> None:
         protocols = protocols or shipped(seed)
         self._seed = seed
+        self._tells_forks = protocols.protocol == "outbox"
         self._random = random = Random(seed)
         self._plan = plan = Plan.draw(random, messages, streams=protocols.protocol == "stream")
         self._counted: Counter[str] = Counter()
@@ -84,8 +96,11 @@ class Episode:
             self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing, self._kept
         )
         self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
-        application = Application(protocols, self._boards, tallies_of(self._lacks_something), self._fails)
-        self._hosts = Hosts(world, random, plan.settings(application), plan.processes, self._parked)
+        self._sources = sources = Sources(seed, messages)
+        routes = routes_of(numbered=sources.many > 0)
+        application = Application(protocols, self._boards, tallies_of(self._lacks_something), routes, self._fails)
+        settings = plan.settings(application, sources.channels)
+        self._hosts = Hosts(world, random, settings, plan.processes, self._parked)
         self._caretakers = Caretakers(world, random, self._hosts, application, plan)
         self._operators = Operators(world, random, self._hosts, application, plan)
         self._ahead = random.uniform(-1, 1) * plan.wrong
@@ -148,12 +163,29 @@ class Episode:
         while number < plan.messages:
             for _ in range(min(random.randint(1, plan.burst), plan.messages - number)):
                 order = self._order(number)
-                self._accept(order, envelope_of(order, self._time_of(order)))
+                self._accept(order, self._sent(order))
                 number += 1
                 if plan.gap:
                     await asyncio.sleep(random.expovariate(1 / plan.gap))
+            self._restore()
             await asyncio.sleep(random.expovariate(1 / plan.pause))
         self._weather.calm = True
+
+    def _sent(self, order: Order) -> Envelope:
+        """An order as its sender sends it."""
+        envelope = envelope_of(order, self._time_of(order))
+        if not order.name.startswith("shop"):
+            return envelope
+        return self._sources.numbered(order.name, tallies.ref_of(envelope), envelope)
+
+    def _restore(self) -> None:
+        """A source is restored, perhaps, and gives a number a second time: to a message that nobody may take."""
+        restored = self._sources.restored(self._history.acknowledged)
+        if restored is not None and self._tells_forks:
+            entity, place = restored
+            order = Order(f"shop-again{len(self._messages)}", entity.id, forked=True)
+            self._weather.counted["number given twice"] += 1
+            self._accept(order, with_place(envelope_of(order, self._time_of(order)), place))
 
     def _time_of(self, order: Order) -> datetime:
         """The time by the clock of an order's sender."""
@@ -254,7 +286,7 @@ class Episode:
 
     def _fails(self, name: str) -> bool:
         """Whether the handler raises for a message at some time."""
-        return self._history.orders[name].refused or self._plan.failures(name) > 0
+        return self._history.orders[name].hopeless or self._plan.failures(name) > 0
 
     def _parked(self, name: str, envelope: Envelope) -> None:
         self._operators.parked(replace(self._messages[name], envelope=envelope))
@@ -268,7 +300,7 @@ class Episode:
     def _send_very_late_copies(self) -> None:
         """Deliver some of the old messages once more, when nothing is under way any more."""
         for message in self._messages.values():
-            if self._random.random() < _VERY_LATE and not self._history.orders[message.name].refused:
+            if self._random.random() < _VERY_LATE and not self._history.orders[message.name].hopeless:
                 self._hosts.enqueue_copy(message, self._random.random() * self._plan.retention)
 
 

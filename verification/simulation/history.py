@@ -18,6 +18,8 @@ from verification.simulation.copies import Copies
 from verification.simulation.model import NOTHING, Order, Place, Tally, order_in
 
 _RESERVED: Final = "_ledger"
+_BOARD: Final = "board"
+"""How the names of boards begin, among the receivers of messages with numbers."""
 
 
 Spot = tuple[str, str, int]
@@ -96,6 +98,7 @@ class History:
         self.took_place: set[str] = set()
         self.kept: set[str] = set()
         self._unprocessed: dict[str, int] = {}
+        self._numbered: dict[tuple[str, str], str] = {}
 
     def accepted(self, order: Order) -> None:
         """A message reached the system for the first time."""
@@ -209,9 +212,17 @@ class History:
             return None
         self.sent[name] = Sent(text, data)
         self.took_place.update(data.get("closed", ()))
+        self._number(tally, name, envelope)
         if cause is None:
             self.convict("no_ghost_output", tally, f"{name} belongs to no message")
         return order_in(data, _place(envelope)) if "tally" in data else None
+
+    def _number(self, tally: str, name: str, envelope: dict[str, Any]) -> None:
+        if "channel" not in envelope:
+            return
+        other = self._numbered.setdefault((envelope["channel"], envelope["sequence"]), name)
+        if other != name:
+            self.convict("in_sequence", tally, f"{name} has the number of {other}")
 
     def note(self, tally: str, what: str, *names: str) -> None:
         """Remember that something happened."""
@@ -238,6 +249,6 @@ class History:
 
 def _place(envelope: dict[str, Any]) -> Place | None:
     """Where a message stands among what its source shows to a board; None if it is for no board."""
-    if "sequence" not in envelope:
+    if not envelope.get("partitionkey", "").startswith(_BOARD):
         return None
     return Place(envelope["source"], int(envelope["sequence"]), datetime.fromisoformat(envelope["time"]))

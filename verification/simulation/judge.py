@@ -55,13 +55,15 @@ def _judge_tally(
 
 
 def _judge_order(history: History, order: Order, times: int) -> Iterator[Violation]:
-    if (order.refused or not (times or order.looks)) and (
+    if (order.hopeless or not (times or order.looks)) and (
         ghosts := [name for name in order.outputs if name in history.sent]
     ):
         yield Violation("no_ghost_output", order.tally, f"{ghosts[0]} was published, but {order.name} has no effect")
-    if order.refused:
+    if order.hopeless:
         if times:
-            yield Violation("no_ghost_change", order.tally, f"{order.name} raised, and took place")
+            yield Violation("no_ghost_change", order.tally, f"{order.name} was refused, and took place")
+        if order.name in history.acknowledged:
+            yield Violation("nothing_lost", order.tally, f"{order.name} was refused, and acknowledged")
         if order.name not in history.parked:
             yield Violation("termination", order.tally, f"{order.name} was never parked")
         return

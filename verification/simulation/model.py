@@ -58,6 +58,7 @@ class Order:
         closes: delete the tally, if it is not empty; and so the boards that are shown it.
         looks: report the tally, and leave it as it is.
         refused: the handler raises.
+        forked: its source was restored from a backup, and gave it the number of another message.
         place: if it is for a board; else None.
     """
 
@@ -70,7 +71,13 @@ class Order:
     closes: bool = False
     looks: bool = False
     refused: bool = False
+    forked: bool = False
     place: Place | None = None
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it must never take place."""
+        return self.refused or self.forked
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Operators:
 
     def parked(self, message: Message) -> None:
         """A message was parked, or put aside. One that always fails stays there."""
-        if not self._world.history.orders[message.name].refused:
+        if not self._world.history.orders[message.name].hopeless:
             self._times[message.name] += 1
             self._later(lambda: self._look_into(message), after=2.0 ** min(self._times[message.name], 20))
 

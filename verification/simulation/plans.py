@@ -141,9 +141,16 @@ class Plan:
         drawn = crc32(name.encode())
         return 1 + drawn // 1000 % (self.deliveries + 3) if drawn % 1000 < 1000 * self.failing else 0
 
-    def settings(self, application: Application) -> Settings:
-        """What processes are started with: strategies whose records are companions, or outboxes with the presets."""
-        presets = (application.protocols.outbox(window, inline_limit) for window, inline_limit in self.presets)
+    def settings(self, application: Application, channels: int) -> Settings:
+        """What processes are started with: strategies whose records are companions, or outboxes with the presets.
+
+        Args:
+            application: the entity types.
+            channels: for how many an outbox has room.
+        """
+        presets = (
+            application.protocols.outbox(window, inline_limit, channels) for window, inline_limit in self.presets
+        )
         strategies = application.protocols.companions or tuple(presets)
         return Settings(
             application,

@@ -33,7 +33,7 @@ from verification.simulation.loop import VirtualClock
 from verification.simulation.sending import SendingWire
 from verification.simulation.settling import NotedSettler
 from verification.simulation.wire import Surrounding, Wire
-from verification.simulation.workload import DESTINATIONS, routes
+from verification.simulation.workload import DESTINATIONS
 
 Result = TypeVar("Result")
 _TRIES_OF_A_JOB: Final = 3
@@ -125,14 +125,15 @@ class Process:
             return AsyncDriver(wire, publisher, runtime, lifetimes=lifetimes)
 
         retrying = Retrying(Backoff(tries=settings.tries, seconds=settings.patience), random)
-        self._lanes = settings.application.protocols.lanes(driver(remembers=True), retrying, clock, settings.mark_after)
+        application = settings.application
+        self._lanes = application.protocols.lanes(driver(remembers=True), retrying, clock, settings.mark_after)
         marks = runtime.new_transaction
-        self._mending = Maintenance(driver(remembers=False, marks=marks), retrying, routes)
+        self._mending = Maintenance(driver(remembers=False, marks=marks), retrying, application.routes)
         # It comes again soon, so it need not try for long.
         brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
-        self._chores = Maintenance(driver(remembers=True, marks=marks), brief, routes)
-        claims, failures, application = ClaimChecks(None), Failures(), settings.application
-        finishing = Maintenance(driver(remembers=True, marks=marks), retrying, routes)
+        self._chores = Maintenance(driver(remembers=True, marks=marks), brief, application.routes)
+        claims, failures = ClaimChecks(None), Failures()
+        finishing = Maintenance(driver(remembers=True, marks=marks), retrying, application.routes)
 
         async def ready() -> None:
             """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""

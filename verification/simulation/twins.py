@@ -16,6 +16,7 @@ from exactlyonce.drivers import lanes as combining
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import FindChannels, WriteRecords, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting import receiver as receiving
 from exactlyonce.hosting.failures import Cause
@@ -23,6 +24,7 @@ from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import Settler
 from exactlyonce.hosting.triggers import delivery_of
 from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import judge
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.release import Release
@@ -32,7 +34,7 @@ from exactlyonce.protocols.stream import versions
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.mutants.named import Mutation, Part, twin_of_parts
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
-from verification.twins.alterations import asks, called, first, replaced, unasked
+from verification.twins.alterations import asks, called, deferred, first, replaced, unasked
 from verification.twins.host import HOST
 from verification.twins.modules import around, constant
 
@@ -83,6 +85,18 @@ _OUTBOXES: Final[Mapping[str, tuple[Part, ...]]] = {
     "records not looked at": (Mutation("outbox: records not looked at"),),
     "stale find accepted": (Mutation("outbox: stale find accepted"),),
     "unknown publish taken as done": (Mutation("outbox: unknown publish taken as done"),),
+}
+_NUMBERS: Final[Mapping[str, tuple[Part, ...]]] = {
+    "channels: documents are written after the commit": (
+        around(_COMMIT, deferred(WriteRecords, Written("0:-1#0"), SaveEntity)),
+    ),
+    "channels: those that left are not looked for": (around(judge.unknown_channels, replaced(lambda *_: ())),),
+    "channels: looked for in any view": (
+        around(Outbox._look_apart, asks(FindChannels, lambda find, *_: replace(find, token=None))),  # noqa: SLF001
+    ),
+    "numbers: a fork is acknowledged": (
+        around(judge.judged, lambda shipped: lambda *known: replace(shipped(*known), failed=())),
+    ),
 }
 _SWEEPER: Final = around(Outbox.sweep, unasked(Publish, PUBLISHED))
 _CLEAN_UP: Final = Mutation("clean-up without a fence")
@@ -208,7 +222,7 @@ _LANES: Final = {
 
 
 def _outbox(name: str) -> Protocols:
-    return Protocols(outbox=twin_of_parts(_OUTBOXES[name]).of(Outbox))
+    return Protocols(outbox=twin_of_parts({**_OUTBOXES, **_NUMBERS}[name]).of(Outbox))
 
 
 def _sweeping(_name: str) -> Protocols:
@@ -270,7 +284,7 @@ def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
 
 
 _MAKERS: Final[Mapping[str, Callable[[str], Protocols]]] = {
-    **dict.fromkeys(_OUTBOXES, _outbox),
+    **dict.fromkeys((*_OUTBOXES, *_NUMBERS), _outbox),
     "sweeper marks without publishing": _sweeping,
     "clean-up without a fence": _cleaning,
     **dict.fromkeys(_COLOCATED, _colocated),

@@ -35,6 +35,7 @@ FAULTS: Final = (
     "duplicate delivery",
     "queue: out of turn",
     "queue: lost for good",
+    "number given twice",
 )
 """Everything that is done to the library, by the names it is counted under."""
 
@@ -52,6 +53,7 @@ WITNESSES: Final = (
     "duplicate handled again",
     "several messages in one commit",
     "entity deleted",
+    "channel that left was found",
     "staged outputs were read",
     "staged outputs were gone",
     "entity saved unchanged",

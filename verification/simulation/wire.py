@@ -41,7 +41,6 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
-    Written,
 )
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.records.outputs import Output
@@ -240,5 +239,3 @@ def _witness(weather: Weather, effect: Any, reply: Any) -> None:
     elif isinstance(reply, FoundStaged):
         gone = len(reply.documents) < len(effect.transactions)
         weather.counted["staged outputs were gone" if gone else "staged outputs were read"] += 1
-    elif isinstance(reply, Written):
-        weather.counted["written apart"] += 1

@@ -70,10 +70,11 @@ def key_of(step: Step) -> EntityKey:
     return EntityKey(step.tally, f"shelf-{int(step.tally.removeprefix(_BOARD)) // _SHELF}")
 
 
-_shown: Final = Destination(SHOWN, to="board", entity_by=key_of, ordered=True)
-routes: Final = Routes.to(
-    (*map(Destination, (REPORTED, RELAYED, ASKED)), _shown), dict.fromkeys(DESTINATIONS, MAX_BYTES)
-)
+def routes_of(*, numbered: bool) -> Routes:
+    """Where messages go. What boards are shown has numbers; what tallies relay to each other has them if `numbered`."""
+    relayed = Destination(RELAYED, to="tally", entity_by=key_of) if numbered else Destination(RELAYED)
+    shown = Destination(SHOWN, to="board", entity_by=key_of, ordered=True)
+    return Routes.to((*map(Destination, (REPORTED, ASKED)), relayed, shown), dict.fromkeys(DESTINATIONS, MAX_BYTES))
 
 
 def board_named(number: int) -> str:

@@ -305,14 +305,9 @@ class World:
 
     def _arrivals(self, outputs: tuple[Output, ...]) -> tuple[int, ...]:
         """The messages that outputs are for other entities."""
-        if not self.scenario.feeds:
-            return ()
-        places = ((content_of(output)[0], output.place) for output in outputs)
-        fed = (
-            self.scenario.fed(self.judge.keys.index(key), None if place is None else place.number)
-            for key, place in places
-        )
-        return tuple(number for number in fed if number is not None)
+        places = ((self.judge.keys.index(content_of(output)[0]), output.place) for output in outputs)
+        fed = (self.scenario.fed(number, None if place is None else place.number) for number, place in places)
+        return tuple(number for number in fed if number is not None) if self.scenario.feeds else ()
 
     def _ask(self, effect: Publish, store: Store) -> Iterator[Answer]:
         """Sources are asked; what they send again arrives at once, and is taken at any later time."""
