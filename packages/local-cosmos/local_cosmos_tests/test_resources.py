@@ -122,6 +122,15 @@ async def test_the_statistics_of_a_container_count_the_items_of_each_physical_pa
     assert "statistics" not in await container.read()
 
 
+def test_a_query_of_conflicts_names_a_partition_key_or_may_cross_partitions(emulator: RunningEmulator) -> None:
+    with BlockingClient(emulator.endpoint, emulator.key) as client:
+        container = client.create_database("conflicting").create_container("c", PartitionKey("/pk"))
+        assert list(container.query_conflicts("SELECT * FROM c", partition_key="p")) == []
+        assert list(container.query_conflicts("SELECT * FROM c", enable_cross_partition_query=True)) == []
+        with pytest.raises(CosmosHttpResponseError, match="Cross partition query is required"):
+            list(container.query_conflicts("SELECT * FROM c"))
+
+
 async def test_an_account_with_one_write_region_has_no_conflicts(container: ContainerProxy) -> None:
     assert [one async for one in container.list_conflicts()] == []
     assert [one async for one in container.query_conflicts("SELECT * FROM c")] == []

@@ -13,6 +13,7 @@ from local_cosmos.semantics.change_feed import read_changes
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.container import Container, Surroundings
 from local_cosmos.semantics.container_definition import ContainerDefinition
+from local_cosmos.semantics.coverage import CROSSES
 from local_cosmos.semantics.database import Database
 from local_cosmos.semantics.errors import RefusedError, bad_request, conflict, not_found, not_kept
 from local_cosmos.semantics.history import History
@@ -285,6 +286,8 @@ class Account:
 
     def _list_conflicts(self, request: Request) -> Reply:
         """With one write region there are none."""
+        if request.operation == "query_conflicts" and request.partition_key is None and not request.cross_partition:
+            raise bad_request(CROSSES)
         return feeds.answer_listed(request, self._container(request).rid, "Conflicts", [])
 
     def _refuse_conflict(self, request: Request) -> Reply:

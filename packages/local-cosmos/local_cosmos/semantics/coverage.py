@@ -15,6 +15,7 @@ from local_cosmos.semantics.sessions import token
 
 _DEFAULT_PAGE: Final = 100
 _NO_LIMIT: Final = 1_000_000
+CROSSES: Final = "Cross partition query is required but disabled: name a partition key or enable it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def _bounds(container: Container, request: Request) -> tuple[str, str]:
         partition = container.partitions.named(request.range_id)
         return max(low, partition.low), min(high, partition.high)
     if request.operation == "query" and not request.cross_partition:
-        raise bad_request("Cross partition query is required but disabled: name a partition key or enable it.")
+        raise bad_request(CROSSES)
     return low, high
 
 
