@@ -157,6 +157,7 @@ class Tables:
     folder: Path
 
     def __post_init__(self) -> None:
+        self.name = "tables"
         self.spent = Spent(self.spark.sparkContext)
 
     def read(self, query: Query) -> DataFrame:

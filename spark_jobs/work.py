@@ -61,4 +61,7 @@ def begun(name: str, config: Path, now: Callable[[], float], rate: float | None 
     beginning = ready(job, account, now)
     spark = session(name)
     with shown() as progress:
-        yield Work(spark, job, account, source_of(spark, job, account), beginning, progress)
+        progress.begin("source")
+        source = source_of(spark, job, account)
+        progress.done(source.name)
+        yield Work(spark, job, account, source, beginning, progress)

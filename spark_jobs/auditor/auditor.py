@@ -17,7 +17,7 @@ from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
 from spark_jobs.auditor.results import destination, write
 from spark_jobs.report.contents import Contents, Finding
 from spark_jobs.report.page import MOST_SHOWN
-from spark_jobs.spark.failures import translated
+from spark_jobs.source.failures import translated
 from spark_jobs.spark.folder import Folder
 from spark_jobs.spark.frames import kept, suited
 from spark_jobs.transforms.facts import Facts

@@ -33,7 +33,7 @@ from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.summary import Summary, counted, destination, results, write
 from spark_jobs.cleaner.verdicts import GOES, judged
-from spark_jobs.spark.failures import translated
+from spark_jobs.source.failures import translated
 from spark_jobs.spark.frames import suited
 from spark_jobs.work import Work
 

@@ -1,1 +1,1 @@
-"""Cosmos DB for jobs: the account, the application that owns the library container, reads and deletes."""
+"""Cosmos DB for jobs: the account, the application that owns the library container, reads, deletes and failures."""

@@ -78,24 +78,7 @@ def refusal(error: AzureError, what: str) -> ExactlyOnceError:
         what: name of the resource, such as "the container 'games'".
     """
     if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError):
-        status = f"{error.status_code}/{error.sub_status or 0}"
-        match error.status_code:
-            case 401:
-                return AccountError(
-                    f"The account refuses the key or identity when asked for {what} ({status}): check COSMOS__accountKey, or, "
-                    "without one, that the identity belongs to the account's tenant; check this machine's clock, too."
-                )
-            case 403:
-                return AccountError(
-                    f"The account forbids {what} ({status}): give the identity the data-plane role 'Cosmos DB Built-in Data "
-                    "Reader' (audit) or 'Contributor' (clean-up) on the database, and let the pool's network through."
-                )
-            case 404:
-                return ConfigurationError(
-                    f"There is no such thing as {what} ({status}): correct its name in the job file, or create it."
-                )
-            case _:
-                return AccountError(f"The account answered {status} when asked for {what}: run the job again later.")
+        return refused(error.status_code, error.sub_status or 0, what)
     if isinstance(error, ClientAuthenticationError):
         return AccountError(
             f"There is no identity for the request of {what}: give the job a service principal (AZURE_TENANT_ID, "
@@ -105,6 +88,28 @@ def refusal(error: AzureError, what: str) -> ExactlyOnceError:
     return AccountError(
         f"No answer to the request for {what} ({type(error).__name__}): check the endpoint and the network."
     )
+
+
+def refused(status: int | None, substatus: int, what: str) -> ExactlyOnceError:
+    """A refusal by the account as an error for the operator; `what` as for `refusal`."""
+    both = f"{status}/{substatus}"
+    match status:
+        case 401:
+            return AccountError(
+                f"The account refuses the key or identity when asked for {what} ({both}): check COSMOS__accountKey, or, "
+                "without one, that the identity belongs to the account's tenant; check this machine's clock, too."
+            )
+        case 403:
+            return AccountError(
+                f"The account forbids {what} ({both}): give the identity the data-plane role 'Cosmos DB Built-in Data "
+                "Reader' (audit) or 'Contributor' (clean-up) on the database, and let the pool's network through."
+            )
+        case 404:
+            return ConfigurationError(
+                f"There is no such thing as {what} ({both}): correct its name in the job file, or create it."
+            )
+        case _:
+            return AccountError(f"The account answered {both} when asked for {what}: run the job again later.")
 
 
 def container_of(client: CosmosClient, database: str, container: str) -> ContainerProxy:

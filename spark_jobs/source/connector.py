@@ -5,8 +5,8 @@ names and values of its documentation and its source (a table in the tests), and
 the local Cosmos. So a job uses it only if its file has `"source": "connector"`. Run it once against an account of yours before
 you rely on it, and compare its findings with those of `"source": "feed_ranges"`.
 
-Its errors reach the job unchanged: an account that refuses ends the job with exit code 70 and a Java trace. An account that
-throttles for ever keeps it waiting for ever: give the job a time limit.
+Its errors reach the job as Java traces, in which `failures` finds the account's refusal. An account that throttles for ever
+keeps it waiting for ever: give the job a time limit.
 
 It does not report the result of a delete: it skips documents that are gone (404) or have changed (412) in silence. So every
 outcome is `unknown`, and jobs count by reading again.
@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +57,8 @@ def options(
     container: str,
     environment: Mapping[str, str] = os.environ,
     rate: float | None = None,
+    *,
+    executors: int = 1,
 ) -> Options:
     """The options of every use of the connector.
 
@@ -65,6 +67,7 @@ def options(
         database, container: names.
         environment: `AZURE_SUBSCRIPTION_ID` and `AZURE_RESOURCE_GROUP` of the account, if they are known.
         rate: most RU per second over all executors; None for no limit. The connector gives each an equal part.
+        executors: their number.
 
     Raises:
         ConfigurationError: there is no identity.
@@ -82,7 +85,8 @@ def options(
         found |= {
             "spark.cosmos.throughputControl.enabled": "true",
             "spark.cosmos.throughputControl.name": "exactlyonce",
-            "spark.cosmos.throughputControl.targetThroughput": str(max(1, int(rate))),
+            # The part of an executor is a whole number, and refused if it is 0.
+            "spark.cosmos.throughputControl.targetThroughput": str(max(executors, int(rate))),
             # No container of its own, in which several jobs could share one limit.
             "spark.cosmos.throughputControl.globalControl.useDedicatedContainer": "false",
         }
@@ -134,14 +138,20 @@ def _identity(account: Account, environment: Mapping[str, str]) -> dict[str, str
     return {name: value for name, value in found.items() if value}
 
 
-def is_present(spark: SparkSession) -> bool:
-    """Whether the connector is on the class path of the driver."""
-    jvm = spark._jvm  # noqa: SLF001  # PySpark has no public way to the JVM.
+def jar_of(spark: SparkSession, name: str = _CLASS) -> str | None:
+    """The file name of the jar that a class comes from, with its version; None if no jar on the driver's class path has it.
+
+    Args:
+        spark: the session.
+        name: of the class; the connector's by default.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001  # PySpark has no public way to the JVM.
     try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CLASS)  # type: ignore[union-attr]
+        found = jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+        path: str = found.getProtectionDomain().getCodeSource().getLocation().getPath()
     except Py4JError:
-        return False
-    return True
+        return None
+    return path.rpartition("/")[2]
 
 
 class Connector:
@@ -154,6 +164,7 @@ class Connector:
         partition_keys: for each container the paths of its partition key.
         environment: see `options`.
         rate: most RU per second; None for no limit.
+        jar: file name of the jar, with the connector's version.
 
     Raises:
         ConfigurationError: there is no identity.
@@ -168,12 +179,17 @@ class Connector:
         *,
         environment: Mapping[str, str] = os.environ,
         rate: float | None = None,
+        jar: str = "",
     ) -> None:
+        self.name = f"connector, {jar}"
         self.spent = Spent(spark.sparkContext)
         """Stays zero: the connector reports no costs."""
         self._spark = spark
         self._paths = partition_keys
-        self._options = {name: options(account, database, name, environment, rate) for name in partition_keys}
+        executors = int(spark.conf.get("spark.executor.instances", "1") or 1)
+        self._options = {
+            name: options(account, database, name, environment, rate, executors=executors) for name in partition_keys
+        }
         # Plans show options; Spark's own pattern hides secrets and tokens, but no "accountKey".
         spark.conf.set("spark.sql.redaction.options.regex", _REDACTED)
 

@@ -30,6 +30,8 @@ class FeedRanges:
         patience: with requests that are not answered.
     """
 
+    name = "feed_ranges"
+
     def __init__(
         self,
         spark: SparkSession,

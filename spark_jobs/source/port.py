@@ -136,8 +136,14 @@ class Spent:
 
 
 class Source(Protocol):
-    """Reads and deletes documents of a database."""
+    """Reads and deletes documents of a database.
 
+    Attributes:
+        name: as job files have it; of the connector with its jar.
+        spent: rows and request units so far.
+    """
+
+    name: str
     spent: Spent
 
     def read(self, query: Query) -> DataFrame:

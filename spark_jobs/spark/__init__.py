@@ -1,1 +1,1 @@
-"""Spark: its session, file systems, frames and failures."""
+"""Spark: its session, file systems and frames."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce import ConfigurationError
 from spark_jobs.job.configuration import Account, Job
-from spark_jobs.source.connector import Connector, Options, bodies, deleting, is_present, options, reading
+from spark_jobs.source.connector import Connector, Options, bodies, deleting, jar_of, options, reading
 from spark_jobs.source.factory import source_of
 from spark_jobs.source.feed_ranges import FeedRanges
-from spark_jobs.source.port import Query, placed
+from spark_jobs.source.port import Query, Source, placed
 
 DOCUMENTED: dict[str, Any] = json.loads(Path(__file__).with_name("documented_options.json").read_text())["options"]
 KEY = "c2VjcmV0IGtleQ=="
+JAR = "azure-cosmos-spark_3-5_2-12-4.49.2.jar"
+BROUGHT = "azure-cosmos-analytics-spark_3-5_2-12_synapse-2.2.5.jar"
 ENDPOINT = "https://a.example.org/"
 QUERY = Query("games", ("c.id", 'c["_ts"]'), 'c["kind"] = "staged"')
 BY_KEY = Account(ENDPOINT, KEY)
@@ -81,6 +84,13 @@ class TestOptions:
         assert not any("throughputControl" in name for name in options(BY_KEY, "d", "games", {}))
 
     @pytest.mark.parametrize(
+        ("rate", "executors", "target"), [(0.5, 1, "1"), (3.0, 4, "4"), (4.0, 4, "4"), (9.9, 4, "9")]
+    )
+    def test_every_executor_has_a_part_of_a_rate(self, rate: float, executors: int, target: str) -> None:
+        given = options(BY_KEY, "d", "games", {}, rate, executors=executors)
+        assert given["spark.cosmos.throughputControl.targetThroughput"] == target
+
+    @pytest.mark.parametrize(
         ("account", "type"), [(BY_KEY, "MasterKey"), (MANAGED, "ManagedIdentity"), (PRINCIPAL, "ServicePrincipal")]
     )
     def test_the_user_agent_is_the_configured_one(self, account: Account, type: str) -> None:
@@ -129,7 +139,12 @@ def connector(spark: SparkSession) -> Connector:
 
 class TestWithoutTheConnector:
     def test_it_is_found_absent(self, spark: SparkSession) -> None:
-        assert not is_present(spark)
+        assert jar_of(spark) is None
+
+    def test_a_class_that_is_there_names_its_jar(self, spark: SparkSession) -> None:
+        jar = jar_of(spark, "org.apache.spark.sql.SparkSession")
+        assert jar is not None
+        assert re.fullmatch(r"spark-sql_\S+-3\.5\.\d+\.jar", jar)
 
     def test_spark_says_so_and_shows_no_key(self, connector: Connector) -> None:
         with pytest.raises(Py4JJavaError, match=r"cosmos\.oltp") as caught:
@@ -150,29 +165,35 @@ class TestWithoutTheConnector:
 
 class TestTheChoice:
     @staticmethod
-    def chosen(spark: SparkSession, source: str | None, *, present: bool) -> object:
+    def chosen(spark: SparkSession, source: str | None, *, jar: str | None) -> Source:
         named = {"source": source} if source else {}
         job = Job.read({**JOB, **named, "rate": 100})
-        return type(source_of(spark, job, BY_KEY, lambda _: present))
+        return source_of(spark, job, BY_KEY, lambda _: jar)
 
     @pytest.mark.parametrize(
-        ("source", "present", "chosen"),
+        ("source", "jar", "chosen", "name"),
         [
-            (None, True, FeedRanges),
-            (None, False, FeedRanges),
-            ("feed_ranges", True, FeedRanges),
-            ("feed_ranges", False, FeedRanges),
-            ("connector", True, Connector),
+            (None, JAR, FeedRanges, "feed_ranges"),
+            (None, None, FeedRanges, "feed_ranges"),
+            ("feed_ranges", JAR, FeedRanges, "feed_ranges"),
+            ("feed_ranges", None, FeedRanges, "feed_ranges"),
+            ("connector", JAR, Connector, f"connector, {JAR}"),
         ],
     )
     def test_is_the_connector_only_if_the_file_asks_for_it(
-        self, spark: SparkSession, source: str | None, present: bool, chosen: type
+        self, spark: SparkSession, source: str | None, jar: str | None, chosen: type, name: str
     ) -> None:
-        assert self.chosen(spark, source, present=present) is chosen
+        found = self.chosen(spark, source, jar=jar)
+        assert type(found) is chosen
+        assert found.name == name
 
     def test_a_connector_that_is_asked_for_and_absent_is_refused(self, spark: SparkSession) -> None:
         with pytest.raises(ConfigurationError, match="azure-cosmos-spark is not on the class path"):
-            self.chosen(spark, "connector", present=False)
+            self.chosen(spark, "connector", jar=None)
+
+    def test_the_connector_that_synapse_brings_is_refused_by_the_name_of_its_jar(self, spark: SparkSession) -> None:
+        with pytest.raises(ConfigurationError, match=f'{BROUGHT}.* say "feed_ranges"'):
+            self.chosen(spark, "connector", jar=BROUGHT)
 
     def test_the_file_has_no_other_choice(self) -> None:
         with pytest.raises(ConfigurationError, match="source: Input should be 'feed_ranges' or 'connector'"):
