@@ -102,10 +102,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The entity document as this process knows it: with it, marking needs no read, and an attempt may start from it."""
+    """The entity document as this process knows it: with it, marking needs no read, and an attempt may start from it.
+
+    Attributes:
+        document, etag: as it was saved or loaded.
+        right: how often in a row the remembered document was the newest when the entity was loaded.
+    """
 
     document: Json
     etag: str
+    right: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +123,19 @@ class Memory:
         library_token: session token for the entity's partition in the library container.
         published: transactions whose outputs this process published and may not have marked yet.
         saved: the document as this process last saved or loaded it; None if it does not know, or need, it.
-        right: how often in a row this was the newest when the entity was loaded.
     """
 
     entity_token: str | None = None
     library_token: str | None = None
     published: frozenset[str] = frozenset()
     saved: Remembered | None = None
-    right: int = 0
 
     def compared(self, etag: str | None) -> Memory:
         """The memory once the entity was loaded, with this ETag."""
-        same = self.saved is not None and self.saved.etag == etag
-        return replace(self, right=self.right + 1 if same else 0)
+        if self.saved is None:
+            return self
+        right = self.saved.right + 1 if self.saved.etag == etag else 0
+        return replace(self, saved=replace(self.saved, right=right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +157,19 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The messages of the attempt may not be acknowledged yet. Make another attempt, or give the deliveries back.
+    """Not all messages of the attempt may be acknowledged yet. Make another attempt, or give the deliveries back.
 
     Attributes:
         memory: for the next attempt; its tokens are those of the replies.
         reason: for logs, as the end of "trying again: …".
         progressed: the attempt committed something; the driver starts the next one at once, with a fresh back-off.
+        processed: keys of the messages that this attempt finished, which the next one need not have. They may be acknowledged.
     """
 
     memory: Memory
     reason: str
     progressed: bool = False
+    processed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

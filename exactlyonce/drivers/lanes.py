@@ -112,12 +112,10 @@ class Lanes:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lane = self._lanes.get(assignment.entity.key)
         if lane is None:
-            key = assignment.entity.key
-            lane = self._lanes[key] = _Lane(assignment, memory=self._memories.take(key))
-            self._start(self._serve(lane), assignment.entity)
+            lane = self._lanes[assignment.entity.key] = _Lane(assignment)
+            self._wake(lane)
         elif lane.quiet is not None:
-            lane.quiet = None
-            self._start(self._serve(lane), assignment.entity)
+            self._wake(lane)
         lane.assignment = assignment  # The newest message's, also in a lane that is never quiet.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
@@ -157,6 +155,12 @@ class Lanes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _wake(self, lane: _Lane) -> None:
+        """Serve a lane with all that is known of its entity."""
+        lane.quiet = None
+        lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
+        self._start(self._serve(lane), lane.assignment.entity)
+
     async def _serve(self, lane: _Lane) -> None:
         """Process groups until no message waits; then the lane is quiet if something is left to mark, or else removed."""
         try:
@@ -167,18 +171,22 @@ class Lanes:
             for one in lane.waiting:
                 one.done.cancel()
             raise
+        self._memories.keep(lane.assignment.entity.key, lane.memory)
         if not lane.memory.published:
             self._remove(lane)
-            self._memories.keep(lane.assignment.entity.key, lane.memory)
         elif self._hurrying:
             self._leave(lane)
         else:
+            lane.memory = replace(
+                lane.memory, saved=None
+            )  # The document stays as long as it has room among all others.
             lane.quiet = quiet = Deadline(self._clock.now, self._clock.now(), self._mark_after)
             self._marks.watch(quiet, lambda: lane.quiet is not quiet, partial(self._leave, lane))
 
     def _leave(self, lane: _Lane) -> None:
         """Remove a lane, and mark the outputs that it published."""
         lane.quiet = None
+        lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
         self._remove(lane)
         self._start(self._mark(lane), lane.assignment.entity)
 
@@ -194,7 +202,6 @@ class Lanes:
         if not group:
             return
         given = lane.assignment
-        memory, lane.memory = lane.memory, Memory()
         failed: dict[str, Exception] = {}
         lane.attempts = 0
 
@@ -212,12 +219,15 @@ class Lanes:
                 given.refusal,
             )
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
+            if isinstance(outcome, Again):
+                lane.memory = outcome.memory  # It holds also if no later attempt finishes.
+                _acknowledge(held, frozenset(outcome.processed))  # The next attempt does without them.
             return outcome
 
         try:
             deliveries = [one.delivery for one in group if one.delivery is not None]
             finished = await self._driver.process(
-                self._retrying, given.entity, attempt, memory, deliveries, deadline=group[-1].deadline
+                self._retrying, given.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
@@ -229,10 +239,7 @@ class Lanes:
                     type(error.__cause__ or error).__name__,
                 )
         except Exception as error:  # Any error fails every delivery of the group.
-            lane.memory = memory  # Outputs published before are published still.
-            if (
-                isinstance(error, HandlerError) and len(group) > 1
-            ):  # One message is the cause, and it is not known which.
+            if isinstance(error, HandlerError) and len(group) > 1:  # Of one message, and it is not known which.
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
             failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
@@ -275,6 +282,13 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
                 for message, tx in zip(effect.messages, reply.transactions, strict=False)
             ]
             reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
+
+
+def _acknowledge(group: Sequence[_Waiting], keys: frozenset[str]) -> None:
+    """Acknowledge the messages of a group that are finished."""
+    for one in group:
+        if key_of(one.envelope) in keys:
+            _resolve(one.done, None)
 
 
 def _give_back(lane: _Lane, one: _Waiting) -> None:

@@ -8,6 +8,7 @@ from exactlyonce.attempt import Memory
 
 _FRAME_BYTES = 500
 """What a memory takes besides its document."""
+_NOTHING = Memory()
 
 
 class Memories:
@@ -22,11 +23,11 @@ class Memories:
         self._memories: OrderedDict[str, Memory] = OrderedDict()
         self.size = 0
 
-    def take(self, key: str) -> Memory:
-        """The memory of an entity, which leaves; an empty one if there is none."""
+    def take(self, key: str, otherwise: Memory = _NOTHING) -> Memory:
+        """The memory of an entity, which leaves; or what is known otherwise, if there is none."""
         memory = self._memories.pop(key, None)
         if memory is None:
-            return Memory()
+            return otherwise
         self.size -= _size(memory)
         return memory
 

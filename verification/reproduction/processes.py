@@ -261,9 +261,10 @@ class Process:
         """What of a memory the scenario looks at, as in the model."""
         scenario = self._family.scenario
         if scenario.remembering:
-            memory = replace(memory, right=TRUSTED if memory.saved else 0)
+            saved = memory.saved and replace(memory.saved, right=TRUSTED)
         else:
-            memory = replace(memory, right=0, saved=memory.saved if scenario.marking else None)
+            saved = memory.saved and replace(memory.saved, right=0) if scenario.marking else None
+        memory = replace(memory, saved=saved)
         if not scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory

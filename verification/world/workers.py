@@ -292,10 +292,11 @@ class Workers:
     def _kept(self, memory: Memory) -> Memory:
         """What of a memory this scenario looks at: only marking, and attempts that start from it, read the saved document."""
         if self._scenario.remembering:
-            memory = replace(memory, right=TRUSTED if memory.saved else 0)
+            saved = memory.saved and replace(memory.saved, right=TRUSTED)
         else:
             keeps = self._scenario.marking and memory.published
-            memory = replace(memory, right=0, saved=memory.saved if keeps else None)
+            saved = memory.saved and replace(memory.saved, right=0) if keeps else None
+        memory = replace(memory, saved=saved)
         if not self._scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory

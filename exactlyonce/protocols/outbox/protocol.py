@@ -128,8 +128,9 @@ class Outbox:
             ConfigurationError: it belongs to another protocol.
         """
         messages = arrived(work.entity, work.messages, foreign=self.foreign == "window")
-        if self._trusts(memory, messages):
-            outcome = yield from self._process(work, messages, from_memory(work.entity, memory))
+        saved = memory.saved
+        if saved is not None and self._trusts(saved, messages):
+            outcome = yield from self._process(work, messages, from_memory(work.entity, saved, memory))
             if outcome is not None:
                 return outcome
         view = yield from self._look(work.entity, messages, memory)
@@ -139,13 +140,18 @@ class Outbox:
         assert outcome is not None  # noqa: S101  # A loaded document always decides.
         return outcome
 
-    def _trusts(self, memory: Memory, messages: Arrived) -> bool:
+    def _trusts(self, saved: Remembered, messages: Arrived) -> bool:
         """Whether to start from the remembered document. Foreign messages need a look for records; `embedded`, its time."""
-        return memory.right >= TRUSTED and self.window is not None and not messages.foreign
+        return saved.right >= TRUSTED and self._remembers and not messages.foreign
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether attempts may start from the remembered document at all, so that it is worth keeping."""
+        return self.window is not None
 
     def _unmarked(self, view: View) -> Memory:
         """What to remember if nothing is committed. A document that was never processed has yet to be admitted."""
-        return view.unmarked(always=self.window is not None and view.ledger.version > 0)
+        return view.unmarked(always=self._remembers and view.ledger.version > 0)
 
     def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
         """Process messages as a view shows them; None where a remembered one does not decide. At most 12 effects.
@@ -243,18 +249,19 @@ class Outbox:
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
-        memory = replace(view.memory, entity_token=saved.token, library_token=token)
+        committed = replace(view.memory, entity_token=saved.token, library_token=token)
         if draft.outputs:
             # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
             # acknowledged, so that none is lost.
             published = yield from Publish(draft.outputs)
             if published is not PUBLISHED:
-                return Again(memory, "the outputs could not be published")
-        memory = replace(memory, published=memory.published | {entry.tx for entry in draft.entries})
+                return Again(replace(committed, saved=None), "the outputs could not be published")
         yield from delete_superseded(entity, view, ledger)
-        memory = remembering(memory, ledger, document, saved.etag, always=self.window is not None)
+        committed = replace(committed, published=committed.published | {entry.tx for entry in draft.entries})
+        memory = remembering(committed, ledger, document, saved.etag, always=self._remembers)
         if draft.more:
-            return Again(memory, "there was no room for all messages in one commit", progressed=True)
+            reason = "there was no room for all messages in one commit"
+            return Again(memory, reason, progressed=True, processed=draft.processed)
         return Finished(memory, draft.processed, draft.failed)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
@@ -277,7 +284,7 @@ class Outbox:
         if not isinstance(reply, Saved):
             return start_over(memory, reply)
         yield from delete_staged(entity, ledger, marked)
-        known = Remembered(with_ledger(saved.document, marked), reply.etag)
+        known = Remembered(with_ledger(saved.document, marked), reply.etag, saved.right)
         return Finished(replace(memory, published=frozenset(), entity_token=reply.token, saved=known))
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:

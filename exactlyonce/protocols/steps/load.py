@@ -107,12 +107,10 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
     return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory)
 
 
-def from_memory(entity: EntityRef, memory: Memory) -> View:
+def from_memory(entity: EntityRef, saved: Remembered, memory: Memory) -> View:
     """The view of an entity that this process remembers. It was admitted when it was loaded or saved."""
-    assert memory.saved is not None  # noqa: S101  # Otherwise it is not trusted.
-    document, etag = memory.saved.document, memory.saved.etag
-    stored = read_entity(entity, document)
-    return View(document, etag, 0, stored.body, stored.ledger or Ledger(), memory, remembered=True)
+    stored = read_entity(entity, saved.document)
+    return View(saved.document, saved.etag, 0, stored.body, stored.ledger or Ledger(), memory, remembered=True)
 
 
 def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None:
@@ -144,9 +142,10 @@ def remembering(
         ledger, document, etag: of the entity as it was loaded or saved.
         always: whether to keep the document even where it does not say that something published still owes.
     """
-    unmarked = memory.published & ledger.owing
-    known = document is not None and etag is not None and (always or unmarked)
-    return replace(memory, published=unmarked, saved=Remembered(document, etag) if known else None)  # type: ignore[arg-type]
+    unmarked, saved = memory.published & ledger.owing, None
+    if document is not None and etag is not None and (always or unmarked):
+        saved = Remembered(document, etag, 0 if memory.saved is None else memory.saved.right)
+    return replace(memory, published=unmarked, saved=saved)
 
 
 def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:

@@ -46,11 +46,9 @@ def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
 def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
     """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
     if isinstance(reply, NoAnswer):
-        return Again(replace(memory, saved=None, right=0), "whether the entity was saved is not known")
+        return Again(replace(memory, saved=None), "whether the entity was saved is not known")
     token = reply.token or memory.entity_token
-    return Again(
-        replace(memory, saved=None, right=0, entity_token=token), "the entity was changed meanwhile, or saved twice"
-    )
+    return Again(replace(memory, saved=None, entity_token=token), "the entity was changed meanwhile, or saved twice")
 
 
 def with_ledger(document: Json, ledger: Ledger) -> Json:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Publisher
@@ -38,9 +38,12 @@ class OneSecond:
         self.groups: list[list[str]] = []
         self.memories: list[Memory] = []
         self.marked: list[frozenset[str]] = []
+        self.marking: list[Remembered | None] = []
         self.failing: dict[str, ExactlyOnceError] = {}
         self.stopping: dict[str, ExactlyOnceError] = {}
         self.error: BaseException | None = None
+        self.room = self.group_limit
+        self.saved: Remembered | None = None
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         self.groups.append([envelope.id for envelope in work.messages])
@@ -49,14 +52,18 @@ class OneSecond:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        keys = [key_of(envelope) for envelope in work.messages]
+        keys = list(dict.fromkeys(key_of(envelope) for envelope in work.messages))
         failed = tuple((key, self.failing[key]) for key in keys if key in self.failing)
         stopped = tuple((key, self.stopping[key]) for key in keys if key in self.stopping)
-        return Finished(Memory(published=frozenset(keys)), tuple(keys), failed, stopped)
+        memory = Memory(published=frozenset(keys[: self.room]), saved=self.saved)
+        if len(keys) > self.room:
+            return Again(memory, "there was no room", progressed=True, processed=tuple(keys[: self.room]))
+        return Finished(memory, tuple(keys), failed, stopped)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         yield from Begin()
         self.marked.append(memory.published)
+        self.marking.append(memory.saved)
         return Finished(Memory())
 
 
@@ -66,7 +73,7 @@ class Setting:
         self.strategy = OneSecond()
         runtime = Runtime(self.clock)
         driver = AsyncDriver(Awaited(MemoryStore(self.clock.now)), Publisher({}), runtime)
-        self.lanes = Lanes(driver, Retrying(Backoff(), runtime.random), self.clock, mark_after=10)
+        self.lanes = Lanes(driver, Retrying(Backoff(), runtime.random), self.clock, mark_after=10, memory=3_000)
 
     def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[None]:
         assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
@@ -235,6 +242,54 @@ async def test_the_commit_of_the_next_message_marks_published_outputs(setting: S
     await setting.after(1)
     assert setting.strategy.marked == []
     assert [memory.published for memory in setting.strategy.memories] == [frozenset(), {"web/m-1"}]
+
+
+async def test_what_an_attempt_finished_is_acknowledged_and_the_next_one_does_without_it(setting: Setting) -> None:
+    setting.strategy.room = 2
+    setting.strategy.group_limit = 4
+    tasks = [setting.deliver(id) for id in ("m-1", "m-2", "m-1", "m-3")]
+    await setting.after(1)
+    assert [task.done() for task in tasks] == [True, True, True, False]
+    await setting.after(1)
+    assert tasks[3].exception() is None
+    assert setting.strategy.groups == [["m-1", "m-2", "m-1", "m-3"], ["m-3"]]
+
+
+async def test_what_was_finished_stays_acknowledged_when_the_rest_fails(setting: Setting) -> None:
+    setting.strategy.room = 1
+    tasks = [setting.deliver(id) for id in ("m-1", "m-2", "m-3")]
+    await setting.after(1)
+    setting.strategy.error = HandlerFailed("one of them")
+    await setting.after(1)
+    await setting.after(1)
+    await setting.after(1)
+    assert [task.exception() for task in tasks] == [None, None, None]
+    assert setting.strategy.groups == [["m-1", "m-2", "m-3"], ["m-2", "m-3"], ["m-2"], ["m-3"]]
+    published = [memory.published for memory in setting.strategy.memories]
+    assert published == [frozenset(), {"web/m-1"}, {"web/m-1"}, {"web/m-2"}]
+
+
+async def test_a_quiet_entity_keeps_its_document_for_the_next_message_and_for_the_mark(setting: Setting) -> None:
+    saved = setting.strategy.saved = Remembered(Json.of("x" * 1_000), "1")
+    setting.deliver("m-1")
+    await setting.after(1)
+    setting.deliver("m-2")
+    await setting.after(1)
+    await setting.after(10)
+    assert [memory.saved for memory in setting.strategy.memories] == [None, saved]
+    assert setting.strategy.marking == [saved]
+
+
+async def test_documents_of_quiet_entities_take_no_more_than_the_budget(setting: Setting) -> None:
+    """An entity without room for its document is marked all the same."""
+    saved = setting.strategy.saved = Remembered(Json.of("x" * 2_000), "1")
+    setting.deliver("m-1")
+    await setting.after(1)
+    setting.deliver("m-2", OTHER)
+    await setting.after(1)
+    await setting.after(10)
+    assert setting.strategy.marked == [{"web/m-1"}, {"web/m-2"}]
+    assert setting.strategy.marking == [None, saved]
 
 
 async def test_outputs_published_before_a_failed_attempt_are_marked(setting: Setting) -> None:

@@ -18,7 +18,7 @@ from exactlyonce.records.blobs import Blob
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.protocols.outbox.test_numbered import key, numbered
-from tests.unit.script import ENTITY, Script, attempt
+from tests.unit.script import ENTITY, Script, attempt, work_for
 
 OUTBOX = Outbox()
 
@@ -28,8 +28,15 @@ def trusting(script: Script, strategy: Outbox = OUTBOX) -> Memory:
     memory = Memory()
     for number in range(1, TRUSTED + 2):
         memory = script.play(attempt(strategy, numbered(number), memory=memory)).finished.memory
-    assert memory.right == TRUSTED
+    assert memory.saved is not None
+    assert memory.saved.right == TRUSTED
     return memory
+
+
+def counted(memory: Memory, right: int) -> Memory:
+    """The memory, as if its document had been the newest so often in a row."""
+    assert memory.saved is not None
+    return replace(memory, saved=replace(memory.saved, right=right))
 
 
 def test_once_it_was_right_twice_a_message_takes_one_request() -> None:
@@ -63,10 +70,28 @@ def test_an_outdated_document_leads_to_a_conflict_and_then_to_a_load() -> None:
     memory = trusting(script)
     script.play(attempt(OUTBOX, numbered(1, "c2")))  # Another process.
     again = script.play(attempt(OUTBOX, numbered(4), memory=memory)).again
-    assert (again.memory.saved, again.memory.right) == (None, 0)
+    assert again.memory.saved is None
     played = script.play(attempt(OUTBOX, numbered(4), memory=again.memory))
     assert played.kinds[0] is LoadEntity
     assert played.finished.processed == (key(4),)
+
+
+def test_after_an_unknown_publish_no_attempt_starts_from_the_document_before_the_commit() -> None:
+    """Its save would be in vain."""
+    script = Script()
+    again = script.play(attempt(OUTBOX, numbered(4), memory=trusting(script)), {Publish: UNKNOWN}).again
+    assert again.memory.saved is None
+    played = script.play(attempt(OUTBOX, numbered(4), numbered(5), memory=again.memory))
+    assert played.kinds == [LoadEntity, Publish, Begin, SaveEntity, Publish]
+    assert played.finished.processed == (key(5),)
+
+
+def test_after_a_fence_nothing_is_trusted() -> None:
+    script = Script()
+    settling = OUTBOX.settle(work_for(deposit("m-1")), deposit("m-1"), "why", trusting(script))
+    memory = script.play(settling).result.memory
+    assert memory.saved is None
+    assert script.play(attempt(OUTBOX, numbered(4), memory=memory)).kinds[0] is LoadEntity
 
 
 def test_an_unknown_save_leads_to_a_load() -> None:
@@ -79,7 +104,7 @@ def test_an_unknown_save_leads_to_a_load() -> None:
 def test_a_document_that_changed_between_is_trusted_anew_after_it_was_right_twice() -> None:
     script = Script()
     memory = trusting(script)
-    memory = replace(memory, right=0)
+    memory = counted(memory, 0)
     kinds = []
     for number in (4, 5, 6):
         played = script.play(attempt(OUTBOX, numbered(number), memory=memory))
@@ -157,7 +182,7 @@ def test_a_channel_that_the_remembered_document_lacks_is_looked_for_from_a_loade
     script, strategy = Script(), Outbox(channels=1)
     memory = trusting(script, strategy)
     memory = script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory
-    played = script.play(attempt(strategy, numbered(2), memory=replace(memory, right=TRUSTED)))
+    played = script.play(attempt(strategy, numbered(2), memory=counted(memory, TRUSTED)))
     assert played.kinds == [LoadEntity, FindChannels]
     assert played.finished.processed == ()
 
@@ -166,7 +191,7 @@ def test_where_channels_have_left_those_that_are_there_are_known_from_memory() -
     script, strategy = Script(), Outbox(channels=1)
     memory = trusting(script, strategy)
     memory = script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory
-    played = script.play(attempt(strategy, numbered(2, "c2"), memory=replace(memory, right=TRUSTED)))
+    played = script.play(attempt(strategy, numbered(2, "c2"), memory=counted(memory, TRUSTED)))
     assert played.kinds == [Begin, SaveEntity, Publish]
 
 

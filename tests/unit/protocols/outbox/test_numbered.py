@@ -227,6 +227,7 @@ class TestForeign:
         group = [*(numbered(number) for number in range(1, 41)), *(deposit(f"m-{number}") for number in range(20))]
         again = script.play(attempt(OUTBOX, *group)).again
         assert again.progressed
+        assert again.processed == (*map(key, range(1, 41)), *(f"web/m-{number}" for number in range(16)))
         assert script.ledger.version == 40 + 16
         finished = script.play(attempt(OUTBOX, *group, memory=again.memory)).finished
         assert finished.processed == tuple(f"web/m-{number}" for number in range(16, 20))
