@@ -90,7 +90,7 @@ class History:
     def _owed(self, entry: Entry) -> tuple[Output, ...]:
         if entry.owed == "staged":
             return read_staged(from_library(self.apart[staged_id(entry.tx)])).outputs
-        return entry.owed or ()
+        return entry.owed_outputs
 
     @property
     def _ledger(self) -> Ledger:

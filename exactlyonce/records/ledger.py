@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.channels import Channels
-from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.outputs import Content, Output, OutputRef
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, shape_json
+from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, damaged, read_shape, shape_json
 
 LEDGER: Final = "_ledger"
 MAX_DOCUMENT_BYTES: Final = 1_500_000
@@ -36,10 +36,11 @@ class Entry:
         tx: transaction id, fresh for every message of every attempt.
         version: of the entity, which this commit produced.
         at: time of the attempt, by the clock of its process. Never used to judge age.
-        outputs: ids and destinations of all outputs.
+        outputs: ids, destinations and places of all outputs.
         digest: of the outputs' content.
         staged: whether the outputs were staged, so that there is a document to delete.
-        owed: outputs not yet known to be published; "staged" when they lie in the staged document; None when published.
+        owed: the contents of the outputs, in their order, while these are not known to be published; "staged" when they lie in
+            the staged document; None when published.
         recorded: whether a record follows the entry when it leaves: of a foreign message, whose copies only entries and records
             know, and of one that wrote blobs, whose commit only these prove. Any other goes once its outputs are published.
         seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
@@ -51,10 +52,18 @@ class Entry:
     at: datetime
     outputs: tuple[OutputRef, ...]
     digest: str
-    staged: bool = False
-    owed: tuple[Output, ...] | Literal["staged"] | None = None
-    recorded: bool = True
-    seen: int | None = None
+    staged: Annotated[bool, absent_if(False)] = False  # Lost, the document stays until clean-up takes it.
+    owed: tuple[Content, ...] | Literal["staged"] | None = None
+    recorded: Annotated[bool, absent_if(True)] = True  # Lost, a record more is written.
+    seen: Annotated[int | None, absent_if(None)] = None  # Lost, the entry is dated later.
+
+    @property
+    def owed_outputs(self) -> tuple[Output, ...]:
+        """The outputs that it owes, but for staged ones."""
+        if not isinstance(self.owed, tuple):
+            return ()
+        pairs = zip(self.outputs, self.owed, strict=True)
+        return tuple(Output(ref.id, ref.destination, one.envelope, one.delay, ref.place) for ref, one in pairs)
 
 
 @with_config(EXACT)
@@ -143,7 +152,7 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     """Take an entity document apart.
 
     Raises:
-        DamagedDocument: the ledger cannot be read, or belongs to an entity of another type.
+        DamagedDocument: the ledger cannot be read, contradicts itself, or belongs to an entity of another type.
         NewerSchema: a newer version of the library wrote it.
     """
     if document is None:
@@ -154,7 +163,10 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
         return EntityView(Json.of(properties), None)
     if isinstance(raw, dict):
         raw.pop("owing_since", None)  # Derived from the entries; stored for queries only.
-    ledger = read_shape(Ledger, raw, f"The ledger of entity {entity} (property {LEDGER!r})")
+    name = f"The ledger of entity {entity} (property {LEDGER!r})"
+    ledger = read_shape(Ledger, raw, name)
+    if any(isinstance(entry.owed, tuple) and len(entry.owed) != len(entry.outputs) for entry in ledger.entries):
+        raise damaged(name, "an entry owes the contents of more or fewer outputs than it has")
     if ledger.type not in ("", entity.type):
         raise DamagedDocument(
             f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,6 +55,11 @@ class Output:
         """What is kept of it for good."""
         return OutputRef(self.id, self.destination, self.place)
 
+    @property
+    def content(self) -> Content:
+        """What is kept of it besides, until it is published."""
+        return Content(self.envelope, self.delay)
+
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,16 @@ class OutputRef:
     place: Place | None = None
 
 
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an entry keeps of an output that it owes, besides its reference."""
+
+    envelope: Json
+    delay: float = 0.0
+
+
 def digest(outputs: tuple[Output, ...]) -> str:
-    """One digest over the content of all outputs, in order."""
-    return Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs]).digest
+    """One digest over the content of all outputs, in order: 128 bits, since it is stored with every message."""
+    content = Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs])
+    return b64encode(hashlib.sha256(content.text.encode()).digest()[:16])[:22].decode()

@@ -36,7 +36,9 @@ _LEDGER: Final = (
 )
 _ENTRIES: Final = cast("StructType", cast("ArrayType", LEDGER_READ["entries"].dataType).elementType)
 _RECEPTION: Final = ("channel", "source", "next", "held")
-_ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest", "staged", "recorded")
+_ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest")
+_ABSENT: Final = {"staged": "false", "recorded": "true"}
+"""Properties of an entry that are left out where they have this value."""
 
 
 def documents(raw: DataFrame, place: str) -> DataFrame:
@@ -100,7 +102,8 @@ def _columns(place: str) -> Iterable[Column]:
 def _ledger() -> str:
     """The ledger without the owed outputs of its entries."""
     owes = "CASE WHEN one.owed = 'staged' THEN 'staged' WHEN one.owed IS NOT NULL THEN 'inline' END"
-    entry = _struct({**{name: f"one.{name}" for name in _ENTRIES.fieldNames()}, "owes": owes})
+    flags = {name: f"coalesce(one.{name}, {default})" for name, default in _ABSENT.items()}
+    entry = _struct({**{name: f"one.{name}" for name in _ENTRIES.fieldNames()}, **flags, "owes": owes})
     fields = {name: f"ledger.{name}" for name in LEDGER_READ.fieldNames()}
     return _struct({**fields, "entries": f"transform(ledger.entries, one -> {entry})"})
 

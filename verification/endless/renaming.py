@@ -148,7 +148,9 @@ def _(part: Ledger, rename: Rename) -> Any:
 @renamed.register
 def _(part: Entry, rename: Rename) -> Any:
     key = rename(("key", part.message))
-    owed = _outputs(part.owed, rename) if isinstance(part.owed, tuple) else part.owed
+    owed = part.owed
+    if isinstance(owed, tuple):
+        owed = tuple(output.content for output in _outputs(part.owed_outputs, rename))
     outputs = _refs(part.outputs, key)
     return replace(part, message=key, tx=rename(("tx", part.tx)), version=0, digest="", outputs=outputs, owed=owed)
 

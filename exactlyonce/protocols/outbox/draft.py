@@ -215,7 +215,7 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, f
         outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         staged=staged,
-        owed=("staged" if staged else handled.outputs) if handled.outputs else None,
+        owed=("staged" if staged else tuple(output.content for output in handled.outputs)) if handled.outputs else None,
         recorded=recorded,
     )
 

@@ -10,16 +10,13 @@ from exactlyonce.effects.library import LoadStaged
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.ledger import Entry
-from exactlyonce.records.outputs import Output
 from exactlyonce.values.identity import EntityRef
 
 
 def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
     """Publish what these entries owe and this process does not know to be published."""
     owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
-    outputs: tuple[Output, ...] = tuple(
-        output for entry in owing if isinstance(entry.owed, tuple) for output in entry.owed
-    )
+    outputs = tuple(output for entry in owing for output in entry.owed_outputs)
     if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):
         # Read the staged outputs. Missing ones were published: they are deleted only after the commit that dropped their
         # entry, or behind a fence, so only a stale load leads here.

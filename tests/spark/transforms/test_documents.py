@@ -83,10 +83,7 @@ ENTRY: dict[str, Any] = {
     "at": "2026-01-01T00:00:00.5Z",
     "outputs": [{"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k", "number": 3}}],
     "digest": "g",
-    "staged": False,
-    "recorded": True,
     "owed": None,
-    "seen": None,
 }
 LEDGER: dict[str, Any] = {
     "version": 1,
@@ -106,7 +103,7 @@ LEDGER: dict[str, Any] = {
 SYSTEM = {"_etag": '"1"', "_ts": 7}
 ENTITY: dict[str, Any] = {"id": "e", **SYSTEM, "has_ledger": True, "ledger": LEDGER, "partition": ["t", 1, True]}
 RECORD: dict[str, Any] = {
-    **{name: one for name, one in ENTRY.items() if name not in ("staged", "recorded", "owed", "seen")},
+    **{name: one for name, one in ENTRY.items() if name != "owed"},
     **SYSTEM,
     "id": "processed:x",
     "pk": '["shop","e"]',
@@ -140,10 +137,13 @@ def without(row: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != name}
 
 
+OTHER_ENTRY = {**ENTRY, "owed": "staged", "staged": True, "recorded": False, "seen": 7}
+
 READ: dict[str, tuple[str, Any, str | None]] = {
     "a record": (LIBRARY, RECORD, None),
     "a record with what nobody knows": (LIBRARY, {**RECORD, "new": {"a": [1]}, "tags": 5}, None),
     "an entity": ("shop", ENTITY, None),
+    "an entity whose entry says all": ("shop", {**ENTITY, "ledger": {**LEDGER, "entries": [OTHER_ENTRY]}}, None),
     "an entity that was not adopted": ("shop", {**ENTITY, "has_ledger": False, "ledger": {}}, None),
     "a seal": (LIBRARY, SEAL, None),
     "a channel": (LIBRARY, APART, None),
@@ -236,8 +236,10 @@ def test_what_an_entity_says_of_itself_is_read_to_the_letter(read: dict[str, Row
     assert entry["outputs"] == [
         {"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k", "number": 3}}
     ]
-    assert entry["owes"] is None
+    assert (entry["owes"], entry["staged"], entry["recorded"], entry["seen"]) == (None, False, True, None)
     assert entry["at"].microsecond == 500_000
+    (other,) = read["an entity whose entry says all"].asDict(recursive=True)["ledger"]["entries"]
+    assert (other["owes"], other["staged"], other["recorded"], other["seen"]) == ("staged", True, False, 7)
     assert read["an entity that was not adopted"]["ledger"] is None
     assert read["a number that was skipped"]["held"] is False
     assert read["a newer record"]["message"] == "web/m-1"

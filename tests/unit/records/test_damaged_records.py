@@ -66,6 +66,7 @@ def changed(raw: dict[str, Any], path: tuple[Any, ...], change: Callable[[Any, A
 
 
 COMPANIONS = ("co-located", "entry", "numbered")
+ABSENT = ("staged", "recorded", "seen")
 NAMES = (("id",), ("_kind",))
 """By what a companion is known: see `test_companions`."""
 CASES = [
@@ -108,10 +109,28 @@ def test_a_time_is_a_date_with_a_time_of_day_and_nothing_else(name: str, path: t
     assert "at: " in refused(name, raw)
 
 
-@pytest.mark.parametrize(("name", "path"), [case for case in CASES if isinstance(case[1][-1], str)])
+@pytest.mark.parametrize(
+    ("name", "path"), [case for case in CASES if isinstance(case[1][-1], str) and case[1][-1] not in ABSENT]
+)
 def test_a_property_that_is_missing_is_damage_even_if_it_has_a_default(name: str, path: tuple[Any, ...]) -> None:
     raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.pop(step))
     assert f"{path[-1]}: Field required" in refused(name, raw)
+
+
+def test_of_an_entry_only_what_does_no_harm_where_it_was_lost_may_be_absent() -> None:
+    read, raw = DOCUMENTS["ledger"]
+    paths = {path for name, path in CASES if name == "ledger" and path[-1] in ABSENT}
+    assert paths == {("entries", 0, "staged"), ("entries", 0, "seen"), ("entries", 1, "recorded")}
+    for path in paths:
+        raw = changed(raw, path, lambda found, step: found.pop(step))
+    view: Any = read(raw)
+    assert [(entry.staged, entry.recorded, entry.seen) for entry in view.ledger.entries] == [(False, True, None)] * 2
+
+
+@pytest.mark.parametrize("owed", [[], [{"envelope": "{}", "delay": 0.0}] * 2])
+def test_an_entry_that_owes_has_the_content_of_each_output(owed: list[Any]) -> None:
+    raw = changed(DOCUMENTS["ledger"][1], ("entries", 1, "owed"), lambda found, step: found.__setitem__(step, owed))
+    assert "owes the contents of more or fewer outputs than it has" in refused("ledger", raw)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import reduce
 from typing import Any
@@ -24,7 +25,7 @@ from exactlyonce.records.library import (
     read_processed,
     read_staged,
 )
-from exactlyonce.records.outputs import Output, OutputRef, digest
+from exactlyonce.records.outputs import Content, Output, OutputRef, digest
 from exactlyonce.records.places import LARGEST_NUMBER, Place
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequence
@@ -37,7 +38,7 @@ GAME = EntityRef("range", ("game-7",), "game-7")
 PLACE = Place("c1", "board/game-7", 12)
 PLACED = {"channel": "c1", "receiver": "board/game-7", "number": 12}
 OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5, PLACE)
-OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", owed=(OUTPUT,))
+OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", recorded=False, owed=(OUTPUT.content,))
 SETTLED = Entry("web/m-42", "5f", 42, AT - timedelta(seconds=2), (), "d2", staged=True, seen=1_700_000_000)
 SEQUENCES = (Sequence("leader-board", "board/game-7", "c1", 12, ordered=True),)
 LEDGER_43 = Ledger(
@@ -61,16 +62,22 @@ JSONS = st.recursive(
 PLACES = st.none() | st.builds(Place, TEXT, TEXT, COUNTS)
 OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6), PLACES), max_size=2).map(tuple)
 REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT, PLACES), max_size=2).map(tuple)
+CONTENTS = st.builds(Content, JSONS, st.floats(0, 1e6))
+OWED = REFERENCES.flatmap(
+    lambda refs: st.tuples(
+        st.just(refs),
+        st.none() | st.just("staged") | st.lists(CONTENTS, min_size=len(refs), max_size=len(refs)).map(tuple),
+    )
+)
 ENTRIES = st.builds(
-    Entry,
+    lambda owed, **parts: Entry(outputs=owed[0], owed=owed[1], **parts),
+    OWED,
     message=TEXT,
     tx=TEXT,
     version=COUNTS,
     at=MOMENTS,
-    outputs=REFERENCES,
     digest=TEXT,
     staged=st.booleans(),
-    owed=st.none() | st.just("staged") | OUTPUTS,
     recorded=st.booleans(),
     seen=st.none() | COUNTS,
 )
@@ -132,7 +139,6 @@ STORED = {
                 "digest": "d2",
                 "staged": True,
                 "owed": None,
-                "recorded": True,
                 "seen": 1_700_000_000,
             },
             {
@@ -142,18 +148,8 @@ STORED = {
                 "at": "2026-11-21T10:00:02Z",
                 "outputs": [{"id": "o-1", "destination": "leader-board", "place": PLACED}],
                 "digest": "d1",
-                "staged": False,
-                "owed": [
-                    {
-                        "id": "o-1",
-                        "destination": "leader-board",
-                        "envelope": '{"specversion":"1.0","id":"o-1"}',
-                        "delay": 1.5,
-                        "place": PLACED,
-                    }
-                ],
-                "recorded": True,
-                "seen": None,
+                "owed": [{"envelope": '{"specversion":"1.0","id":"o-1"}', "delay": 1.5}],
+                "recorded": False,
             },
         ],
     },
@@ -243,7 +239,7 @@ def test_the_parked_document_is_pinned() -> None:
 
 
 def test_the_digest_is_pinned_and_covers_destination_delay_content_and_order() -> None:
-    assert digest(()) == "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+    assert digest(()) == "T1PNoYwrqgwDVLtfmj7L5Q"
     others = [
         Output("other id", OUTPUT.destination, OUTPUT.envelope, OUTPUT.delay),
         Output("o-1", "elsewhere", OUTPUT.envelope, OUTPUT.delay),
@@ -329,8 +325,13 @@ def test_owing_since_is_the_time_of_the_oldest_entry_that_owes() -> None:
     assert Ledger(44, None, (SETTLED, OWING, later)).owing == {"9a", "9b"}
 
 
+def test_an_entry_that_owes_gives_its_outputs_and_one_that_owes_nothing_or_staged_ones_none() -> None:
+    assert OWING.owed_outputs == (OUTPUT,)
+    assert [replace(OWING, owed=owed).owed_outputs for owed in (None, "staged")] == [(), ()]
+
+
 def test_marking_touches_only_the_transactions_named() -> None:
     marked = LEDGER_43.with_published({"9a", "unknown"})
-    assert [entry.owed for entry in marked.entries] == [None, None]
+    assert marked.entries == (SETTLED,)
     assert LEDGER_43.with_published({"5f"}) == LEDGER_43
     assert (marked.version, marked.token) == (43, "0:-1#913")
