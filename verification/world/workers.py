@@ -291,12 +291,10 @@ class Workers:
 
     def _kept(self, memory: Memory) -> Memory:
         """What of a memory this scenario looks at: only marking, and attempts that start from it, read the saved document."""
-        if self._scenario.remembering:
-            saved = memory.saved and replace(memory.saved, right=TRUSTED)
-        else:
-            keeps = self._scenario.marking and memory.published
-            saved = memory.saved and replace(memory.saved, right=0) if keeps else None
-        memory = replace(memory, saved=saved)
+        trusts = self._scenario.remembering
+        keeps = trusts or (self._scenario.marking and memory.published)
+        saved = memory.saved and replace(memory.saved, right=TRUSTED if trusts else 0)
+        memory = replace(memory, saved=saved if keeps else None)
         if not self._scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory
