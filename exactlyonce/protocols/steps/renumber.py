@@ -54,4 +54,4 @@ def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renu
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
-    return Renumbered(sequences, replace(view.memory, entity_token=saved.token, saved=None, right=0))
+    return Renumbered(sequences, replace(view.memory, entity_token=saved.token, saved=None))

@@ -49,9 +49,9 @@ def test_the_next_output_begins_a_fresh_channel(strategy: Strategy) -> None:
 def test_what_is_owed_keeps_its_numbers() -> None:
     script = sent(Outbox(), "m-1")
     script.play(renumber(ENTITY, Outbox(), Memory()))
-    (entry,) = script.entries
-    assert isinstance(entry.owed, tuple)
-    assert entry.owed[0].place == receipt(1, entry.owed[0].place.channel)  # type: ignore[union-attr]
+    (owed,) = script.entries[0].owed_outputs
+    assert owed.place is not None
+    assert owed.place == receipt(1, owed.place.channel)
 
 
 @pytest.mark.parametrize("script", [Script(), sent(Outbox())])
