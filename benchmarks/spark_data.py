@@ -158,7 +158,7 @@ class Tables:
 
     def __post_init__(self) -> None:
         self.name = "tables"
-        self.spent = Spent(self.spark.sparkContext)
+        self.spent = Spent(self.spark.sparkContext, complete=False)
 
     def read(self, query: Query) -> DataFrame:
         """The rows of a query of `auditing.looks`."""

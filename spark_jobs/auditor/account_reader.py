@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.report.contents import ReadResult
-from spark_jobs.source.port import Query, literal
+from spark_jobs.source.port import Query, literal, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
@@ -125,13 +125,14 @@ class AccountReader:
     def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
         """Read a container now. Returns its rows, which are kept until they are unpersisted, and their number."""
         self.work.progress.begin(f"{purpose}, {place.container}")
-        begun, units = self.work.clock(), self.work.source.spent.units
+        begun, before = self.work.clock(), self.work.source.spent.units
         raw = [self.work.source.read(query) for query in place.queries(conditions)]
         found = reduce(DataFrame.unionByName, raw).persist(StorageLevel.MEMORY_AND_DISK)
         rows = found.count()
-        spent = self.work.source.spent.units - units
-        self.reads.append(ReadResult(place.container, purpose, rows, spent or None, self.work.clock() - begun))
-        self.work.progress.done(f"{rows:,} documents, {spent:,.0f} RU")
+        after = self.work.source.spent.units
+        charge = None if before is None or after is None else after - before
+        self.reads.append(ReadResult(place.container, purpose, rows, charge, self.work.clock() - begun))
+        self.work.progress.done(f"{rows:,} documents, {shown_units(charge)}")
         return found, rows
 
 

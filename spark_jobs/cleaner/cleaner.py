@@ -34,6 +34,7 @@ from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.summary import Summary, counted, destination, results, write
 from spark_jobs.cleaner.verdicts import GOES, judged
 from spark_jobs.source.failures import translated
+from spark_jobs.source.port import shown_units
 from spark_jobs.spark.frames import suited
 from spark_jobs.work import Work
 
@@ -134,7 +135,7 @@ class Cleaner:
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
         self._kept.append(kept)
         rows = kept.count()
-        self.work.progress.done(f"{rows:,} documents, {self.work.source.spent.units:,.0f} RU in all")
+        self.work.progress.done(f"{rows:,} documents, {shown_units(self.work.source.spent.units)} in all")
         return kept, rows
 
     @contextmanager

@@ -18,6 +18,7 @@ from spark_jobs.cleaner.fence import Fence
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES
+from spark_jobs.source.port import shown_units
 from spark_jobs.transforms.head import capped
 from spark_jobs.work import Work
 
@@ -80,7 +81,7 @@ class Removal:
         outcomes = rows.mapPartitions(lambda some: ((container, *one) for one in fence(some)))
         # Now and once: a second run would fence every entity again.
         done = self.work.spark.createDataFrame(outcomes, OUTCOMES).localCheckpoint(eager=True)
-        self.work.progress.done(f"{number:,} judged, {self.work.source.spent.units:,.0f} RU in all")
+        self.work.progress.done(f"{number:,} judged, {shown_units(self.work.source.spent.units)} in all")
         return done
 
     def _in_bulk(self, container: str, rows: DataFrame, number: int, wave: int) -> Iterator[DataFrame]:
@@ -92,7 +93,9 @@ class Removal:
             some = rows.where(F.pmod(F.xxhash64("partition"), F.lit(waves)) == turn)
             outcomes = self.work.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
             done += outcomes.count()
-            self.work.progress.done(f"{done:,} of {number:,} documents, {self.work.source.spent.units:,.0f} RU in all")
+            self.work.progress.done(
+                f"{done:,} of {number:,} documents, {shown_units(self.work.source.spent.units)} in all"
+            )
             yield outcomes.select(*OUTCOMES.fieldNames())
 
     def _numbers(self, going: DataFrame) -> dict[tuple[str, bool], int]:

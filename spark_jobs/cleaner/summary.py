@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.cleaner.verdicts import GOES, Reason
-from spark_jobs.source.port import Outcome
+from spark_jobs.source.port import Outcome, shown_units
 from spark_jobs.spark.folder import Folder, results_folder
 from spark_jobs.transforms.head import capped
 
@@ -61,7 +61,7 @@ class Summary:
         retention, horizon: in seconds.
         counts: by container and kind.
         blobs: results of blobs, as `Counts.results`; None if no container of blobs was named.
-        units: RU spent, as far as the service reported them.
+        units: RU spent; None if the source does not report all.
         seconds: its duration.
         archive: folder of the archive; None without one.
     """
@@ -73,7 +73,7 @@ class Summary:
     horizon: float
     counts: tuple[Counts, ...]
     blobs: Mapping[str, int] | None
-    units: float
+    units: float | None
     seconds: float
     archive: str | None = None
 
@@ -92,7 +92,7 @@ class Summary:
         verb = (
             f"{self.total(GOES):,} documents would go" if self.mode == "dry run" else f"{self.total(REMOVED):,} removed"
         )
-        yield f"{self.mode} of {self.database}: {verb}, {self.units:,.0f} RU, {self.seconds:.1f} s"
+        yield f"{self.mode} of {self.database}: {verb}, {shown_units(self.units)}, {self.seconds:.1f} s"
 
 
 @dataclass

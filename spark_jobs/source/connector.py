@@ -182,8 +182,7 @@ class Connector:
         jar: str = "",
     ) -> None:
         self.name = f"connector, {jar}"
-        self.spent = Spent(spark.sparkContext)
-        """Stays zero: the connector reports no costs."""
+        self.spent = Spent(spark.sparkContext, complete=False)
         self._spark = spark
         self._paths = partition_keys
         executors = int(spark.conf.get("spark.executor.instances", "1") or 1)

@@ -93,6 +93,15 @@ def charge_of(headers: Mapping[str, Any]) -> float:
     return float(headers.get("x-ms-request-charge", 0))
 
 
+def shown_units(units: float | None) -> str:
+    """Request units for an operator.
+
+    >>> shown_units(1234.5), shown_units(None)
+    ('1,234 RU', 'RU not known')
+    """
+    return "RU not known" if units is None else f"{units:,.0f} RU"
+
+
 class Meter(Protocol):
     """Counts the rows and request units of requests."""
 
@@ -106,9 +115,11 @@ class Spent:
 
     Args:
         context: keeps the accumulators.
+        complete: whether every request is counted; the connector reports none of its own.
     """
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, context: SparkContext, *, complete: bool = True) -> None:
+        self._complete = complete
         self._rows = context.accumulator(0)
         self._requests = context.accumulator(0)
         self._units = context.accumulator(0.0)
@@ -130,9 +141,9 @@ class Spent:
         return self._requests.value
 
     @property
-    def units(self) -> float:
-        """Request units charged."""
-        return self._units.value
+    def units(self) -> float | None:
+        """Request units charged; None if not every request is counted."""
+        return self._units.value if self._complete else None
 
 
 class Source(Protocol):

@@ -16,7 +16,7 @@ from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.connector import Connector, Options, bodies, deleting, jar_of, options, reading
 from spark_jobs.source.factory import source_of
 from spark_jobs.source.feed_ranges import FeedRanges
-from spark_jobs.source.port import Query, Source, placed
+from spark_jobs.source.port import Query, Source, placed, shown_units
 
 DOCUMENTED: dict[str, Any] = json.loads(Path(__file__).with_name("documented_options.json").read_text())["options"]
 KEY = "c2VjcmV0IGtleQ=="
@@ -135,6 +135,17 @@ class TestWhatIsDeleted:
 @pytest.fixture
 def connector(spark: SparkSession) -> Connector:
     return Connector(spark, BY_KEY, "d", {"games": ("/gameId",)}, environment={})
+
+
+class TestCosts:
+    def test_are_not_known_of_the_connector_whatever_else_was_counted(self, connector: Connector) -> None:
+        connector.spent.count(3, 46.0)
+        assert connector.spent.units is None
+        assert connector.spent.rows == 3
+
+    @pytest.mark.parametrize(("units", "text"), [(0.0, "0 RU"), (1234.5, "1,234 RU"), (None, "RU not known")])
+    def test_are_shown_in_request_units(self, units: float | None, text: str) -> None:
+        assert shown_units(units) == text
 
 
 class TestWithoutTheConnector:
