@@ -58,12 +58,12 @@ SENT_AFTER: dict[str, dict[str, float]] = {
 
 UNITS = {
     NUMBERED: 13.2,
-    FOREIGN: 23.1,
+    FOREIGN: 22.1,
     "Outbox.transaction_id()": 29.5,
     "Colocated()": 29.6,
     "VersionStream()": 18.5,
     "VersionStream(), event-sourced": 18.5,
-    "Outbox.embedded()": 17.3,
+    "Outbox.embedded()": 16.3,
     "Resequencer()": 17.5,
 }
 """Request units for a message, on many entities."""
