@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import Ledger
@@ -31,6 +32,7 @@ class Handled:
         sequences: all numbers that the entity has given out.
         blobs: to be written before the commit.
         events: of an event-sourced entity; None for others.
+        answer: to the request that the message came by; None if it came by a queue.
     """
 
     body: Json
@@ -39,6 +41,7 @@ class Handled:
     sequences: Sequences = ()
     blobs: tuple[Blob, ...] = ()
     events: tuple[Event, ...] | None = None
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +150,14 @@ class Finished:
         processed: keys of the messages that this attempt committed.
         failed: key and error of each message that cannot be committed; none of them changed anything.
         stopped: key and error of each message that stays held because its handler raised, with those that follow it.
+        answers: key and committed answer of each message that came by a request.
     """
 
     memory: Memory
     processed: tuple[str, ...] = ()
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
     stopped: tuple[tuple[str, ExactlyOnceError], ...] = ()
+    answers: tuple[tuple[str, Answer], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +169,14 @@ class Again:
         reason: for logs, as the end of "trying again: …".
         progressed: the attempt committed something; the driver starts the next one at once, with a fresh back-off.
         processed: keys of the messages that this attempt finished, which the next one need not have. They may be acknowledged.
+        answers: key and committed answer of those that came by a request.
     """
 
     memory: Memory
     reason: str
     progressed: bool = False
     processed: tuple[str, ...] = ()
+    answers: tuple[tuple[str, Answer], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

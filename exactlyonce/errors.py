@@ -9,7 +9,9 @@
     │   ├── ForkedChannel           another message has its number
     │   ├── UndatedMessage          it has no time, so its age cannot be judged
     │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
-    │   └── TooOldToJudge           the proof that it was processed may be gone
+    │   ├── TooOldToJudge           the proof that it was processed may be gone
+    │   ├── InvalidKey              a request has no key by which a retry is known, or one that cannot be
+    │   └── KeyReused               another request had its key
     ├── HandlerError            the business code's: nothing was changed, nothing was sent
     │   ├── HandlerFailed           it raised; the cause is chained
     │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
@@ -78,6 +80,14 @@ class MessageFromTheFuture(MessageError):
 
 class TooOldToJudge(MessageError):
     """The message is so old that clean-up may have deleted the proof that it was processed."""
+
+
+class InvalidKey(MessageError):
+    """A request has no key by which its retries are known, or one that cannot be."""
+
+
+class KeyReused(MessageError):
+    """Another request had the key of this one. Nothing was changed."""
 
 
 class HandlerError(ExactlyOnceError):

@@ -29,6 +29,7 @@ from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
+from exactlyonce.records.answers import Answer
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -51,9 +52,21 @@ class Assignment:
     refusal: Refusal = never
 
 
+class Processed(NamedTuple):
+    """What became of a message that may be acknowledged.
+
+    Attributes:
+        answer: to the request that it came by; None if it came by a queue.
+        before: whether it had been processed before.
+    """
+
+    answer: Answer | None
+    before: bool
+
+
 class _Waiting(NamedTuple):
     envelope: Envelope
-    done: asyncio.Future[None]
+    done: asyncio.Future[Processed]
     delivery: Delivery | None  # The observer's; None without one.
     deadline: Deadline | None
 
@@ -93,7 +106,7 @@ class Lanes:
         self._marks = Timekeeper(clock)
         self._hurrying = False
 
-    async def process(self, assignment: Assignment, envelope: Envelope) -> None:
+    async def process(self, assignment: Assignment, envelope: Envelope) -> Processed:
         """Process one message; returns when it may be acknowledged.
 
         Cancelling the caller does not stop the attempt, which other messages may share.
@@ -103,13 +116,12 @@ class Lanes:
         """
         observer = self._driver.observer_slot.observer
         if observer is None:
-            await self._enter(assignment, envelope, None)
-            return
+            return await self._enter(assignment, envelope, None)
         with observer.processing(assignment.entity, envelope) as delivery:
-            await self._enter(assignment, envelope, delivery)
+            return await self._enter(assignment, envelope, delivery)
 
-    async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> None:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> Processed:
+        done: asyncio.Future[Processed] = asyncio.get_running_loop().create_future()
         lane = self._lanes.get(assignment.entity.key)
         if lane is None:
             lane = self._lanes[assignment.entity.key] = _Lane(assignment)
@@ -121,7 +133,7 @@ class Lanes:
         lane.waiting.append(one)
         if one.deadline is not None:  # The latest of all, since all deliveries have the same time.
             self._deliveries.watch(one.deadline, done.done, partial(_give_back, lane, one))
-        await done
+        return await done
 
     async def quiesce(self) -> None:
         """Wait until nothing is under way, and mark published outputs at once. New messages are taken as before."""
@@ -203,6 +215,7 @@ class Lanes:
             return
         given = lane.assignment
         failed: dict[str, Exception] = {}
+        finished = Finished(lane.memory)
         lane.attempts = 0
 
         def attempt(memory: Memory) -> Step[Finished | Again]:
@@ -221,7 +234,7 @@ class Lanes:
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
-                _acknowledge(held, frozenset(outcome.processed))  # The next attempt does without them.
+                _acknowledge(held, outcome)  # The next attempt does without those that are finished.
             return outcome
 
         try:
@@ -231,13 +244,7 @@ class Lanes:
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
-            for key, error in finished.stopped:  # Its delivery is acknowledged, so only this log reports it.
-                _log.warning(
-                    "entity %s: the handler of message %s raised (%s); it stays held, with all that follow it in its sequence",
-                    given.entity,
-                    key,
-                    type(error.__cause__ or error).__name__,
-                )
+            _log_stopped(given.entity, finished)
         except Exception as error:  # Any error fails every delivery of the group.
             if isinstance(error, HandlerError) and len(group) > 1:  # Of one message, and it is not known which.
                 lane.waiting[:0], lane.apart = group, len(group)
@@ -248,7 +255,7 @@ class Lanes:
                 one.done.cancel()
             raise
         for one in group:
-            _resolve(one.done, failed.get(key_of(one.envelope)))
+            _resolve(one.done, failed.get(key_of(one.envelope)), _done(one.envelope, finished))
 
     async def _mark(self, lane: _Lane) -> None:
         entity, strategy = lane.assignment.entity, lane.assignment.strategy
@@ -284,11 +291,29 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
             reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
 
 
-def _acknowledge(group: Sequence[_Waiting], keys: frozenset[str]) -> None:
-    """Acknowledge the messages of a group that are finished."""
+def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:
+    """Acknowledge the messages of a group that an attempt finished."""
+    keys = frozenset(outcome.processed)
     for one in group:
         if key_of(one.envelope) in keys:
-            _resolve(one.done, None)
+            _resolve(one.done, None, _done(one.envelope, outcome))
+
+
+def _done(envelope: Envelope, outcome: Finished | Again) -> Processed:
+    """What became of a message that may be acknowledged."""
+    key = key_of(envelope)
+    return Processed(dict(outcome.answers).get(key), key not in outcome.processed)
+
+
+def _log_stopped(entity: EntityRef, finished: Finished) -> None:
+    """Log what was stopped: its delivery is acknowledged, so only this log reports it."""
+    for key, error in finished.stopped:
+        _log.warning(
+            "entity %s: the handler of message %s raised (%s); it stays held, with all that follow it in its sequence",
+            entity,
+            key,
+            type(error.__cause__ or error).__name__,
+        )
 
 
 def _give_back(lane: _Lane, one: _Waiting) -> None:
@@ -311,10 +336,10 @@ def _about(envelope: Envelope, error: Exception) -> Exception:
     return about_message
 
 
-def _resolve(done: asyncio.Future[None], error: Exception | None) -> None:
+def _resolve(done: asyncio.Future[Processed], error: Exception | None, processed: Processed) -> None:
     if done.done():
         return  # The caller was cancelled.
     if error is None:
-        done.set_result(None)
+        done.set_result(processed)
     else:
         done.set_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from random import Random
 from typing import Final
@@ -10,7 +11,9 @@ from urllib.parse import quote
 
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import encode
+from exactlyonce.handling.replies import answer_of
 from exactlyonce.handling.routes import Routes
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
@@ -53,6 +56,7 @@ class Context:
         self._outputs: list[Output] = []
         self._blobs: dict[str, Blob] = {}
         self._deleted = False
+        self._answer: Answer | None = None
 
     @property
     def now(self) -> datetime:
@@ -210,6 +214,32 @@ class Context:
         A tombstone remains, so that late duplicates are still recognized. A later message finds the entity absent.
         """
         self._deleted = True
+
+    def reply(
+        self, body: object = None, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer the request that the message came by; for a message from a queue, nothing comes of it.
+
+        The answer is part of the commit: every retry of the request gets it, byte for byte. Without a reply it is 204.
+
+        Args:
+            body: a pydantic model or a dataclass, which is sent as JSON; None for none.
+            status: status code of HTTP, 200 to 599; None for 200, or for 204 without a body.
+            headers: Location, ETag, Content-Language, and names that begin with X-.
+
+        Raises:
+            OutputTooLarge: the answer has more than 16 KiB.
+            ConfigurationError: the body is neither a pydantic model nor a dataclass.
+            ValueError: the handler has replied before, or the status code or a header cannot be.
+        """
+        if self._answer is not None:
+            raise ValueError("A handler replies once.")
+        self._answer = answer_of(body, status, headers or {})
+
+    @property
+    def answer(self) -> Answer | None:
+        """The reply so far; None if there is none."""
+        return self._answer
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -59,6 +59,11 @@ def message_type(model: type) -> MessageType:
     return found
 
 
+def is_message(value: object) -> bool:
+    """Whether a value is an instance of a registered message type."""
+    return isinstance(type(value).__dict__.get(_ATTRIBUTE), MessageType)
+
+
 def encode(message: object) -> tuple[str, Json]:
     """Type name and data of a message.
 

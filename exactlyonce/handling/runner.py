@@ -11,6 +11,7 @@ from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.routes import Routes
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -42,10 +43,13 @@ class Runner:
             origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace, sent=before.sent
         )
         try:
-            return self._handle(registration.handler, message, before.body, context)
+            handled = self._handle(registration.handler, message, before.body, context)
         except ExactlyOnceError as error:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
             raise _kind_of(error)(text) from error.__cause__ or error
+        if envelope.asked is None:
+            return handled
+        return replace(handled, answer=replace(context.answer or Answer(), asked=envelope.asked))
 
     def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
         state = self._state(body)

@@ -6,20 +6,26 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+import azure.functions as func
+
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.adapters import Adapter
+from exactlyonce.hosting.asker import Answered, Request, require_answers
 from exactlyonce.hosting.config.checks import require_distinct, require_rebuilds
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.hosting.http.door import Door
+from exactlyonce.hosting.http.keys import Keys
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Ownership
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.hosting.sweeper import Swept
+from exactlyonce.hosting.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.triggers import Delivered
 from exactlyonce.hosting.wiring import wire
 
@@ -57,6 +63,7 @@ class ExactlyOnce:
         self._settings = settings
         connections = Connections(storage, service_bus)
         self._parts = wire(self._entities, self._destinations, settings, connections, runtime or Runtime())
+        self._is_swept = False
 
     @classmethod
     def from_environment(
@@ -167,6 +174,7 @@ class ExactlyOnce:
         if entity is not None:
             self._require_own(entity)
         await self._parts.startup.ready()
+        self._is_swept = True
         chosen = self._entities if entity is None else (entity,)
         age = timedelta(seconds=self._settings.sweep_after) if older_than is None else older_than
         return await self._parts.sweeper.sweep(chosen, age, limit)
@@ -239,6 +247,78 @@ class ExactlyOnce:
         await self._parts.startup.begin()
         await self._parts.sender.send(destination, message, message_id, source, time)
 
+    async def answer(
+        self,
+        request: func.HttpRequest,
+        entity: Entity[Any],
+        message: object,
+        *,
+        scope: str | None = None,
+        keys: Keys = "any",
+    ) -> func.HttpResponse:
+        """Answer an HTTP request with what the handler of its message replies.
+
+        The header `Idempotency-Key` identifies the request. A retry gets the committed answer, byte for byte; errors are
+        problem+json. A key is known for the application's retention, within the entity and the caller.
+
+        Args:
+            request: as the trigger gives it.
+            entity: the type whose handler takes the message; its strategy is `Outbox()`.
+            message: an instance of a registered message type; or a function without arguments that makes one, whose
+                `ValidationError` of pydantic is answered with 400.
+            scope: the caller; None for the authenticated one, if there is one. Callers do not share keys.
+            keys: "uuid7" to take only keys that carry their time: a key that is too old to be known is refused, so none is
+                applied twice. "any" takes all keys, and may apply one again after the retention.
+
+        Raises:
+            ConfigurationError: as `ask` does.
+        """
+        self._require_swept(entity)
+        return await Door(self._parts.asker).answer(request, entity, message, scope, keys)
+
+    async def ask(
+        self,
+        entity: Entity[Any],
+        message: object,
+        *,
+        key: str,
+        fingerprint: str,
+        source: str = "external",
+        time: datetime | None = None,
+    ) -> Answered:
+        """Process a message without a queue, and return the committed answer of its handler.
+
+        Args:
+            entity: the type whose handler takes the message; its strategy is `Outbox()`.
+            message: an instance of a registered message type.
+            key: the caller's id of the request; with the same source and entity it means the same request.
+            fingerprint: of the request as it was sent, at most 128 characters; a retry has the same.
+            source: the caller.
+            time: when the request came about, the same in every retry; None for the present. Then a key may be applied again
+                after the retention.
+
+        Raises:
+            KeyReused: another request had the key.
+            ValueError: the key, the fingerprint, the source or the time cannot be.
+            TooOldToJudge, MessageFromTheFuture: the time does not let anybody judge whether it is a retry.
+            TryAgainLater: the outcome is not known. Repeat the request with the same key.
+            HandlerError: nothing was changed; the key may be used again.
+            ConfigurationError: no timer sweeps, so a caller that does not come back could leave outputs owed; or the entity
+                keeps no answers.
+        """
+        self._require_swept(entity)
+        return await self._parts.asker.ask(entity, message, Request(key, fingerprint, source, time))
+
+    def sweep_on(self, app: func.FunctionApp | func.Blueprint, schedule: str = EVERY_MINUTE) -> None:
+        """Register a timer that calls `sweep`. An application that answers requests needs one: nobody redelivers a request.
+
+        Args:
+            app: the function app, or a blueprint of it.
+            schedule: six fields of NCRONTAB.
+        """
+        register_sweeper(app, self.sweep, schedule)
+        self._is_swept = True
+
     async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
         """The state of an entity as some replica has it, for display; None if it is absent or deleted.
 
@@ -258,6 +338,15 @@ class ExactlyOnce:
         """Finish what is under way, mark published outputs, and close the clients."""
         await self._parts.lanes.quiesce()
         await self._parts.resources.close()
+
+    def _require_swept(self, entity: Entity[Any]) -> None:
+        self._require_own(entity)
+        require_answers(entity)
+        if not self._is_swept:
+            raise ConfigurationError(
+                "Nothing sweeps this application. If a caller does not come back, nobody else would publish what its request "
+                "owes. Call once.sweep_on(app) where the functions are declared."
+            )
 
     def _require_own(self, entity: Entity[Any]) -> None:
         if entity not in self._entities:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.attempt import key_of
-from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
@@ -121,6 +121,15 @@ class Receiver:
             await self.maintenance.answer(entity, envelope)
             return
         ref = entity.ref_of(envelope)
+        await self._attempt(envelope, entity, ref)
+        if envelope.requeued:
+            await self._take_away(ref, key_of(envelope))
+
+    async def ask(self, envelope: Envelope, entity: Entity[Any]) -> Processed:
+        """Process the message of a request. Raises `ExactlyOnceError`."""
+        return await self._attempt(envelope, entity, entity.ref_of(envelope))
+
+    async def _attempt(self, envelope: Envelope, entity: Entity[Any], ref: EntityRef) -> Processed:
         await self.ready()
         runner, lifetimes = Runner(entity, ref, self.maintenance.routes), self.lifetimes()
         handle = AgeCheck(runner, ref, lifetimes, entity.strategy.forgets)
@@ -128,9 +137,7 @@ class Receiver:
         assignment = Assignment(
             ref, entity.strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal
         )
-        await self.lanes.process(assignment, envelope)
-        if envelope.requeued:
-            await self._take_away(ref, key_of(envelope))
+        return await self.lanes.process(assignment, envelope)
 
     async def _take_away(self, ref: EntityRef, message: str) -> None:
         """Delete the parked document of a message that was returned or requeued and is processed now. Best effort."""

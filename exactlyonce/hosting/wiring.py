@@ -13,6 +13,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
+from exactlyonce.hosting.asker import Asker
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.config.connections import Connections
 from exactlyonce.hosting.config.settings import Settings
@@ -44,6 +45,7 @@ class Parts:
         retrying: how often, and for how long, a delivery is tried.
         lanes: make the attempts at deliveries.
         receiver: processes deliveries.
+        asker: asks entities for answers.
         sender: sends from outside of handlers.
         poison: settles messages that a queue gave up on.
         sweeper: publishes outputs that have been owed for long.
@@ -58,6 +60,7 @@ class Parts:
     retrying: Retrying
     lanes: Lanes
     receiver: Receiver
+    asker: Asker
     sender: Sender
     poison: PoisonSettler
     sweeper: Sweeper
@@ -117,6 +120,7 @@ def wire(
         retrying=retrying,
         lanes=lanes,
         receiver=receiver,
+        asker=Asker(receiver, startup.ready, store_time.now),
         sender=Sender(publisher, routes, claims, runtime),
         poison=poison,
         sweeper=Sweeper(sweeping, resources.listing, runtime),

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.channels import Channels
 from exactlyonce.records.outputs import Content, Output, OutputRef
 from exactlyonce.records.receptions import Reception
@@ -44,6 +45,7 @@ class Entry:
         recorded: whether a record follows the entry when it leaves: of a foreign message, whose copies only entries and records
             know, and of one that wrote blobs, whose commit only these prove. Any other goes once its outputs are published.
         seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
+        answer: to the request that the message came by; None if it came by a queue.
     """
 
     message: str
@@ -56,6 +58,7 @@ class Entry:
     owed: tuple[Content, ...] | Literal["staged"] | None = None
     recorded: Annotated[bool, absent_if(True)] = True  # Lost, a record more is written.
     seen: Annotated[int | None, absent_if(None)] = None  # Lost, the entry is dated later.
+    answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
 
     @property
     def owed_outputs(self) -> tuple[Output, ...]:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import with_config
 
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
+from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape, write_shape
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class ProcessedRecord:
-    """What remains of an entry that left: its message was processed and its outputs were published."""
+    """What remains of an entry that left: its message was processed, its outputs were published, and its answer."""
 
     entity: str
     message: str
@@ -29,6 +30,7 @@ class ProcessedRecord:
     at: datetime
     outputs: tuple[OutputRef, ...]
     digest: str
+    answer: Annotated[Answer | None, absent_if(None)] = None
     kind: Literal["processed"] = "processed"
     schema: int = SCHEMA
 
@@ -114,7 +116,9 @@ LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage | ChannelDocumen
 
 def processed_record(entity: EntityRef, entry: Entry) -> ProcessedRecord:
     """The record of an entry that leaves the window."""
-    return ProcessedRecord(entity.key, entry.message, entry.tx, entry.version, entry.at, entry.outputs, entry.digest)
+    return ProcessedRecord(
+        entity.key, entry.message, entry.tx, entry.version, entry.at, entry.outputs, entry.digest, entry.answer
+    )
 
 
 def read_processed(document: Any) -> ProcessedRecord:

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.routes import Routes
+from exactlyonce.records.answers import Answer
 from exactlyonce.values.identity import EntityRef, Origin, message_key
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -39,12 +40,13 @@ class WrittenOnce:
 
 @dataclass(frozen=True)
 class Ran(Generic[State]):
-    """The result of a handler."""
+    """The result of a handler; `answer` is what it replied, None if it did not."""
 
     state: State
     sent: tuple[Sent, ...]
     deleted: bool
     blobs: tuple[WrittenOnce, ...] = ()
+    answer: Answer | None = None
 
     @property
     def messages(self) -> tuple[Any, ...]:
@@ -78,7 +80,7 @@ def run(
     result = handler(state, message, context)
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
-    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written))
+    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written), context.answer)
 
 
 class _Recorder(Context):

@@ -62,6 +62,7 @@ class Envelope:
         time: when it came about; with a time zone.
         subject: what it is about, for people and routers; the library does not use it.
         extensions: further attributes (`traceparent` and the like) as sorted pairs.
+        asked: fingerprint of the request that it came by; None if it came by a queue. It never travels.
     """
 
     source: str
@@ -71,6 +72,7 @@ class Envelope:
     time: datetime | None = None
     subject: str | None = None
     extensions: Extensions = ()
+    asked: str | None = None
 
     def to_json(self) -> Json:
         """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.

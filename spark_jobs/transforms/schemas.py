@@ -259,10 +259,10 @@ def _of_entities(partition_key: tuple[str, ...]) -> tuple[str, ...]:
 
 LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     OutputRef: frozenset(),
-    Entry: frozenset(),
+    Entry: frozenset({"answer"}),
     Channel: frozenset({"marks"}),
     Ledger: frozenset({"token"}),
-    ProcessedRecord: frozenset(),
+    ProcessedRecord: frozenset({"answer"}),
     StagedOutputs: frozenset({"outputs"}),
     ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed", "place"}),
     ChannelDocument: frozenset(),

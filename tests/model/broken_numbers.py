@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce import Outbox
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteChannels, FindChannels, FoundChannels, WriteRecords, Written
 from exactlyonce.protocols.outbox import draft as drafting
-from exactlyonce.protocols.outbox import judge, owed
+from exactlyonce.protocols.outbox import judge, look, owed
 from exactlyonce.records.library import ChannelDocument
 from tests.model.careless import (
     COMMIT,
@@ -26,7 +25,7 @@ from verification.twins.alterations import answers, asks, called, deferred, repl
 from verification.twins.modules import around
 from verification.world.scenario import UNLIMITED, Budget, Scenario
 
-LOOK_APART = Outbox._look_apart
+LOOK_APART = look.look_apart
 
 SAME: Scenario = Scenario("one channel", (2, 1), NUMBERS, places=(A1, A2), budget=Budget(crashes=1, unknown=1, stale=1))
 OUT_OF_ORDER: Scenario = replace(SAME, name="the wrong order", places=(A2, A1))

@@ -215,10 +215,11 @@ def attempt(
     handle: Handle | None = None,
     retention: timedelta = RETENTION,
     routes: Routes = ORDERED,
+    entity: EntityRef = ENTITY,
 ) -> Step[Finished | Again]:
     """An attempt on the sample entity."""
     handle = handle or Runner(accounts(), ENTITY, routes)
-    return strategy.attempt(Work(ENTITY, messages, handle, ABSENT, retention=retention), memory or Memory())
+    return strategy.attempt(Work(entity, messages, handle, ABSENT, retention=retention), memory or Memory())
 
 
 def numbers(outputs: list[Output]) -> list[int]:

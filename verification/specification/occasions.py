@@ -65,6 +65,7 @@ OUTBOX: Final = tuple(PRESETS)
 COMPANIONS: Final = (COLOCATED, STREAM, WAITING)
 REASON: Final = "the host gave up on it"
 RETURNED: Final = replace(NEW, time=AT)
+ASKED: Final = replace(FIRST, asked="fingerprint")
 
 
 def attempts(*presets: str) -> Iterator[Occasion]:
@@ -99,6 +100,8 @@ def outbox_attempts() -> Iterator[Occasion]:
         strategy = PRESETS[preset]
         yield Occasion(preset, attempt(strategy, Memory(), ONE), Stored(), (ONE,))
         yield Occasion(preset, attempt(strategy, Memory(), FIRST, SECOND, NEW), Stored(), (FIRST, SECOND, NEW))
+        for _, stored in pasts(preset):
+            yield Occasion(preset, attempt(strategy, Memory(), ASKED), stored, (ASKED,))
         for memory, stored in pasts_of_channels(preset):
             for group in groups:
                 yield Occasion(preset, attempt(strategy, Memory(), *group), stored, group)

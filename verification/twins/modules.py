@@ -15,10 +15,12 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from exactlyonce.protocols import colocated
+from exactlyonce.protocols.outbox import answers as answering
 from exactlyonce.protocols.outbox import apart, owed
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
+from exactlyonce.protocols.outbox import look as looking
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps, positions
 from exactlyonce.protocols.resequencer import order as total_order
@@ -37,7 +39,7 @@ from exactlyonce.protocols.stream import versions
 from verification.twins.all_effects import effects
 
 STEPS: Final = (loading, saving, parking, settling, truncation, clean_blobs, batching)
-OUTBOX: Final = (judging, drafting, owed, apart, outbox)
+OUTBOX: Final = (judging, answering, looking, drafting, owed, apart, outbox)
 EVERYTHING: Final = (
     *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),
     *(positions, total_order, resequencing, gaps, resequencer),

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
+from exactlyonce.protocols.outbox.answers import Answers
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, channels_in, received
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
@@ -70,6 +71,7 @@ class Draft:
         flush: all entries of before leave with this commit: the window, or the document, has no room for them.
         apart: all channels that are not touched leave with this commit.
         more: messages are left for another commit: neither the window nor the document has room for them in this one.
+        answers: to requests among the copies.
     """
 
     handled: Handled | None
@@ -87,6 +89,7 @@ class Draft:
     flush: bool = False
     apart: bool = False
     more: bool = False
+    answers: Answers = ()
 
     def document(self, ledger: Ledger) -> Json:
         """The entity document of the commit."""
@@ -217,6 +220,7 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, f
         staged=staged,
         owed=("staged" if staged else tuple(output.content for output in handled.outputs)) if handled.outputs else None,
         recorded=recorded,
+        answer=handled.answer,
     )
 
 

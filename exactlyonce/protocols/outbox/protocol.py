@@ -23,16 +23,17 @@ from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteProcessed,
-    FindChannels,
     FindProcessed,
     Found,
     LoadProcessed,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.protocols.outbox.answers import answers_in
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
 from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, unknown_channels
+from exactlyonce.protocols.outbox.look import look_apart
 from exactlyonce.protocols.outbox.owed import publish_owed
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
 from exactlyonce.protocols.steps.save import start_over, with_ledger
@@ -42,17 +43,11 @@ from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.places import is_numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.session_tokens import at_or_after
 
 GROUP_LIMIT: Final = 100
 """Most messages in one commit."""
 TRUSTED: Final = 2
 """How often in a row the remembered document has to have been the newest before an attempt starts from it."""
-
-_BEHIND: Final = (
-    "no replica of the library's container is at the session token of the ledger (if this stays: was that container, or the "
-    "account, exchanged or restored?)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +116,7 @@ class Outbox:
         return Limits(self.window, self.inline_limit, self.channels, work.retention if self.window is None else None)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 16 effects.
+        """Process messages for one entity; copies of one message count once. At most 17 effects.
 
         Raises:
             StoredDataError: the document cannot be trusted.
@@ -168,8 +163,9 @@ class Outbox:
         if isinstance(remembered, Again):
             return remembered
         view = replace(view, memory=remembered)
+        known = answers_in((*found.copies, *view.records))
         if not found.fresh:
-            return Finished(self._unmarked(view), failed=found.failed)
+            return Finished(self._unmarked(view), failed=found.failed, answers=known)
         # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(one.key for one in found.fresh))
@@ -178,9 +174,9 @@ class Outbox:
             draft.failed or draft.more or not draft.processed or needs_more(work.entity, view, draft)
         ):
             return None
-        draft = replace(draft, failed=(*found.failed, *draft.failed))
+        draft = replace(draft, failed=(*found.failed, *draft.failed), answers=known)
         if not draft.processed:
-            return Finished(self._unmarked(view), failed=draft.failed)
+            return Finished(self._unmarked(view), failed=draft.failed, answers=known)
         outcome = yield from self._commit(work, view, draft)
         return outcome
 
@@ -203,31 +199,7 @@ class Outbox:
         view = yield from admitted(entity, loaded, self, memory)
         if isinstance(view, Again):
             return view
-        view = yield from self._look_apart(entity, messages, view, found)
-        return view
-
-    def _look_apart(self, entity: EntityRef, messages: Arrived, view: View, found: Found) -> Step[View | Again]:
-        """Look in the library's partition at the ledger's session token, where the ledger relies on it. At most 2 effects."""
-        ledger = view.ledger
-        known = {entry.message for entry in ledger.entries}
-        unseen = tuple(key for key in messages.foreign if key not in known)
-        if unseen and ledger.apart.records and not at_or_after(found.token, ledger.token):
-            # Look for records again, at the ledger's session token. Records are written before the commit that drops their
-            # entries, so a view at that token has all of them.
-            again = yield from FindProcessed(entity, unseen, ledger.token)
-            if isinstance(again, NoAnswer):
-                return Again(view.memory, _BEHIND)
-            found = again
-        # A record means done: it was written after publishing, so its message needs nothing more.
-        view = replace(view, done=found.messages)
-        left = unknown_channels(messages, view) if ledger.apart.channels else ()
-        if left:
-            # Find the documents of channels that are not in the ledger, at its session token. They are written before the
-            # commit that drops the channels, so a view at that token has all of them.
-            documents = yield from FindChannels(entity, left, ledger.token)
-            if isinstance(documents, NoAnswer):
-                return Again(view.memory, _BEHIND)
-            view = replace(view, channels=documents.documents)
+        view = yield from look_apart(entity, messages, view, found)
         return view
 
     def _commit(self, work: Work, view: View, draft: Draft) -> Step[Finished | Again]:
@@ -259,10 +231,11 @@ class Outbox:
         yield from delete_superseded(entity, view, ledger)
         committed = replace(committed, published=committed.published | {entry.tx for entry in draft.entries})
         memory = remembering(committed, ledger, document, saved.etag, always=self._remembers)
+        answers = (*draft.answers, *answers_in(draft.entries))
         if draft.more:
             reason = "there was no room for all messages in one commit"
-            return Again(memory, reason, progressed=True, processed=draft.processed)
-        return Finished(memory, draft.processed, draft.failed)
+            return Again(memory, reason, progressed=True, processed=draft.processed, answers=answers)
+        return Finished(memory, draft.processed, draft.failed, answers=answers)
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         """Drop what this process published from what the entity owes, if no commit has done so yet. At most 3 effects."""
@@ -354,7 +327,7 @@ class Outbox:
             if isinstance(records, NoAnswer):
                 return Again(view.memory, "whether the message has a record could not be read")
             return judged(messages, replace(view, done=records.messages))
-        looked = yield from self._look_apart(entity, messages, view, Found(frozenset(), None))
+        looked = yield from look_apart(entity, messages, view, Found(frozenset(), None))
         return looked if isinstance(looked, Again) else judged(messages, looked)
 
     def committed(

@@ -15,7 +15,7 @@ from exactlyonce.effects.library import HasRecords
 from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.records.companions import Companion
 from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -30,6 +30,7 @@ class View:
         ledger: an empty one if absent or adopted.
         memory: what this process knows, the tokens of the reads included.
         done: messages that have records, in a view at or after the ledger's token.
+        records: of requests among these messages, with their answers.
         channels: documents of the channels that were looked for, in a view at or after the ledger's token.
         remembered: whether it was not loaded, but is what this process remembers.
         companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
@@ -42,6 +43,7 @@ class View:
     ledger: Ledger
     memory: Memory
     done: frozenset[str] = frozenset()
+    records: tuple[ProcessedRecord, ...] = ()
     channels: tuple[ChannelDocument, ...] = ()
     remembered: bool = False
     companions: tuple[tuple[Companion, str], ...] = ()

@@ -12,7 +12,7 @@ import pytest
 from exactlyonce import TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
@@ -59,7 +59,7 @@ class Lane:
         driver = AsyncDriver(self.store, Publisher({}), Runtime(self.clock))
         self.lanes = Lanes(driver, Retrying(Backoff(seconds=10), Random(1)), self.clock)
 
-    async def deliver(self, *ids: str) -> list[asyncio.Task[None]]:
+    async def deliver(self, *ids: str) -> list[asyncio.Task[Processed]]:
         assignment = Assignment(ENTITY, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
         tasks = [asyncio.create_task(self.lanes.process(assignment, deposit(id))) for id in ids]
         await turn()
@@ -78,7 +78,7 @@ async def lane() -> AsyncIterator[Lane]:
     await turn()
 
 
-def error_of(delivery: asyncio.Task[None]) -> str:
+def error_of(delivery: asyncio.Task[Processed]) -> str:
     error = delivery.exception()
     assert isinstance(error, TryAgainLater)
     return str(error)

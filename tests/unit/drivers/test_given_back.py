@@ -12,7 +12,7 @@ import pytest
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
 from exactlyonce.attempt import Memory, Settled, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
@@ -55,7 +55,7 @@ class Game:
         self.runner = Runner(entity, ENTITY, Routes.to((ledger_queue,), publisher.limits))
         self.assignment = Assignment(ENTITY, strategy, self.runner, self.runner.absent)
 
-    async def deliver(self, envelope: Envelope) -> asyncio.Task[None]:
+    async def deliver(self, envelope: Envelope) -> asyncio.Task[Processed]:
         task = asyncio.create_task(self.lanes.process(self.assignment, envelope))
         await turn()
         return task
@@ -83,7 +83,7 @@ async def game(request: Any) -> AsyncIterator[Game]:
     await turn()
 
 
-async def two_in_one_group(game: Game) -> tuple[asyncio.Task[None], asyncio.Task[None]]:
+async def two_in_one_group(game: Game) -> tuple[asyncio.Task[Processed], asyncio.Task[Processed]]:
     """m waits from the beginning, n since five seconds later; their common attempt has asked for the entity."""
     await game.deliver(deposit("x"))
     m = await game.deliver(deposit("m"))

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.drivers.runtime import Runtime
@@ -75,7 +75,7 @@ class Setting:
         driver = AsyncDriver(Awaited(MemoryStore(self.clock.now)), Publisher({}), runtime)
         self.lanes = Lanes(driver, Retrying(Backoff(), runtime.random), self.clock, mark_after=10, memory=3_000)
 
-    def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[None]:
+    def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[Processed]:
         assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
         return asyncio.create_task(self.lanes.process(assignment, deposit(id)))
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce.errors import DamagedDocument
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import LEDGER, Apart, Entry, Ledger, entity_document, read_entity
 from exactlyonce.records.library import (
@@ -69,6 +70,7 @@ OWED = REFERENCES.flatmap(
         st.none() | st.just("staged") | st.lists(CONTENTS, min_size=len(refs), max_size=len(refs)).map(tuple),
     )
 )
+ANSWERS = st.builds(Answer, COUNTS, st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple), st.none() | TEXT, TEXT)
 ENTRIES = st.builds(
     lambda owed, **parts: Entry(outputs=owed[0], owed=owed[1], **parts),
     OWED,
@@ -80,6 +82,7 @@ ENTRIES = st.builds(
     staged=st.booleans(),
     recorded=st.booleans(),
     seen=st.none() | COUNTS,
+    answer=st.none() | ANSWERS,
 )
 NOTHING: Ranges = ()
 RANGES = st.lists(st.integers(1, LARGEST_NUMBER), max_size=3).map(lambda some: reduce(with_number, some, NOTHING))
@@ -199,6 +202,20 @@ def test_the_processed_record_is_pinned() -> None:
         "outputs": [{"id": "o-1", "destination": "leader-board", "place": PLACED}],
         "digest": "d1",
     }
+
+
+def test_an_answer_goes_from_the_entry_into_the_record_and_is_left_out_where_there_is_none() -> None:
+    answer = Answer(201, (("X-a", "b"),), '{"total":1.0}', "f")
+    stored = library_document(processed_record(GAME, replace(OWING, answer=answer)))
+    assert json.loads(json.dumps(stored["answer"])) == {
+        "status": 201,
+        "headers": [["X-a", "b"]],
+        "body": '{"total":1.0}',
+        "asked": "f",
+    }
+    assert read_processed(stored).answer == answer
+    del stored["answer"]
+    assert read_processed(stored).answer is None
 
 
 def test_the_staged_document_is_pinned() -> None:

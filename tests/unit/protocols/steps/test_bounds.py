@@ -283,8 +283,8 @@ def test_these_properties_are_about_something(strategy: Strategy) -> None:
 
 
 def test_the_stated_maximum_is_reached() -> None:
-    """A duplicate, a new foreign message and one of a channel that left; everything is staged, nothing is marked, the window is
-    full, a find is stale, and a blob is written."""
+    """A duplicate, a new foreign message, one of a channel that left and a request that has a record; everything is staged,
+    nothing is marked, the window is full, a find is stale, and a blob is written."""
     strategy, script = Outbox(window=2, inline_limit=0), Script()
     staged: dict[str, StagedOutputs] = {}
     for number in (1, 2, 3, 4):
@@ -299,7 +299,8 @@ def test_the_stated_maximum_is_reached() -> None:
     assert body is not None
     script.put(entity_document(body, replace(script.ledger, apart=Apart(records=True, channels=True, sealed=True))))
     numbered = replace(deposit("m-2"), source="shop", extensions=Place("c1", ENTITY.source, 1).extensions)
-    played = script.play(attempt(strategy, deposit("m-3"), deposit("m-5"), numbered), replies)
+    asked = replace(deposit("m-1"), asked="f")
+    played = script.play(attempt(strategy, asked, deposit("m-3"), deposit("m-5"), numbered), replies)
     assert requests(list(played.effects)) == stated(Outbox.attempt)
     assert played.finished.processed == ("web/m-5", "shop/m-2")
 

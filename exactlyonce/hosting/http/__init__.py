@@ -1,0 +1,1 @@
+"""HTTP requests: their keys and fingerprints, and the door that answers them."""

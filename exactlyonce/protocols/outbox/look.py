@@ -1,0 +1,49 @@
+"""Looking in the library's partition for what has left the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from exactlyonce.attempt import Again
+from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.library import FindChannels, FindProcessed, Found
+from exactlyonce.protocols.outbox.answers import with_answers
+from exactlyonce.protocols.outbox.judge import Arrived, unknown_channels
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.session_tokens import at_or_after
+
+_BEHIND: Final = (
+    "no replica of the library's container is at the session token of the ledger (if this stays: was that container, or the "
+    "account, exchanged or restored?)"
+)
+
+
+def look_apart(entity: EntityRef, messages: Arrived, view: View, found: Found) -> Step[View | Again]:
+    """Look in the library's partition at the ledger's session token, where the ledger relies on it. At most 3 effects."""
+    ledger = view.ledger
+    known = {entry.message for entry in ledger.entries}
+    unseen = tuple(key for key in messages.foreign if key not in known)
+    if unseen and ledger.apart.records and not at_or_after(found.token, ledger.token):
+        # Look for records again, at the ledger's session token. Records are written before the commit that drops their
+        # entries, so a view at that token has all of them.
+        again = yield from FindProcessed(entity, unseen, ledger.token)
+        if isinstance(again, NoAnswer):
+            return Again(view.memory, _BEHIND)
+        found = again
+    # A record means done: it was written after publishing, so its message needs nothing more.
+    view = replace(view, done=found.messages)
+    looked = yield from with_answers(entity, messages, view, found.token)
+    if isinstance(looked, Again):
+        return looked
+    view = looked
+    left = unknown_channels(messages, view) if ledger.apart.channels else ()
+    if left:
+        # Find the documents of channels that are not in the ledger, at its session token. They are written before the
+        # commit that drops the channels, so a view at that token has all of them.
+        documents = yield from FindChannels(entity, left, ledger.token)
+        if isinstance(documents, NoAnswer):
+            return Again(view.memory, _BEHIND)
+        view = replace(view, channels=documents.documents)
+    return view

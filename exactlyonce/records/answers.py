@@ -1,0 +1,27 @@
+"""Answers to requests, as entries and records keep them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import with_config
+
+from exactlyonce.values.shapes import EXACT
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to the request that a message came by. It is text, so that every retry gets the same bytes.
+
+    Attributes:
+        status: status code of HTTP.
+        headers: names and values.
+        body: JSON; None for none.
+        asked: fingerprint of the request; empty while its handler runs.
+    """
+
+    status: int = 204
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    asked: str = ""

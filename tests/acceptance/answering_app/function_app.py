@@ -1,0 +1,18 @@
+"""A function app that answers requests: counters over HTTP."""
+
+import azure.functions as func
+
+from exactlyonce.hosting import ExactlyOnce
+from tests.answering import Add, added_queue, counters
+
+entity = counters()
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+once = ExactlyOnce.from_environment(entity, destinations=[added_queue])
+once.sweep_on(app)
+
+
+@app.route("counters/{counter}", methods=["POST"])
+async def add(req: func.HttpRequest) -> func.HttpResponse:
+    """Add an amount, and reply with the total."""
+    counter = req.route_params["counter"]
+    return await once.answer(req, entity, lambda: Add(counter, **req.get_json()))

@@ -1,0 +1,83 @@
+"""A desk where requests are answered, in a world of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import azure.functions as func
+
+from exactlyonce import Entity
+from exactlyonce.drivers.lanes import Lanes
+from exactlyonce.drivers.retry import Backoff, Retrying
+from exactlyonce.drivers.runtime import Clock
+from exactlyonce.hosting.asker import Answered, Asker, Request
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.http.door import Door
+from exactlyonce.hosting.http.keys import Keys
+from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.trouble import Trouble
+from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.world import World
+from exactlyonce.values.lifetimes import Lifetimes
+from tests.answering import Add, Counter, added_queue, counters
+from tests.unit.hosting.settlers import maintenance, ready, settler
+
+
+class Desk(World):
+    """A world with processes that answer."""
+
+    def __init__(
+        self,
+        trouble: Trouble | None = None,
+        outcome: Callable[[Output], tuple[bool, bool]] = lambda _: (True, True),
+        clock: Clock | None = None,
+        tries: int = 10,
+    ) -> None:
+        super().__init__((added_queue,), trouble=trouble, outcome=outcome, clock=clock or InstantClock())
+        self.counters = counters()
+        self.tries = tries
+        self.restart()
+
+    def restart(self) -> None:
+        """Go on in a process that remembers nothing."""
+        runs = maintenance(self, self.tries)
+        self.lanes = Lanes(runs.driver, Retrying(Backoff(tries=self.tries), self.random), InstantClock())
+        self.receiver = Receiver(
+            self.lanes, runs, ClaimChecks(None), Failures(), settler(self), ready, ready, Lifetimes, self.clock.now
+        )
+        self.asker = Asker(self.receiver, ready, self.clock.now)
+
+    async def ask(self, key: str, fingerprint: str = "f", time: datetime | None = None, **more: Any) -> Answered:
+        """Ask the counter c."""
+        return await self.asker.ask(self.counters, Add("c", **more), Request(key, fingerprint, "test", time))
+
+    async def post(
+        self,
+        body: bytes | str = b"{}",
+        key: str | None = "k-1",
+        *,
+        message: object = None,
+        entity: Entity[Counter] | None = None,
+        path: str = "/api/counters/c",
+        scope: str | None = None,
+        keys: Keys = "any",
+        **headers: str,
+    ) -> func.HttpResponse:
+        """Post a request for the counter c."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key is not None:
+            given["Idempotency-Key"] = key
+        content = body.encode() if isinstance(body, str) else body
+        request = func.HttpRequest("POST", f"http://localhost{path}?code=secret", headers=given, body=content)
+        made = Add("c") if message is None else message
+        return await Door(self.asker).answer(request, entity or self.counters, made, scope, keys)
+
+    @property
+    async def total(self) -> int:
+        """The total of the counter c."""
+        state = await self.receiver.maintenance.state(self.counters, self.counters.ref("c"))
+        return 0 if state is None else state.total

@@ -1,0 +1,190 @@
+"""The door: which reply a client gets, and that a retry gets the same one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import azure.functions as func
+import pytest
+from pydantic import BaseModel, Field
+
+from exactlyonce import (
+    ConfigurationError,
+    DamagedDocument,
+    HandlerFailed,
+    InvalidMessage,
+    MessageFromTheFuture,
+    TooOldToJudge,
+    TryAgainLater,
+    UniqueKeyTaken,
+    message,
+)
+from exactlyonce.hosting.http.problems import problem_of
+from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.testing.chance import InstantClock
+from tests.answering import Add
+from tests.unit.fated import Fated
+from tests.unit.hosting.desks import Desk
+
+
+@message("counter.add")
+class Strict(BaseModel):
+    counter: str = "c"
+    amount: int = Field(gt=0)
+
+
+def told(response: func.HttpResponse) -> tuple[int, str]:
+    """Status code and title of a problem."""
+    assert response.mimetype == "application/problem+json"
+    body = json.loads(response.get_body())
+    assert body["status"] == response.status_code
+    assert set(body) == {"type", "title", "status", "detail"}
+    return response.status_code, body["title"]
+
+
+def uuid7(desk: Desk, ago: timedelta) -> str:
+    milliseconds = round((desk.clock.now() - ago).timestamp() * 1000)
+    return str(UUID(int=milliseconds << 80 | 7 << 76 | 0b10 << 62))
+
+
+async def test_the_handlers_reply_is_the_response_and_a_retry_says_that_it_is_one() -> None:
+    desk = Desk()
+    first = await desk.post(message=Add("c", 2, status=201))
+    assert (first.status_code, first.get_body(), first.mimetype) == (201, b'{"total":2}', "application/json")
+    assert dict(first.headers) == {"Location": "/counters/c"}
+    again = await desk.post(b" { } ", '"k-1"', message=Add("c", 2, status=201))
+    assert (again.status_code, again.get_body(), again.mimetype) == (201, b'{"total":2}', "application/json")
+    assert dict(again.headers) == {"Location": "/counters/c", "Idempotent-Replayed": "true"}
+    assert await desk.total == 2
+
+
+async def test_without_a_reply_there_is_no_content() -> None:
+    response = await Desk().post(message=Add("c", silent=True))
+    assert (response.status_code, response.get_body()) == (204, b"")
+
+
+async def test_what_a_handler_refuses_is_committed_and_stays_refused() -> None:
+    desk = Desk()
+    for replayed in (False, True):
+        response = await desk.post(message=Add("c", status=409))
+        assert (response.status_code, "Idempotent-Replayed" in response.headers) == (409, replayed)
+
+
+@pytest.mark.parametrize("key", [None, "", "\u00e9"])
+async def test_a_key_that_is_missing_or_wrong_is_400(key: str | None) -> None:
+    desk = Desk()
+    assert told(await desk.post(key=key)) == (400, "Invalid key")
+    assert await desk.total == 0
+
+
+@pytest.mark.parametrize("differing", [{"body": b'{"amount":2}'}, {"path": "/api/counters/c/other"}])
+async def test_another_request_with_the_same_key_is_422(differing: dict[str, Any]) -> None:
+    desk = Desk()
+    await desk.post()
+    assert told(await desk.post(**differing)) == (422, "Key reused")
+    assert await desk.total == 1
+
+
+async def test_callers_do_not_share_keys() -> None:
+    desk = Desk()
+    await desk.post(b'{"by":"nobody"}')
+    await desk.post(b'{"by":"a"}', x_ms_client_principal_id="a")
+    await desk.post(b'{"by":"b"}', x_ms_client_principal_id="b")
+    same = await desk.post(b'{"by":"b"}', scope="b")
+    assert same.headers["Idempotent-Replayed"] == "true"
+    assert await desk.total == 3
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "multipart/form-data; boundary=a", ""])
+async def test_a_body_that_is_not_json_is_415(media_type: str) -> None:
+    desk = Desk()
+    expected = (415, "Unsupported media type") if media_type else None
+    response = await desk.post(Content_Type=media_type)
+    assert (told(response) if response.status_code == 415 else None) == expected
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "Application/JSON; charset=utf-8", "application/a+json"])
+async def test_kinds_of_json_are_taken(media_type: str) -> None:
+    assert (await Desk().post(Content_Type=media_type)).status_code == 200
+
+
+async def test_a_request_without_a_body_needs_no_media_type() -> None:
+    assert (await Desk().post(b"", Content_Type="text/plain")).status_code == 200
+
+
+async def test_a_body_that_does_not_fit_its_message_is_400_without_its_values() -> None:
+    desk = Desk()
+    response = await desk.post(message=lambda: Strict.model_validate({"amount": "secret"}))
+    assert told(response) == (400, "Invalid request")
+    assert b"amount" in response.get_body()
+    assert b"secret" not in response.get_body()
+    assert (await desk.post(message=lambda: Add("c"))).status_code == 200  # Nothing was kept of the first.
+
+
+async def test_a_handler_that_raises_is_500_and_leaves_the_key_free(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    with caplog.at_level(logging.WARNING):
+        assert told(await desk.post(message=Add("c", failing=True))) == (500, "Failed")
+    assert "HandlerFailed (RuntimeError)" in caplog.text
+    assert (await desk.post()).status_code == 200
+
+
+async def test_an_outcome_that_is_not_known_is_503_and_a_retry_gets_the_answer() -> None:
+    desk = Desk(Fated(Fate.LOST_AFTER, "save_entity", times=1), tries=1)
+    response = await desk.post()
+    assert told(response) == (503, "Outcome not known")
+    assert response.headers["Retry-After"] == "1"
+    again = await desk.post()
+    assert (again.get_body(), again.headers["Idempotent-Replayed"]) == (b'{"total":1}', "true")
+    assert await desk.total == 1
+
+
+async def test_keys_that_carry_their_time_are_never_applied_twice() -> None:
+    clock = InstantClock()
+    desk = Desk(clock=clock)
+    known, unknown = uuid7(desk, timedelta(0)), uuid7(desk, timedelta(seconds=1))
+    assert (await desk.post(key=known, keys="uuid7")).status_code == 200
+    clock.advance(timedelta(days=29).total_seconds())
+    assert (await desk.post(key=known, keys="uuid7")).headers["Idempotent-Replayed"] == "true"
+    assert told(await desk.post(key=unknown, keys="uuid7")) == (400, "Key expired")
+    assert told(await desk.post(key="k-1", keys="uuid7")) == (400, "Invalid key")
+    assert told(await desk.post(key=uuid7(desk, timedelta(minutes=-6)), keys="uuid7")) == (400, "Invalid key")
+    assert await desk.total == 1
+
+
+async def test_other_keys_may_be_older_than_what_is_known() -> None:
+    desk = Desk()
+    assert (await desk.post(key=uuid7(desk, timedelta(days=400)))).status_code == 200
+
+
+async def test_an_error_of_the_operator_is_not_told_to_clients() -> None:
+    desk = Desk()
+    with pytest.raises(ConfigurationError):
+        await desk.post(message=lambda: _raised(ConfigurationError("the setting")))
+
+
+def _raised(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (TooOldToJudge("secret"), 400),
+        (MessageFromTheFuture("secret"), 400),
+        (InvalidMessage("secret"), 400),
+        (UniqueKeyTaken("secret"), 409),
+        (HandlerFailed("secret"), 500),
+        (DamagedDocument("secret"), 500),
+        (TryAgainLater("secret"), 503),
+    ],
+)
+def test_what_clients_are_told_does_not_quote_errors(error: Any, status: int) -> None:
+    problem = problem_of(error)
+    assert problem.status == status
+    assert "secret" not in problem.title + problem.detail
+    assert (problem.retry_after is not None) == (status == 503)
