@@ -84,12 +84,20 @@ class Scene:
         await self.application.settle()
         self.till.means(messages)
 
-    async def one_by_one(self, messages: Sequence[Envelope], *, quiet: bool = False) -> Measured:
-        """What messages cost that come one after the other; quiet: each waits until its entity is left alone."""
+    async def one_by_one(self, messages: Sequence[Envelope], *, quiet: bool = False, fresh: bool = False) -> Measured:
+        """What messages cost that come one after the other.
+
+        Args:
+            messages: that come.
+            quiet: whether each waits until its entity is left alone.
+            fresh: whether each comes to a process that knows nothing of its entity.
+        """
         before: Counter[int] = Counter()
         acknowledged: Counter[int] = Counter()
         for envelope in messages:
             self.trips.begin()
+            if fresh:
+                self.application.crash()
             await self.application.process(envelope)
             acknowledged[self.trips.taken] += 1
             if self.trips.before_publishing is not None:
@@ -143,6 +151,7 @@ async def _situations(
         newest, oldest = contender.message("copied", BEFORE), contender.message("copied", 1)
         yield "duplicate in the window", await scene.one_by_one([newest] * sizes.copies)
         yield "duplicate outside the window", await scene.one_by_one([oldest] * sizes.copies)
+        yield "duplicate in a fresh process", await scene.one_by_one([oldest] * sizes.copies, fresh=True)
         await scene.prepare("hot")
         yield "hot entity", await scene.at_once(following(contender, "hot", sizes.hot), HOT)
         yield "many entities", await scene.at_once(await _prepared(scene, sizes.games), MANY)

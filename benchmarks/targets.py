@@ -70,8 +70,9 @@ def cost_targets(result: Mapping[str, Any]) -> Iterator[Target]:
         yield Target(f"One receiver of 10,000 sources, {contact}: request units", many[units], most=21.8)
         yield Target(f"One receiver of 10,000 sources, {contact}: bytes of its ledger", many["ledger bytes"])
     yield Target("Quiet entity: requests", ours["first, quiet entity"][requests], most=3.0)
-    for age, copies in (("newest", "duplicate in the window"), ("oldest", "duplicate outside the window")):
-        yield Target(f"A duplicate of the {age} message: requests", ours[copies][requests], most=1)
+    yield Target("A duplicate of the newest message: requests", ours["duplicate in the window"][requests], most=1)
+    fresh = ours["duplicate in a fresh process"]
+    yield Target("A duplicate of the oldest, in a process that knows nothing: requests", fresh[requests], most=1)
     yield Target("One hot entity, 64 in flight: requests", ours["hot entity"][requests], most=0.05)
     share = ours["many entities"][units] / seven["many entities"][units]
     yield Target("Many entities: request units, times the seven steps'", share, most=A_THIRD)
