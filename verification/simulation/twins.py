@@ -24,7 +24,7 @@ from exactlyonce.hosting.receiver import Receiver
 from exactlyonce.hosting.settlement import Settler
 from exactlyonce.hosting.triggers import delivery_of
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import judge
+from exactlyonce.protocols.outbox import judge, look
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.release import Release
@@ -92,7 +92,7 @@ _NUMBERS: Final[Mapping[str, tuple[Part, ...]]] = {
     ),
     "channels: those that left are not looked for": (around(judge.unknown_channels, replaced(lambda *_: ())),),
     "channels: looked for in any view": (
-        around(Outbox._look_apart, asks(FindChannels, lambda find, *_: replace(find, token=None))),  # noqa: SLF001
+        around(look.look_apart, asks(FindChannels, lambda find, *_: replace(find, token=None))),
     ),
     "numbers: a fork is acknowledged": (
         around(judge.judged, lambda shipped: lambda *known: replace(shipped(*known), failed=())),
