@@ -12,6 +12,7 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.effects.library import FoundStaged
+from tests.model import broken_numbers
 from tests.model.broken_strategies import TWINS
 from tests.model.zoo import Broken
 from verification.checker.search import explore
@@ -21,6 +22,7 @@ from verification.endless.scopes import found_at_once
 from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
+from verification.scenarios.numbers import LARGE
 from verification.scenarios.outbox import EVERYTHING
 from verification.world.answers import STALE
 from verification.world.outbox_handler import key_of_number
@@ -202,6 +204,51 @@ def test_a_twin_that_falls_in_a_bounded_world_falls_in_the_stream_by_the_same_pr
     report = explore(scenario, limit=60_000)
     assert report.violation is not None
     assert report.violation.startswith(twin.falls)
+
+
+CHANNELS = next(scenario for scenario in LARGE if scenario.endless)
+FALLING = (
+    "saved without",
+    "only the highest",
+    "not looked for",
+    "in any view",
+    "without a document",
+    "after the commit",
+)
+NUMBERED = [twin for twin in broken_numbers.TWINS if any(part in twin.name for part in FALLING)]
+"""Of each kind of mistake one. What a document is named after cannot show: here it is named by what it says."""
+
+
+@pytest.mark.parametrize("twin", NUMBERED, ids=lambda twin: twin.name)
+def test_a_twin_of_numbers_falls_in_the_stream_with_channels_by_the_same_property(twin: Broken[Scenario]) -> None:
+    stream = replace(CHANNELS, copies=(2,) * 4, workers=1, budget=EVERYTHING)
+    report = explore(replace(twin.scenario_with_twin(), **shape_of(stream)), limit=60_000)
+    assert report.violation is not None
+    assert report.violation.startswith(twin.falls)
+
+
+def shape_of(stream: Scenario) -> dict[str, Any]:
+    """What makes a scenario a stream like this one."""
+    names = ("copies", "places", "flight", "workers", "budget", "delayed", "endless")
+    return {name: getattr(stream, name) for name in names}
+
+
+def test_a_canonical_name_with_channels_is_its_own() -> None:
+    stream = EndlessExplorer(CHANNELS)
+    for state in explored(stream, 1_000):
+        assert stream.naming.canonical(state) == state
+
+
+def test_a_message_with_a_number_takes_the_last_place_of_its_channel_and_channels_are_alike() -> None:
+    stream = EndlessExplorer(CHANNELS)
+    arrived = {move.state[1] for move in stream.moves(stream.start())}
+    assert arrived == {(FREE, FREE, FREE, 1)}
+
+
+@pytest.mark.parametrize("wrong", [{"delayed": 1}, {"places": (("a", 1), None, ("b", 3), None)}])
+def test_what_a_stream_with_channels_cannot_have_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a stream with channels has no foreign messages"):
+        EndlessExplorer(replace(CHANNELS, **wrong))
 
 
 @pytest.mark.parametrize(

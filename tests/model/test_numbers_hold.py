@@ -16,6 +16,7 @@ LIMIT = 300_000
 """More states than any twin takes to fall."""
 
 STATES = {
+    "endless stream with channels: 2 workers, 2 messages": 22_263,
     "numbers: every fault": 75_026,
     "numbers in the wrong order": 5_169,
     "numbers: several messages in a commit": 28_243,
@@ -39,7 +40,7 @@ STATES = {
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("scenario", [*numbers.SMALL, *chains.SMALL], ids=name_of)
+@pytest.mark.parametrize("scenario", [numbers.STREAM, *numbers.SMALL, *chains.SMALL], ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     assert_holds(scenario, STATES[scenario.name])
 

@@ -14,11 +14,12 @@ from typing import Final
 
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import Loaded, LoadEntity
-from exactlyonce.effects.library import WriteRecords
+from exactlyonce.effects.library import DeleteChannels, FindChannels, FoundChannels, WriteRecords, Written
 from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
+from verification.endless.channels import CHANNELS, channel_of, named_document, telling
 from verification.endless.names import Naming
 from verification.endless.renaming import names_of
 from verification.endless.scopes import LIVE
@@ -27,7 +28,7 @@ from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.world.answers import STALE, World, judge_of
 from verification.world.judge import Commit, Judge
-from verification.world.mentions import Write
+from verification.world.mentions import Write, described
 from verification.world.outbox_handler import content_of, key_of_number
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.scenario import Scenario
@@ -66,11 +67,12 @@ class EndlessExplorer(Explorer):
     def _happenings(self, state: State) -> Iterator[Move]:
         """A message comes, comes again, or will not come again."""
         store, queue, workers, delayed, left = state
+        room = self.scenario.flight is None or sum(copies >= 0 for copies in queue) < self.scenario.flight
         for number, copies in enumerate(queue):
             key = key_of_number(number)
             held = sum(worker.held.count(number) for worker in workers)
             if copies == FREE:
-                if FREE not in queue[:number]:
+                if room and number == self._first_free(queue, number):
                     yield self._happening(state, number, 1, f"{key} arrives")
                 continue
             if copies + held < self.scenario.copies[number]:
@@ -78,6 +80,13 @@ class EndlessExplorer(Explorer):
             if not copies and not held and not any(("key", key) in names_of(write) for write in delayed):
                 retired = (store, (*queue[:number], FREE, *queue[number + 1 :]), workers, delayed, left)
                 yield Move(retired, False, None, -1, None, f"No copy of {key} will arrive any more")
+
+    def _first_free(self, queue: tuple[int, ...], place: int) -> int:
+        """The first free place for messages of the channel that this one is for."""
+        channel = channel_of(self.scenario, place)
+        return next(
+            one for one in range(len(queue)) if queue[one] == FREE and channel_of(self.scenario, one) == channel
+        )
 
     def _happening(self, state: State, number: int, copies: int, said: str) -> Move:
         store, queue, workers, delayed, left = state
@@ -100,6 +109,18 @@ class EndlessWorld(World):
         super().__init__(scenario, EndlessJudge(scenario, judge_of(scenario).keys))
         self.writes = EndlessWrites(self.stores, scenario, self.judge)
 
+    def _find_channels(self, effect: FindChannels, store: Store) -> Iterator[Answer]:
+        yield from self._unanswered(store, may_be_behind=True)
+        library = store.libraries[0]
+        views = [
+            tuple(one for one in library.view(position).get(CHANNELS, ()) if one.channel.id in effect.channels)
+            for position in self._views_of(library, effect.token)
+        ]
+        for documents in dict.fromkeys(reversed(views)):
+            said = f"finds {len(documents)} documents of channel {', '.join(effect.channels)}"
+            seen = "a channel that left was found" if documents else None
+            yield Answer(FoundChannels(documents), store, said=said, witnessed=seen, aged=documents != views[-1])
+
     def _load(self, _effect: LoadEntity, store: Store) -> Iterator[Answer]:
         entity = store.entities[0]
         for version in reversed(entity.versions):
@@ -118,14 +139,34 @@ class EndlessWrites(Writes):
 
     def __init__(self, stores: Stores, scenario: Scenario, judge: Judge) -> None:
         super().__init__(stores, scenario, judge)
-        self._window = scenario.strategy.window or 0
+        self._numbered = bool(scenario.places)
+        self._versions = 1 if scenario.places else (scenario.strategy.window or 0) + 1
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now. Nobody will ask for the records of retired messages."""
+        if isinstance(write, DeleteChannels) or (isinstance(write, WriteRecords) and self._numbered):
+            return self._changed_channels(write, store)
         if isinstance(write, WriteRecords):
             records = (one for one in write.records if isinstance(one, ProcessedRecord) and LIVE in one.message)
             write = replace(write, records=tuple(records))
         return super().applied(write, store)
+
+    def _changed_channels(self, write: WriteRecords | DeleteChannels, store: Store) -> Answer:
+        """The answer to a write of documents. The log holds all that there are, so that each of its positions is a view."""
+        library = store.libraries[0]
+        before: tuple[ChannelDocument, ...] = library.now.get(CHANNELS, ())
+        found = {one.name: one for one in before}
+        if isinstance(write, DeleteChannels):
+            found = {name: one for name, one in found.items() if name not in write.documents}
+        else:
+            written = (named_document(one) for one in write.records if isinstance(one, ChannelDocument))
+            found.update({one.name: one for one in written})
+        after = telling(found.values())
+        if after != before:
+            library = self._stores.library((*library.writes, (CHANNELS, after)))
+            store = self._stores.with_library(store, 0, library)
+        reply = None if isinstance(write, DeleteChannels) else Written(self._token(library))
+        return Answer(reply, store, said=described(write))
 
     def entity_token(self, _entity: Entity) -> str | None:
         """None: processes of a stream remember no tokens, so every view is allowed to each of them."""
@@ -133,7 +174,7 @@ class EndlessWrites(Writes):
 
     def entity_after(self, entity: Entity, write: Commit, _tick: int) -> Entity:
         """The entity with one more version, whose ETag differs from those before until it gets its canonical name."""
-        document = _counted(write.document, self._window + 1)
+        document = _counted(write.document, self._versions)
         kept = entity.versions if self._keeps_versions else ()
         return self._stores.entity(0, (*kept, Version(document, f"{entity.truth.etag}+")))
 

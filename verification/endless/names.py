@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Begun
 from exactlyonce.effects.library import FindProcessed
+from verification.endless.channels import keeps_channels, renamed_channels, telling, views_in
 from verification.endless.past import older_versions, relevant
 from verification.endless.renaming import Atom, names_of, renamed
 from verification.endless.scopes import Scope, found_at_once, shared_names
@@ -56,6 +57,11 @@ class Naming:
         budget = scenario.budget
         chores = budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten
         more = scenario.marking or scenario.tokens or scenario.deletes or scenario.targets or scenario.linearizable
+        if scenario.places and (None in scenario.places or scenario.delayed or scenario.strategy.inline_limit == 0):
+            raise ValueError(
+                f"Scenario {scenario.name!r}: a stream with channels has no foreign messages, "
+                "no delayed writes, and stages nothing."
+            )
         if scenario.group > 1 or scenario.strategy.window is None or chores or more:
             raise ValueError(
                 f"Scenario {scenario.name!r}: a stream has one message a commit, a window, one entity; no marking, tokens, "
@@ -66,10 +72,14 @@ class Naming:
             order
             for order in permutations(range(len(copies)))
             if all(copies[number] == copies[place] for place, number in enumerate(order))
+            and keeps_channels(scenario, order)
         ]
+        self._scenario = scenario
+        self._numbered = bool(scenario.places)
         self._stores = stores
         self._workers = workers
         self._canonical: dict[Any, list[Named]] = {}
+        self._orders_for: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
         self._ranks: dict[Any, int] = {}
         self._names: dict[Worker, tuple[tuple[Atom, ...], frozenset[str]]] = {}
         self._renamed: dict[Any, Worker] = {}
@@ -81,13 +91,22 @@ class Naming:
         found = self._canonical.get(key)
         if found is None:
             live = tuple(number for number, copies in enumerate(queue) if copies >= 0)
-            found = self._canonical[key] = [self.named(store, live, workers, delayed, one) for one in self._orders]
-        named, placed = found[0], queue
-        if len(found) > 1:
-            placed, _, named = min(
-                [(tuple([queue[number] for number in one.order]), one.rank, one) for one in found], key=_rank_of
-            )
+            orders = self._orders_of(live)
+            found = self._canonical[key] = [self.named(store, live, workers, delayed, one) for one in orders]
+        placed, _, named = min(
+            [(tuple([queue[number] for number in one.order]), one.rank, one) for one in found], key=_rank_of
+        )
         return named.store, placed, named.workers, named.delayed, left
+
+    def _orders_of(self, live: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The orders to choose from, where these messages are live: those with free places first, each once."""
+        found = self._orders_for.get(live)
+        if found is None:
+            orders = {tuple(map(order.index, live)): order for order in reversed(self._orders)}
+            least = min(_places_of(live, order) for order in orders.values())
+            found = [order for order in orders.values() if _places_of(live, order) == least]
+            self._orders_for[live] = found
+        return found
 
     def named(
         self,
@@ -100,6 +119,7 @@ class Naming:
         """The parts of a state that have names, with message `order[n]` moved to place n."""
         keys = {key_of_number(number): key_of_number(order.index(number)) for number in live}
         shared = dict(shared_names(store.entities[0], store.committed, tuple(keys.items())))
+        shared.update(renamed_channels(self._scenario, order))
         owing = store.entities[0].ledger.owing
         workers = tuple([self.without_past(worker, owing) for worker in workers])
         begun: frozenset[str] = frozenset()
@@ -109,16 +129,22 @@ class Naming:
             delayed, asked = relevant(delayed, asked, frozenset(keys))
         else:
             asked = begun
-        kept = [
-            id.partition(":")[2] in keys or id.removeprefix("staged:") in asked for id, _ in store.libraries[0].writes
-        ]
-        scope = Scope(shared, kept, order)
+        scope = self._scope(store, shared, asked | keys.keys(), order)
         workers = self._workers_named(workers, scope)
         if delayed:
             late = frozenset[str]().union(*map(transactions_in, delayed)) - begun
             delayed = tuple(scope.of(f"d{number}", late).part(write) for number, write in enumerate(delayed))
         store = self._store_named(store, keys, scope)
         return Named(order, store, workers, delayed, self._rank(store, workers, delayed))
+
+    def _scope(self, store: Store, shared: dict[Atom, Any], asked: frozenset[str], order: tuple[int, ...]) -> Scope:
+        """The scope of a state, in which these messages and transactions may be asked for."""
+        writes = store.libraries[0].writes
+        if not self._numbered:
+            return Scope(shared, [id.partition(":")[2] in asked for id, _ in writes], order)
+        scope = Scope(shared, [], order)
+        kept, places = views_in([telling(renamed(documents, scope)) for _, documents in writes])
+        return Scope(shared, kept, order, places)
 
     def _rank(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> tuple[Any, ...]:
         ranks = self._ranks
@@ -198,13 +224,7 @@ class Naming:
             truth = Version(scope.of().part(truth.document), "now")
         versions = (*older_versions(entity.versions[:-1], store.published, keys, scope), truth)
         writes = tuple(
-            [
-                (f"processed:{keys[id[10:]]}", content)
-                if id.startswith("processed:")
-                else (f"staged:{scope(('tx', id[7:]))}", renamed(content, scope))
-                for (id, content), keep in zip(library.writes, scope.kept, strict=True)
-                if keep
-            ]
+            [_write_named(*write, keys, scope) for write, keep in zip(library.writes, scope.kept, strict=True) if keep]
         )
         committed = frozenset(
             [(keys[key], scope(("history", history))) for key, history in store.committed if key in keys]
@@ -216,6 +236,21 @@ class Naming:
             committed=committed,
             published=published,
         )
+
+
+def _write_named(id: str, content: Any, keys: dict[str, str], scope: Scope) -> tuple[str, Any]:
+    kind, _, name = id.partition(":")
+    match kind:
+        case "processed":
+            return f"processed:{keys[name]}", content
+        case "staged":
+            return f"staged:{scope(('tx', name))}", renamed(content, scope)
+        case _:
+            return id, telling(renamed(content, scope))
+
+
+def _places_of(live: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
+    return tuple(number in live for number in order)
 
 
 def _alone(named: tuple[Worker, Worker]) -> int:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any, Final
 
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteStaged, Stage, WriteRecords
 from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.ledger import Entry
+from exactlyonce.records.ledger import entity_document
 from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.values.frozen_json import Json
 from verification.endless.scopes import LIVE, Scope
 from verification.world.mentions import Write, transactions_in
 from verification.world.store import Version, ledger_of, position_of
+
+_NO_HISTORY: Final = Json.of({"id": "e0", "history": "O"})
+"""The state of an older version: what is handled on it is never committed."""
 
 
 def relevant(
@@ -56,18 +60,22 @@ def older_versions(
         scope: for all other names.
     """
     lasting: list[Version] = []
-    oldest: dict[tuple[Entry, ...], tuple[tuple[int, int], Json]] = {}
+    oldest: dict[tuple[Any, ...], tuple[tuple[int, int], Json]] = {}
     for version in versions:
         if version.document is None:
             lasting.append(version)
             continue
         document = scope.of().part(_without_past(version.document, frozenset(keys) - published))
         ledger = ledger_of(document)
-        if not any(LIVE in entry.message for entry in ledger.entries):
+        if ledger.channels:
+            document = entity_document(_NO_HISTORY, ledger)
+        live = any(one.received for one in ledger.channels) or any(LIVE in one.message for one in ledger.entries)
+        if not live and not ledger.apart.channels:
             continue  # An attempt that finds the entity absent can do the same.
         age = (position_of(ledger.token), ledger.version)
-        if ledger.entries not in oldest or age < oldest[ledger.entries][0]:
-            oldest[ledger.entries] = (age, document)
+        said = (*ledger.entries, *ledger.channels)
+        if said not in oldest or age < oldest[said][0]:
+            oldest[said] = (age, document)
     documents = sorted((document for _, document in oldest.values()), key=_text)
     return (*lasting, *(Version(document, "old") for document in documents))
 
@@ -76,10 +84,9 @@ def older_versions(
 def _without_past(document: Json, owing: frozenset[str]) -> Json:
     """A document in which only these messages may owe anything."""
     ledger = ledger_of(document)
-    entries = tuple(
-        entry if entry.message in owing else replace(entry, owed=None, staged=False) for entry in ledger.entries
-    )
-    return with_ledger(document, replace(ledger, entries=entries))
+    entries = (entry if entry.message in owing else replace(entry, owed=None, staged=False) for entry in ledger.entries)
+    kept = tuple(entry for entry in entries if entry.recorded or entry.owed is not None)
+    return with_ledger(document, replace(ledger, entries=kept))
 
 
 def _text(document: Json) -> str:

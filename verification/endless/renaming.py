@@ -2,7 +2,7 @@
 
 Protocols treat message keys, transaction ids, ETags and states as opaque, and of session tokens they compare the order only.
 So a state under other names is the same state. Names are atoms: (sort, name), where the sort is "key", "tx", "history" (a
-history), "etag" or "place" (a position in the library's log, as a number).
+history), "etag", "channel", "number" (in a channel) or "place" (a position in the library's log, as a number).
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Begun
 from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Found, FoundStaged, Stage, WriteRecords, Written
+from exactlyonce.effects.library import DeleteStaged, Found, FoundChannels, FoundStaged, Stage, WriteRecords, Written
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import Entry, Ledger, entity_document
-from exactlyonce.records.library import ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.values.frozen_json import Json
+from verification.endless.channels import distinct, named_document, numbers_of, with_numbers
 from verification.world.outbox_handler import content_of, output_of
 from verification.world.store import history_of, ledger_of, position_of, token_at
 from verification.world.tasks import Start
@@ -69,6 +71,22 @@ def _(part: Loaded, rename: Rename) -> Any:
 @renamed.register
 def _(part: Found, rename: Rename) -> Any:
     return Found(frozenset(rename(("key", key)) for key in sorted(part.messages)), _token(part.token, rename))
+
+
+@renamed.register
+def _(part: FoundChannels, rename: Rename) -> Any:
+    return FoundChannels(distinct(renamed(part.documents, rename)))
+
+
+@renamed.register
+def _(part: ChannelDocument, rename: Rename) -> Any:
+    return named_document(replace(part, channel=renamed(part.channel, rename)))
+
+
+@renamed.register
+def _(part: Channel, rename: Rename) -> Any:
+    part = replace(part, id=rename(("channel", part.id)))
+    return with_numbers(part, (rename(("number", number)) for number in numbers_of(part)))
 
 
 @renamed.register
@@ -142,7 +160,8 @@ def _(part: DeleteStaged, rename: Rename) -> Any:
 @renamed.register
 def _(part: Ledger, rename: Rename) -> Any:
     entries = renamed(part.entries, rename)
-    return replace(part, token=_token(part.token, rename), entries=entries)
+    channels = renamed(part.channels, rename)
+    return replace(part, token=_token(part.token, rename), entries=entries, channels=channels)
 
 
 @renamed.register

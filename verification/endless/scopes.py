@@ -6,6 +6,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, Final
 
+from verification.endless.channels import RETIRED
 from verification.endless.renaming import Atom, renamed
 from verification.world.store import Entity
 
@@ -26,6 +27,7 @@ def shared_names(
     """
     live = dict(keys)
     images: dict[Atom, Any] = {("key", key): named for key, named in keys}
+    images.update({("number", _number(key) + 1): _number(named) + 1 for key, named in keys})
     images["history", ""] = ""
     for key, history in committed:
         if key in live and history:
@@ -108,8 +110,8 @@ class Scope:
                 before, _, message = name.rpartition(">")
                 newest = self._shared.get(("newest", before)) if name else None
                 return "O" if newest is None else f"{newest}>{self(('key', f'web/{message}'))[4:]}"
-            case "etag":
-                return "old"
+            case "etag" | "number":
+                return "old" if sort == "etag" else RETIRED
             case "key":
                 self._retired += 1
                 return f"web/r{self._retired - 1}"

@@ -29,7 +29,7 @@ class Scenarios(NamedTuple):
 
 CATALOGUE: Final = {
     "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
-    "numbers": Scenarios((*numbers.SMALL, *chains.SMALL), (*numbers.LARGE, *chains.LARGE)),
+    "numbers": Scenarios((*numbers.SMALL, *chains.SMALL, numbers.STREAM), (*numbers.LARGE, *chains.LARGE)),
     "companions": Scenarios(companions.SMALL, companions.LARGE),
     "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
     "returning": Scenarios(returns.SMALL, returns.LARGE),

@@ -102,7 +102,32 @@ SMALL: Final = (
     _scenario("numbers: staged outputs", (1, 1), (A1, B1), STAGED, OTHER, LATE, budget=Budget(unknown=1)),
 )
 
+STREAM: Final = _scenario(
+    "endless stream with channels: 2 workers, 2 messages",
+    (1, 1),
+    (A1, ("b", 2)),
+    ONE_CHANNEL,
+    FOUND,
+    OTHER,
+    budget=Budget(crashes=UNLIMITED),
+    delayed=0,
+    endless=True,
+)
+"""Any number of messages in two channels, of which the ledger has room for one; explored by every test run."""
+
 LARGE: Final = (
+    _scenario(
+        "endless stream with channels: 2 workers, 2 messages of either channel",
+        (1, 1, 1, 1),
+        (A1, ("b", 2), A3, ("b", 4)),
+        ONE_CHANNEL,
+        FOUND,
+        OTHER,
+        budget=Budget(crashes=UNLIMITED),
+        delayed=0,
+        endless=True,
+        flight=2,
+    ),
     _scenario(
         "three channels, four messages, room for one",
         (2, 1, 1, 1),

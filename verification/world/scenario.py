@@ -186,7 +186,8 @@ class Scenario:
         chained: whether outputs for another entity have numbers. Then each `feeds` names the first of several messages with the
             places 1, 2, … of one channel: which of them an output is depends on the number that its commit gave it.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
-            each message there may be at a time.
+            each message there may be at a time. The number of a message in a channel is that of its place, from 1.
+        flight: most messages that an endless stream has at a time; None for as many as it has places.
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
         hasty: whether retention deletes records though copies of their messages may still arrive, against its rule.
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
@@ -220,6 +221,7 @@ class Scenario:
     chained: bool = False
     places: tuple[tuple[str, int] | None, ...] = ()
     endless: bool = False
+    flight: int | None = None
     linearizable: bool = False
     hasty: bool = False
     oblivious: bool = False
