@@ -12,7 +12,7 @@ from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.companions import Event
-from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.ledger import EntityView, Ledger
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.envelope import Envelope
@@ -110,11 +110,13 @@ class Remembered:
     Attributes:
         document, etag: as it was saved or loaded.
         right: how often in a row the remembered document was the newest when the entity was loaded.
+        parts: of the document, so that they need not be read from it; None if they are not known.
     """
 
     document: Json
     etag: str
     right: int = 0
+    parts: EntityView | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

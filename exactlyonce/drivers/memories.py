@@ -8,6 +8,8 @@ from exactlyonce.attempt import Memory
 
 _FRAME_BYTES = 500
 """What a memory takes besides its document."""
+_PARTS = 3
+"""How often the bytes of a document count of which the parts are kept, too."""
 _NOTHING = Memory()
 
 
@@ -49,4 +51,7 @@ class Memories:
 
 
 def _size(memory: Memory) -> int:
-    return _FRAME_BYTES + (0 if memory.saved is None else memory.saved.document.size)
+    saved = memory.saved
+    if saved is None:
+        return _FRAME_BYTES
+    return _FRAME_BYTES + saved.document.size * (1 if saved.parts is None else _PARTS)

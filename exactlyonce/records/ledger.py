@@ -131,11 +131,17 @@ class Ledger:
         """Transactions that still owe outputs."""
         return frozenset(entry.tx for entry in self.entries if entry.owed is not None)
 
-    def with_published(self, transactions: Iterable[str]) -> Ledger:
-        """The ledger in which these transactions owe nothing. Entries that nobody needs any more are gone."""
+    def unpublished(self, transactions: Iterable[str]) -> tuple[Entry, ...]:
+        """The entries once these transactions owe nothing, without those that nobody needs any more."""
         published = frozenset(transactions)
-        marked = (replace(entry, owed=None) if entry.tx in published else entry for entry in self.entries)
-        return replace(self, entries=tuple(entry for entry in marked if entry.recorded or entry.owed is not None))
+        kept = (entry for entry in self.entries if entry.recorded or not (entry.owed is None or entry.tx in published))
+        return tuple(
+            replace(entry, owed=None) if entry.owed is not None and entry.tx in published else entry for entry in kept
+        )
+
+    def with_published(self, transactions: Iterable[str]) -> Ledger:
+        """The ledger in which these transactions owe nothing."""
+        return replace(self, entries=self.unpublished(transactions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def staging(token_of: Callable[[Any, str | None], str | NoAnswer | None]) -> Pat
 
     def wrapper(write_apart: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
         def twin(entity: Any, view: Any, draft: Any) -> Step[Any]:
-            token = yield from write_apart(entity, view, replace(draft, staged=()))
+            token = yield from write_apart(entity, view, draft._replace(staged=()))
             if isinstance(token, Again) or not draft.staged:
                 return token
             staged = yield from Stage(entity, draft.staged)
@@ -151,7 +151,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "staged after the commit",
         (
-            around(WRITE_APART, called(lambda entity, view, draft: (entity, view, replace(draft, staged=())))),
+            around(WRITE_APART, called(lambda entity, view, draft: (entity, view, draft._replace(staged=())))),
             around(
                 COMMIT,
                 followed(

@@ -54,8 +54,7 @@ class Limits:
     retention: timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What the handlers made of the fresh messages so far.
 
     Attributes:
@@ -108,7 +107,7 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
     """
     draft = Draft(None, view.body, sequences=view.ledger.sequences, channels=view.ledger.channels)
     known = channels_in(view)
-    kept = len(view.ledger.with_published(view.memory.published).entries)
+    kept = len(view.ledger.unpublished(view.memory.published))
     for (key, envelope, place), tx in zip(fresh, begun.transactions, strict=True):
         if tx is None:  # Its delivery was given back.
             continue
@@ -117,7 +116,7 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
             and limits.window is not None
             and sum(entry.recorded for entry in draft.entries) >= limits.window
         ):
-            return replace(draft, more=True)
+            return draft._replace(more=True)
         try:
             drafted = draft if place is None else _receiving(draft, known, envelope, place)
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
@@ -126,16 +125,16 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
             drafted = _adding(drafted, work.entity, key, handled, entry)
             drafted = _with_room(limits, view, drafted, kept)
         except ExactlyOnceError as error:
-            draft = replace(draft, failed=(*draft.failed, (key, error)))
+            draft = draft._replace(failed=(*draft.failed, (key, error)))
             continue
         if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
             draft = drafted
         elif (
             draft.processed and handled.body.size + drafted.size - draft.size < MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
         ):
-            return replace(draft, more=True)  # Without the others it may fit.
+            return draft._replace(more=True)  # Without the others it may fit.
         else:
-            draft = replace(draft, failed=(*draft.failed, (key, _too_large(work.entity, key, handled, size))))
+            draft = draft._replace(failed=(*draft.failed, (key, _too_large(work.entity, key, handled, size))))
     return draft
 
 
@@ -143,7 +142,7 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
     """The ledger of the commit. What this process published is marked along the way."""
     kept: tuple[Entry, ...] = ()
     if not draft.flush:
-        kept = view.ledger.with_published(view.memory.published).entries
+        kept = view.ledger.unpublished(view.memory.published)
         if limits.retention is not None:
             kept = _trimmed(kept, view.timestamp, limits.retention)
     return replace(
@@ -198,8 +197,8 @@ def _receiving(draft: Draft, known: Mapping[str, Channel], envelope: Envelope, p
     """The draft once it has received a message. Raises `ForkedChannel` or `InvalidMessage`."""
     others = tuple(one for one in draft.channels if one.id != place.channel)
     before = next((one for one in draft.channels if one.id == place.channel), None) or known.get(place.channel)
-    return replace(
-        draft, channels=(*others, received(before, envelope, place)), touched=draft.touched | {place.channel}
+    return draft._replace(
+        channels=(*others, received(before, envelope, place)), touched=draft.touched | {place.channel}
     )
 
 
@@ -227,8 +226,7 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, f
 def _adding(draft: Draft, entity: EntityRef, key: str, handled: Handled, entry: Entry | None) -> Draft:
     entries = () if entry is None else (entry,)
     staged = (StagedOutputs(entity.key, one.message, one.tx, one.at, handled.outputs) for one in entries if one.staged)
-    return replace(
-        draft,
+    return draft._replace(
         handled=handled,
         body=None if handled.deleted else handled.body,
         processed=(*draft.processed, key),
@@ -249,13 +247,13 @@ def _with_room(limits: Limits, view: View, draft: Draft, kept: int) -> Draft:
     """
     added = sum(entry.recorded for entry in draft.entries)
     if kept and limits.window is not None and kept + added > limits.window:
-        draft = replace(draft, flush=True)
+        draft = draft._replace(flush=True)
     if len(draft.channels) > max(limits.channels, len(draft.touched)):
-        draft = replace(draft, apart=True)
+        draft = draft._replace(apart=True)
     if kept and limits.window is not None and _bytes(view, draft) > MAX_DOCUMENT_BYTES:
-        draft = replace(draft, flush=True)
+        draft = draft._replace(flush=True)
     if len(draft.channels) > len(draft.touched) and _bytes(view, draft) > MAX_DOCUMENT_BYTES:
-        draft = replace(draft, apart=True)
+        draft = draft._replace(apart=True)
     return draft
 
 

@@ -17,6 +17,8 @@ def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> S
     """Publish what these entries owe and this process does not know to be published."""
     owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
     outputs = tuple(output for entry in owing for output in entry.owed_outputs)
+    if not owing:
+        return view.memory
     if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):
         # Read the staged outputs. Missing ones were published: they are deleted only after the commit that dropped their
         # entry, or behind a fence, so only a stale load leads here.

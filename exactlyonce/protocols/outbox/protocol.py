@@ -39,7 +39,7 @@ from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, 
 from exactlyonce.protocols.steps.save import start_over, with_ledger
 from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
-from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.ledger import EntityView, Ledger, read_entity
 from exactlyonce.records.places import is_numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
@@ -162,7 +162,7 @@ class Outbox:
         remembered = yield from publish_owed(work.entity, found.copies, view)
         if isinstance(remembered, Again):
             return remembered
-        view = replace(view, memory=remembered)
+        view = view.knowing(remembered)
         known = answers_in((*found.copies, *view.records))
         if not found.fresh:
             return Finished(self._unmarked(view), failed=found.failed, answers=known)
@@ -174,7 +174,7 @@ class Outbox:
             draft.failed or draft.more or not draft.processed or needs_more(work.entity, view, draft)
         ):
             return None
-        draft = replace(draft, failed=(*found.failed, *draft.failed), answers=known)
+        draft = draft._replace(failed=(*found.failed, *draft.failed), answers=known)
         if not draft.processed:
             return Finished(self._unmarked(view), failed=draft.failed, answers=known)
         outcome = yield from self._commit(work, view, draft)
@@ -210,7 +210,7 @@ class Outbox:
         remembered = yield from publish_owed(entity, leaving, view)
         if isinstance(remembered, Again):
             return remembered
-        view = replace(view, memory=remembered)
+        view = view.knowing(remembered)
         token = yield from write_apart(entity, view, draft)
         if isinstance(token, Again):
             return token
@@ -230,7 +230,8 @@ class Outbox:
                 return Again(replace(committed, saved=None), "the outputs could not be published")
         yield from delete_superseded(entity, view, ledger)
         committed = replace(committed, published=committed.published | {entry.tx for entry in draft.entries})
-        memory = remembering(committed, ledger, document, saved.etag, always=self._remembers)
+        parts = EntityView(draft.body, ledger)
+        memory = remembering(committed, parts, document, saved.etag, always=self._remembers)
         answers = (*draft.answers, *answers_in(draft.entries))
         if draft.more:
             reason = "there was no room for all messages in one commit"
@@ -248,7 +249,8 @@ class Outbox:
             if loaded.document is None or loaded.etag is None:
                 return Finished(Memory())
             saved = Remembered(loaded.document, loaded.etag)
-        ledger = read_entity(entity, saved.document).ledger
+        parts = saved.parts or read_entity(entity, saved.document)
+        ledger = parts.ledger
         if ledger is None or not memory.published & ledger.owing:
             return Finished(Memory())  # A later commit has marked it.
         marked = ledger.with_published(memory.published)
@@ -257,7 +259,8 @@ class Outbox:
         if not isinstance(reply, Saved):
             return start_over(memory, reply)
         yield from delete_staged(entity, ledger, marked)
-        known = Remembered(with_ledger(saved.document, marked), reply.etag, saved.right)
+        document = with_ledger(saved.document, marked)
+        known = Remembered(document, reply.etag, saved.right, EntityView(parts.body, marked))
         return Finished(replace(memory, published=frozenset(), entity_token=reply.token, saved=known))
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:

@@ -258,9 +258,10 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
         published = yield from Publish(tuple(release.outputs))
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")
-    ledger = read_entity(entity, document).ledger or view.ledger
-    memory = replace(memory, published=memory.published | ledger.owing)
-    return remembering(memory, ledger, document, saved.etag)
+    stored = read_entity(entity, document)
+    owing = frozenset() if stored.ledger is None else stored.ledger.owing
+    memory = replace(memory, published=memory.published | owing)
+    return remembering(memory, stored, document, saved.etag)
 
 
 def _ids(entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:

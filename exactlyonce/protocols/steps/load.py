@@ -14,7 +14,7 @@ from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import HasRecords
 from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.records.companions import Companion
-from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
+from exactlyonce.records.ledger import LEDGER, EntityView, Ledger, read_entity
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -50,7 +50,11 @@ class View:
 
     def unmarked(self, *, always: bool = False) -> Memory:
         """What to remember if nothing is committed; `always` as for `remembering`."""
-        return remembering(self.memory, self.ledger, self.document, self.etag, always=always)
+        return remembering(self.memory, EntityView(self.body, self.ledger), self.document, self.etag, always=always)
+
+    def knowing(self, memory: Memory) -> View:
+        """The view once this process knows more."""
+        return self if memory is self.memory else replace(self, memory=memory)
 
 
 def load(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[View | Again]:
@@ -111,7 +115,7 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
 
 def from_memory(entity: EntityRef, saved: Remembered, memory: Memory) -> View:
     """The view of an entity that this process remembers. It was admitted when it was loaded or saved."""
-    stored = read_entity(entity, saved.document)
+    stored = saved.parts or read_entity(entity, saved.document)
     return View(saved.document, saved.etag, 0, stored.body, stored.ledger or Ledger(), memory, remembered=True)
 
 
@@ -135,19 +139,20 @@ def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None
 
 
 def remembering(
-    memory: Memory, ledger: Ledger, document: Json | None, etag: str | None, *, always: bool = False
+    memory: Memory, parts: EntityView, document: Json | None, etag: str | None, *, always: bool = False
 ) -> Memory:
     """Memory for the next attempt.
 
     Args:
         memory: of this attempt.
-        ledger, document, etag: of the entity as it was loaded or saved.
+        parts, document, etag: of the entity as it was loaded or saved.
         always: whether to keep the document even where it does not say that something published still owes.
     """
-    unmarked, saved = memory.published & ledger.owing, None
+    owing = frozenset() if parts.ledger is None else parts.ledger.owing
+    unmarked, saved = memory.published & owing, None
     if document is not None and etag is not None and (always or unmarked):
-        saved = Remembered(document, etag, 0 if memory.saved is None else memory.saved.right)
-    return replace(memory, published=unmarked, saved=saved)
+        saved = Remembered(document, etag, 0 if memory.saved is None else memory.saved.right, parts)
+    return Memory(memory.entity_token, memory.library_token, unmarked, saved)
 
 
 def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:

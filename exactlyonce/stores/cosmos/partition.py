@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -248,7 +249,19 @@ class CosmosPartition:
         async def ask() -> Reply:
             return await request(await self._connection.container(self._container))
 
-        return await asyncio.wait_for(ask(), self._time_limit)
+        return await _within(self._time_limit, ask())
+
+
+if sys.version_info >= (3, 11):
+
+    async def _within(seconds: float, asked: Coroutine[Any, Any, Reply]) -> Reply:
+        async with asyncio.timeout(seconds):  # Without the task of its own that `wait_for` has.
+            return await asked
+
+else:
+
+    async def _within(seconds: float, asked: Coroutine[Any, Any, Reply]) -> Reply:
+        return await asyncio.wait_for(asked, seconds)
 
 
 def creating(document: dict[str, Any]) -> BatchWrite:

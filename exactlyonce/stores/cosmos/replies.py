@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -294,8 +295,13 @@ def _retry_after(error: BaseException) -> float | None:
 
 def answered_at(headers: Mapping[str, Any]) -> float | None:
     """When the service answered: `Date` is one of its common headers. None if it is absent, or no date with a zone."""
+    return _seconds(str(headers.get("Date")))
+
+
+@lru_cache(maxsize=8)  # Replies of one second have the same.
+def _seconds(date: str) -> float | None:
     try:
-        date = parsedate_to_datetime(str(headers.get("Date")))
+        read = parsedate_to_datetime(date)
     except (TypeError, ValueError):
         return None
-    return None if date.tzinfo is None else date.timestamp()
+    return None if read.tzinfo is None else read.timestamp()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exactlyonce.attempt import Memory, Remembered
 from exactlyonce.drivers.memories import Memories
+from exactlyonce.records.ledger import EntityView, Ledger
 from exactlyonce.values.frozen_json import Json
 
 
@@ -41,6 +42,13 @@ def test_a_newer_memory_takes_the_place_of_an_older_one() -> None:
     memories.keep("a", memory(2_000, "2"))
     assert memories.size == 2_500
     assert memories.take("a") == memory(2_000, "2")
+
+
+def test_a_document_whose_parts_are_kept_counts_three_times() -> None:
+    saved = Remembered(Json.of("x" * 998), "1", parts=EntityView(None, Ledger()))
+    memories = Memories(3_500)
+    memories.keep("a", Memory(saved=saved))
+    assert memories.size == 3_500
 
 
 def test_what_says_nothing_or_is_too_large_is_not_kept() -> None:

@@ -15,8 +15,9 @@ from exactlyonce.effects.library import FindChannels, HasRecords, Stage, WriteRe
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.blobs import Blob
+from exactlyonce.records.ledger import read_entity
 from exactlyonce.values.frozen_json import Json
-from tests.samples import deposit
+from tests.samples import close, deposit
 from tests.unit.protocols.outbox.test_numbered import key, numbered
 from tests.unit.script import ENTITY, Script, attempt, work_for
 
@@ -48,6 +49,27 @@ def test_once_it_was_right_twice_a_message_takes_one_request() -> None:
         assert played.finished.processed == (key(number),)
         memory = played.finished.memory
     assert script.ledger.channels[0].received == ((1, 6),)
+
+
+@pytest.mark.parametrize("message", [numbered(4), close("m-4"), deposit("m-4", amount=3)])
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_parts_that_are_remembered_are_those_of_the_document(message: Envelope, *, marked: bool) -> None:
+    script = Script()
+    memory = script.play(attempt(OUTBOX, message, memory=trusting(script))).finished.memory
+    if marked:
+        memory = script.play(OUTBOX.mark(ENTITY, memory)).finished.memory
+    if memory.saved is not None:
+        assert memory.saved.parts == read_entity(ENTITY, memory.saved.document)
+
+
+def test_a_document_whose_parts_are_not_remembered_is_read() -> None:
+    script = Script()
+    memory = trusting(script)
+    assert memory.saved is not None
+    memory = replace(memory, saved=replace(memory.saved, parts=None))
+    played = script.play(attempt(OUTBOX, numbered(4), memory=memory))
+    assert played.kinds == [Begin, SaveEntity, Publish]
+    assert script.ledger.channels[0].received == ((1, 4),)
 
 
 def test_a_duplicate_takes_none() -> None:
