@@ -13,6 +13,7 @@ from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
@@ -27,8 +28,6 @@ from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.values.lifetimes import Lifetimes
 from local_cosmos.administration import Administration
 
-MEMORY: Final = 64 * 1024 * 1024
-"""Bytes, as an application has it."""
 LATER: Final = 3600.0
 """Seconds. To mark what was published is left to the next commit, as on an entity that is busy."""
 
@@ -53,7 +52,7 @@ class Application:
         observer: Observer | None = None,
         *,
         lifetimes: Lifetimes | None = None,
-        memory: int = MEMORY,
+        memory: int = BUDGET,
     ) -> None:
         self._contender = contender
         self._lifetimes = lifetimes

@@ -13,7 +13,6 @@ from typing import Any, Final
 from azure.cosmos.aio import ContainerProxy
 from pydantic import BaseModel
 
-from benchmarks.application import MEMORY
 from benchmarks.peers.port import Message, Peer, Running, installed
 from benchmarks.peers.processes import first_line, process
 from benchmarks.subjects import channel_of
@@ -21,6 +20,7 @@ from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
@@ -81,7 +81,7 @@ class Ours:
         )
         runtime = Runtime()
         driver = AsyncDriver(store, Publisher({sink.name: Address(self._sink, sink.name)}), runtime)
-        self._lanes = Lanes(driver, Retrying(Backoff(), runtime.random), runtime.clock, memory=MEMORY)
+        self._lanes = Lanes(driver, Retrying(Backoff(), runtime.random), runtime.clock, memory=BUDGET)
         self._places: dict[str, Place] = {}
         self._numbers: Counter[str] = Counter()
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Final
 
 from exactlyonce.attempt import Memory
 
+BUDGET: Final = 64 * 1024 * 1024
+"""Bytes that a process remembers where nothing else is said."""
 _FRAME_BYTES = 500
 """What a memory takes besides its document."""
 _PARTS = 3

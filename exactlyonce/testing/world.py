@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from exactlyonce.attempt import Again, Memory, Strategy, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
@@ -71,15 +72,20 @@ class World:
         self.routes = Routes.to(self._destinations, self._publisher.limits)
 
     def process(
-        self, *, mark_after: float = 10.0, backoff: Backoff | None = None, observer: Observer | None = None
+        self,
+        *,
+        mark_after: float = 10.0,
+        memory: int = BUDGET,
+        backoff: Backoff | None = None,
+        observer: Observer | None = None,
     ) -> Process:
-        """Start a process without memory."""
+        """Start a process that remembers nothing yet; `memory` is the budget of its memories, in bytes."""
         runtime = Runtime(
             self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", ObserverSlot(observer)
         )
         driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), runtime, lifetimes=lambda: self.lifetimes)
         retrying = Retrying(backoff or Backoff(), self.random)
-        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, mark_after))
+        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, mark_after, memory))
 
     @property
     def published(self) -> tuple[Output, ...]:

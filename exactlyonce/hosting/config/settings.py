@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.config.connections import ADDRESS
 from exactlyonce.hosting.config.host_json import function_timeout
@@ -175,7 +176,7 @@ class Settings(BaseSettings):
         10.0, validation_alias="EXACTLYONCE__markAfter", gt=0, description="a number of seconds above 0"
     )
     memory: int = Field(
-        64 * 1024 * 1024,
+        BUDGET,
         validation_alias="EXACTLYONCE__memory",
         ge=0,
         description="a number of bytes; 0 to remember nothing",
