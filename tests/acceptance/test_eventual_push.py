@@ -251,7 +251,7 @@ async def test_an_operator_finds_what_nobody_can_read_and_discards_it(sample: Ra
     await sample.until_empty("shooting-range-poison")
     code, said, _ = await sample.operate("parked", "--bodies")
     row = said.splitlines()[1].split()
-    assert (code, row[1], row[3]) == (0, '["range","exactlyonce.put-aside"]', "MalformedMessage")
+    assert (code, row[1], row[4]) == (0, '["range","exactlyonce.put-aside"]', "MalformedMessage")
     assert "body_base64" in said
     code, _, told = await sample.operate("requeue", row[1], row[2], "--to", "shooting-range")
     assert (code, told.split(":")[0]) == (1, "MalformedMessage")

@@ -56,11 +56,11 @@ NOT_HERE: Final = {
 
 
 def commands(text: str) -> Iterator[str]:
-    """What a page has people type, in the order in which it stands there; `A|B` is two commands.
+    """What a page has people type, in the order in which it stands there; `A|B` is two commands. Comments are no part of it.
 
     An option by itself belongs to the command before it.
     """
-    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.MULTILINE | re.DOTALL)
     last = ""
     for code in re.findall(r"`([^`]+)`", prose):
         words = code.split()
@@ -83,7 +83,11 @@ def test_every_command_of_readme_is_run_or_the_table_says_why_not() -> None:
 
 
 def test_commands_are_found_in_prose_wherever_a_line_ends() -> None:
-    page = "`make demo A=x|y` and `make demo\nB=1`; `job.py`.\n```python\n`make no`\n```\n`python -m a --b`, `--c` too"
+    page = (
+        "`make demo A=x|y` and `make demo\nB=1`; `job.py`.\n"
+        "```python\n`make no`\n```\n<!-- `make no` -->\n"
+        "`python -m a --b`, `--c` too"
+    )
     found = ["make demo A=x", "make demo A=y", "make demo B=1", "python -m a --b", "python -m a --b --c"]
     assert list(commands(page)) == found
 

@@ -52,7 +52,7 @@ def emulator() -> Iterator[RunningEmulator]:
 @pytest.mark.parametrize("twin", [*TWINS, *NUMBERED, *ZOO], ids=lambda twin: f"{twin.scenario.protocol}, {twin.name}")
 async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: Broken[Scenario]) -> None:
     scenario = twin.scenario_with_twin()
-    report = explore(scenario, limit=150_000)
+    report = explore(scenario, limit=250_000)
     reproduction = await played(emulator, scenario, report.trace, CarelessStore)
     assert report.violation is not None
     assert report.violation.partition(":")[0] in reproduction.fallen

@@ -149,8 +149,8 @@ def test_databases_containers_and_their_settings_are_as_they_were(
     databases = ["d"]
 
     def create_databases() -> None:
-        for number in range(100):
-            name = f"{number}-{'x' * 1_000}"
+        for number in range(400):
+            name = f"{number}-{'x' * 250}"
             client.create_database(name)
             databases.append(name)
 

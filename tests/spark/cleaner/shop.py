@@ -16,6 +16,7 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime, SystemClock
@@ -176,7 +177,7 @@ class App:
         self._routes = Routes.to((RECEIPTS,), publisher.limits, blobs=None if blobs is None else blobs.address)
         runtime = Runtime(ServiceClock(cosmos))
         self.driver = AsyncDriver(self.store, publisher, runtime, blobs)
-        self._lanes = Lanes(self.driver, Retrying(Backoff(), Random(0)), runtime.clock, 0.01)
+        self._lanes = Lanes(self.driver, Retrying(Backoff(), Random(0)), runtime.clock, 0.01, BUDGET)
 
     async def process(self, messages: Sequence[tuple[str, Envelope]]) -> None:
         """Process messages in order; those of different shops at the same time."""
