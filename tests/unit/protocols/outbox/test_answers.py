@@ -14,6 +14,7 @@ from exactlyonce.effects.library import FindProcessed, Found, FoundRecords, Load
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.library import ProcessedRecord
 from tests.answering import added_queue, counters, request
@@ -128,12 +129,26 @@ def test_a_request_is_not_answered_while_its_record_cannot_be_read(script: Scrip
     assert played.again.reason == "the answer to a request could not be read"
 
 
+def test_no_channel_is_looked_for_once_an_answer_cannot_be_read(script: Script) -> None:
+    for key in ("k-1", "k-2"):
+        attempt(script, request(key), window=1)
+    loaded, ledger = script.play(iter(LoadEntity(ENTITY))).result, script.ledger
+    document = with_ledger(loaded.document, replace(ledger, apart=replace(ledger.apart, channels=True)))
+    replies: Replies = {LoadEntity: replace(loaded, document=document), LoadProcessed: UNKNOWN}
+    assert attempt(script, request("k-1"), window=1, replies=replies).again.reason.startswith("the answer")
+
+
 def test_one_attempt_answers_from_record_entry_and_commit(script: Script) -> None:
     for key in ("k-1", "k-2"):
         attempt(script, request(key), window=1)
     played = attempt(script, request("k-1"), request("k-2"), request("k-3"), window=1)
     assert dict(played.finished.answers) == {"http/k-1": answer(1), "http/k-2": answer(2), "http/k-3": answer(3)}
     assert played.finished.processed == ("http/k-3",)
+
+
+def test_requests_that_have_room_in_a_commit_are_answered_before_the_others(script: Script) -> None:
+    played = attempt(script, request("k-1"), request("k-2"), window=1)
+    assert played.again.answers == (("http/k-1", answer(1)),)
 
 
 def test_a_failing_request_leaves_the_answers_of_the_others(script: Script) -> None:

@@ -232,6 +232,12 @@ def test_the_embedded_ledger_is_loaded_for_the_time_of_its_last_write() -> None:
         memory = played.finished.memory
 
 
+def test_the_embedded_ledger_is_not_remembered_where_nothing_is_left_to_mark() -> None:
+    script, strategy = Script(), Outbox.embedded()
+    script.play(strategy.mark(ENTITY, script.play(attempt(strategy, numbered(1))).finished.memory))
+    assert script.play(attempt(strategy, numbered(1))).finished.memory.saved is None
+
+
 def test_a_mark_is_remembered_too() -> None:
     script = Script()
     memory = script.play(OUTBOX.mark(ENTITY, trusting(script))).finished.memory

@@ -62,6 +62,13 @@ def test_every_message_of_a_group_takes_room() -> None:
     assert [entry.message for entry in script.entries] == ["web/m-0", "web/m-1", "web/m-2"]
 
 
+def test_what_has_no_room_by_itself_fails_beside_others_at_once() -> None:
+    group = (deposit("m-1"), deposit("m-2", padding="x", repeat=30_000, answers=52))
+    finished = Script().play(attempt(Outbox(inline_limit=None), *group)).finished
+    assert finished.processed == ("web/m-1",)
+    assert [key for key, _ in finished.failed] == ["web/m-2"]
+
+
 def test_what_had_no_room_beside_others_is_committed_next() -> None:
     script = Script()
     group = tuple(deposit(f"m-{number}", padding="x", repeat=40_000, answers=12) for number in range(4))
