@@ -162,7 +162,7 @@ def records_of(entity: EntityRef, view: View, draft: Draft) -> tuple[ProcessedRe
     before, after = view.ledger.apart, _apart(view, draft)
     records = (processed_record(entity, entry) for entry in _leaving(view, draft) if entry.recorded)
     channels = (
-        ChannelDocument(entity.key, channel, view.ledger.version)
+        ChannelDocument(entity.key, channel, view.ledger.version, before.turn)
         for channel in (view.ledger.channels if draft.apart else ())
         if channel.id not in draft.touched
     )
@@ -190,7 +190,7 @@ def _apart(view: View, draft: Draft) -> Apart:
     channels = before.channels or draft.apart
     # No seal before the document has a ledger: if the first commit were lost, the seal would say that the ledger was removed.
     many = view.ledger.version >= SEALED_AFTER
-    return Apart(records, channels, sealed=records or channels or many)
+    return replace(before, records=records, channels=channels, sealed=records or channels or many)
 
 
 def _receiving(draft: Draft, known: Mapping[str, Channel], envelope: Envelope, place: Place) -> Draft:

@@ -32,6 +32,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.outbox.answers import answers_in
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
+from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
 from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, unknown_channels
 from exactlyonce.protocols.outbox.look import look_apart
 from exactlyonce.protocols.outbox.owed import publish_owed
@@ -162,10 +163,13 @@ class Outbox:
         remembered = yield from publish_owed(work.entity, found.copies, view)
         if isinstance(remembered, Again):
             return remembered
-        view = view.knowing(remembered)
         known = answers_in((*found.copies, *view.records))
+        forgotten = of_forgotten_channels(found.fresh, view)
+        found = found.without(forgotten)
         if not found.fresh:
-            return Finished(self._unmarked(view), failed=found.failed, answers=known)
+            finished = Finished(self._unmarked(view), failed=found.failed, answers=known)
+            outcome = yield from ended(work, view, finished, forgotten)
+            return outcome
         # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(one.key for one in found.fresh))
@@ -176,7 +180,9 @@ class Outbox:
             return None
         draft = draft._replace(failed=(*found.failed, *draft.failed), answers=known)
         if not draft.processed:
-            return Finished(self._unmarked(view), failed=draft.failed, answers=known)
+            finished = Finished(self._unmarked(view), failed=draft.failed, answers=known)
+            outcome = yield from ended(work, view, finished, forgotten)
+            return outcome
         outcome = yield from self._commit(work, view, draft)
         return outcome
 

@@ -89,7 +89,7 @@ LEDGER: dict[str, Any] = {
     "version": 1,
     "entries": [ENTRY],
     "channels": [{"id": "c", "source": "s", "received": [[1, 3]], "marks": "?????"}],
-    "apart": {"records": True, "channels": False, "sealed": True},
+    "apart": {"records": True, "channels": False, "sealed": True, "forgotten": {"mark": 7, "turn": "t"}},
     "deleted": False,
     "schema": 1,
     "type": "",
