@@ -82,7 +82,7 @@ class History:
 
     @property
     def stored(self) -> dict[str, int]:
-        """Bytes of the entity's document, and of the library's documents of this entity beside it."""
+        """Bytes of the entity's document, and of the library's documents of this entity."""
         document = 0 if self.document is None else self.document.size
         beside = sum(Json.of(one).size for one in (*self.companions.values(), *self.apart.values()))
         return {"document": document, "beside": beside}

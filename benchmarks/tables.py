@@ -52,7 +52,7 @@ def cost_tables(result: Mapping[str, Any]) -> str:
 
 
 def headline_table(result: Mapping[str, Any]) -> str:
-    """What a message costs beside what gives no guarantee, for README.md: from the result of `benchmarks.cost`."""
+    """What a message costs compared with what gives no guarantee, for README.md: from the result of `benchmarks.cost`."""
     rows = (
         (
             what,
@@ -117,7 +117,7 @@ def growth_tables(result: Mapping[str, Any]) -> str:
         (_code(name), *(f"{bytes:,.2f}" for bytes in kept_a_message(measured["bytes"]).values()))
         for name, measured in result["strategies"].items()
     ]
-    stays = ("bytes kept a message", "in the entity's document", "beside it")
+    stays = ("bytes kept a message", "in the entity's document", "in other documents")
     memory = [(f"{int(entities):,}", f"{kib / 1024:.1f} MiB") for entities, kib in result["entities"].items()]
     return (
         targets_table(growth_targets(result))

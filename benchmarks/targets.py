@@ -102,7 +102,7 @@ def growth_targets(result: Mapping[str, Any]) -> Iterator[Target]:
     """Those of what stays, from the result of `benchmarks.growth`."""
     kept = kept_a_message(result["strategies"][NUMBERED]["bytes"])
     yield Target("Bytes kept a message in the entity's document", kept["document"], most=0)
-    yield Target("Bytes kept a message beside it", kept["beside"], most=0)
+    yield Target("Bytes kept a message in other documents", kept["beside"], most=0)
     measured = list(result["entities"].values())
     times = measured[-1] / measured[0]
     largest = max(map(int, result["entities"]))
@@ -123,7 +123,7 @@ def cpu_targets(result: Mapping[str, Any]) -> Iterator[Target]:
 
 
 def peer_targets(result: Mapping[str, Any]) -> Iterator[Target]:
-    """Those beside other products, from the result of `benchmarks.peers`; none where Restate was not measured."""
+    """Those compared with other products, from the result of `benchmarks.peers`; none where Restate was not measured."""
     peers = result["peers"]
     ours, restate = (peers.get(name, {}).get("figures") for name in ("exactlyonce, 0 ms", "Restate"))
     if ours and restate:

@@ -189,9 +189,8 @@ class Lanes:
         elif self._hurrying:
             self._leave(lane)
         else:
-            lane.memory = replace(
-                lane.memory, saved=None
-            )  # The document stays as long as it has room among all others.
+            # The document is in the memories now, and stays as long as it has room among all others.
+            lane.memory = replace(lane.memory, saved=None)
             lane.quiet = quiet = Deadline(self._clock.now, self._clock.now(), self._mark_after)
             self._marks.watch(quiet, lambda: lane.quiet is not quiet, partial(self._leave, lane))
 
