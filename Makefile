@@ -25,7 +25,7 @@ MESSAGES ?= 1000
 MINUTES ?= 10
 TWIN ?=
 
-.PHONY: help demo outage test quick check pytest cover budgets model simulate fuzz bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
+.PHONY: help demo outage test quick check pytest cover budgets model simulate fuzz dist bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -69,6 +69,9 @@ fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, 
 	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_concurrency.py --timeout 3600
 	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_model.py --timeout 3600
 
+dist: .make/python  ## build the wheels of all distributions into dist, and try them in an empty environment
+	$(PYTHON) -m devtools.distributions
+
 bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos beside another one (40 minutes on a quiet machine); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.local_cosmos_sizes
@@ -109,7 +112,7 @@ lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv
 	uv pip compile pyproject.toml --extra azure --group engine --constraint requirements.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
 	uv pip compile --group amqp --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/amqp.txt
 	uv pip compile $(LOCKED) --extra azure --group peers --group devtools --constraint requirements.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
-	uv pip compile $(LOCKED) --extra azure --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
+	uv pip compile $(LOCKED) --extra azure --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
 .make/python: locks/dev.txt $(PACKAGES:%=%/pyproject.toml)
 	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed; none was found."; exit 1; }

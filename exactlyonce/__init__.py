@@ -45,6 +45,8 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import Envelope
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Colocated",
     "ConfigurationError",

@@ -16,8 +16,8 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     made = argparse.ArgumentParser(
-        "python -m exactlyonce.cli",
-        description="Operate an application. Settings come from the environment, as for the application itself.",
+        "exactlyonce ops",
+        description="Operate an application, with its settings: those of the environment, then those of local.settings.json.",
     )
     made.add_argument(
         "--app",

@@ -10,11 +10,13 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from exactlyonce.cli import administration
 from exactlyonce.cli.arguments import parser
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.local_settings import use_local_settings
 from exactlyonce.cli.tables import (
     discarding_lines,
     evidence_lines,
@@ -218,6 +220,7 @@ _COMMANDS: Final = {
 def _application(name: str) -> ExactlyOnce:
     """The application in a module: `module`, or `module:name` where there are several."""
     module_name, _, attribute = name.partition(":")
+    use_local_settings(Path.cwd())
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

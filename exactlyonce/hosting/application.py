@@ -137,7 +137,7 @@ class ExactlyOnce:
         A message that was processed is finished: its outputs are published. A message that failed because of the store, a queue
         or settings returns to its queue, after a longer delay each time, until it is too old; so does, for a few rounds, a
         message that this process did not see fail. Any other message is parked with the reason, and so is a message that cannot
-        be read: `python -m exactlyonce.cli` lists them.
+        be read: `exactlyonce ops` lists them.
 
         Args:
             message: as the trigger delivers it.

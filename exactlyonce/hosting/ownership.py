@@ -183,7 +183,7 @@ class Ownership:
         if first and declared.retention not in (None, found.retention.current, self._before(stored)):
             yield (
                 f"Its retention is {found.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove the "
-                "setting, or change the stored retention with `python -m exactlyonce.cli retention`."
+                "setting, or change the stored retention with `exactlyonce ops retention`."
             )
         try:
             self._as_of(stored)

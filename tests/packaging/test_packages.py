@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,6 +133,11 @@ def test_it_has_a_page_and_a_change_log(package: Path) -> None:
     for heading in ("Install", "Quickstart", "What is missing"):
         assert f"\n## {heading}\n" in page
     assert (package / "CHANGELOG.md").read_text().startswith("# Changelog\n")
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=module)
+def test_it_says_its_version(package: Path) -> None:
+    assert import_module(module(package)).__version__ == project(package)["project"]["version"]
 
 
 @pytest.mark.parametrize("name", STAND_INS)

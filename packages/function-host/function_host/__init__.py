@@ -20,6 +20,8 @@ from .host import FunctionHost, HostOptions, function_host
 from .host_json import HostJson, QueueOptions, load_host_json
 from .kill_switch import KillSwitch, Point
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AppError",
     "FunctionHost",

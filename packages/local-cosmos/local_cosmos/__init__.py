@@ -8,3 +8,5 @@ the service checks, and misbehaves on request: lost replies, lagging replicas, t
     query       the query language: grammar, tree, evaluator
     storage     versions of items
 """
+
+__version__ = "0.1.0"

@@ -8,3 +8,5 @@ expires and orders as the service does, and misbehaves on request: lost replies,
     amqp        the wire: connections, links, `$cbs`, `$management`, on python-qpid-proton
     faults      what is to go wrong, when and how
 """
+
+__version__ = "0.1.0"

@@ -8,6 +8,8 @@ from .processes import Answer, Processes
 from .search import MOST_STATES, Model, Move, Report, check, path_through
 from .situations import ImpureProgramError, Program, Situation, Situations
 
+__version__ = "0.1.0"
+
 __all__ = [
     "MOST_STATES",
     "Answer",

@@ -1,0 +1,87 @@
+"""The command `exactlyonce`: finds the command that is asked for, and loads nothing else.
+
+Other distributions add commands as entry points of the group `exactlyonce.commands`. A command is a function without arguments
+that reads `sys.argv` and returns its exit code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+from exactlyonce import __version__
+from exactlyonce.cli.exit_codes import DONE, NOT_POSSIBLE
+
+GROUP: Final = "exactlyonce.commands"
+
+
+class Command(NamedTuple):
+    """A command of this project.
+
+    Attributes:
+        help: what it does.
+        place: `module:function`; None if another distribution adds the command.
+        needs: a module that is optional, and that it needs.
+        cure: what to install where the command or that module is missing.
+    """
+
+    help: str
+    place: str | None = None
+    needs: str | None = None
+    cure: str = ""
+
+
+_DEV: Final = "It is part of exactlyonce-dev: install the wheel of that distribution, which 'make dist' builds."
+_SPARK: Final = "It needs Spark: install the wheel of exactlyonce with its extra 'spark', and Java 17."
+COMMANDS: Final = {
+    "new": Command("write a small app that runs, is tested, and deploys", cure=_DEV),
+    "dev": Command("run the app of this folder with all that it needs", cure=_DEV),
+    "ops": Command("operate an application: parked messages, entities, retention", "exactlyonce.cli.__main__:main"),
+    "audit": Command("check the guarantee on stored documents", "spark_jobs.audit:main", "pyspark", _SPARK),
+    "cleanup": Command("delete documents that no entity needs any more", "spark_jobs.cleanup:main", "pyspark", _SPARK),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the first argument names, with the arguments after it. Returns its exit code."""
+    name, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    added = {one.name: one for one in entry_points(group=GROUP)}
+    match name:
+        case "--version":
+            print(f"exactlyonce {__version__}")
+            return DONE
+        case "--help" | "-h":
+            print(_help(added))
+            return DONE
+    command = _command(name, added)
+    if isinstance(command, str):
+        print(command, file=sys.stderr)
+        return NOT_POSSIBLE
+    sys.argv[:] = [f"exactlyonce {name}", *rest]
+    sys.path.insert(0, "")  # The app is in the present folder; the path of a script begins with its own.
+    run: Callable[[], int] = command.load()
+    return run()
+
+
+def _command(name: str, added: dict[str, EntryPoint]) -> EntryPoint | str:
+    """The place of a command; a sentence where it cannot run."""
+    if name in added:
+        return added[name]
+    if name not in COMMANDS:
+        return f"There is no command {name!r}; there are: {', '.join(sorted({*COMMANDS, *added}))}."
+    known = COMMANDS[name]
+    if known.place is None or (known.needs is not None and find_spec(known.needs) is None):
+        return f"'exactlyonce {name}' is not installed. {known.cure}"
+    return EntryPoint(name, known.place, GROUP)
+
+
+def _help(added: dict[str, EntryPoint]) -> str:
+    known = {name: one.help for name, one in COMMANDS.items()}
+    helps = {**{name: f"of {one.value.partition('.')[0]}" for name, one in added.items()}, **known}
+    width = max(map(len, helps))
+    lines = [f"  {name.ljust(width)}  {text}" for name, text in helps.items()]
+    head = ["usage: exactlyonce [--version] COMMAND ...", "", "'exactlyonce COMMAND --help' explains a command.", ""]
+    return "\n".join([*head, *lines])
