@@ -87,7 +87,7 @@ class Asker:
         processed = await self.receiver.ask(envelope, entity)
         answer = processed.answer
         # The committed request may be another one than this, even where both shared the commit.
-        if answer is None or answer.asked != request.fingerprint:
+        if answer is None or not answer.is_to(request.fingerprint):
             about = message_key(request.source, request.key)
             raise KeyReused(f"Request {about} differs from the one that had its key. It changed nothing.")
         return Answered(answer.status, answer.headers, answer.body, processed.before)

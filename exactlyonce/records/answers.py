@@ -25,3 +25,7 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
     asked: str = ""
+
+    def is_to(self, fingerprint: str) -> bool:
+        """Whether it answers the request with this fingerprint, and not another one that had its key."""
+        return self.asked == fingerprint

@@ -51,7 +51,7 @@ def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
     A kind is how many copies there are, and what else sets a message apart: its entity and, with a number, its place. Of two
     that are alone in their channels only the number counts.
     """
-    differ = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages
+    differ = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages or scenario.requests
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
     sorts: tuple[Hashable, ...] = scenario.messages or tuple(

@@ -37,9 +37,11 @@ from exactlyonce.effects.library import (
     Found,
     FoundChannels,
     FoundParked,
+    FoundRecords,
     FoundStaged,
     HasRecords,
     LoadParked,
+    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
@@ -53,8 +55,8 @@ from verification.world.companions_handler import keys_of
 from verification.world.companions_judge import CompanionsJudge
 from verification.world.companions_looks import Look, by_id, entries, in_words, owing
 from verification.world.judge import Judge
-from verification.world.mentions import Write, described
-from verification.world.outbox_handler import content_of, key_of_number, sent_again
+from verification.world.mentions import BestEffort, Write, described, parts_of
+from verification.world.outbox_handler import content_of, keys_in, sent_again
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.replays import asked_for, is_request, versions_with
 from verification.world.scenario import AT, PLACES, TICK, Scenario
@@ -76,6 +78,7 @@ STALE: Final = PLACES["stale"]
 LOST: Final = PLACES["unknown"]
 REPEATED: Final = PLACES["repeated"]
 OVERDUE: Final = "an output was too old to be published"
+READ: Final = "the record of a request was read"
 OLD: Final = "companions were seen in an older view"
 ASKED: Final = "a source was asked to send again what was lost"
 WAS_BEHIND: Final = "a replica was behind"
@@ -85,7 +88,7 @@ def judge_of(scenario: Scenario) -> Judge:
     """The judge of a scenario."""
     if scenario.companions:
         return CompanionsJudge(scenario, keys_of(scenario.messages))
-    return OutboxJudge(scenario, [key_of_number(number) for number in range(len(scenario.copies))])
+    return OutboxJudge(scenario, keys_in(scenario))
 
 
 class World:
@@ -123,6 +126,8 @@ class World:
                 yield from self._any_companion(store)
             case FindProcessed():
                 yield from self._find(effect, store)
+            case LoadProcessed():
+                yield from self._load_processed(effect, store)
             case FindChannels():
                 yield from self._find_channels(effect, store)
             case LoadStaged():
@@ -223,6 +228,16 @@ class World:
             seen = "duplicate found its record" if found else None
             token = token_at(0 if self._linearizable else position)
             yield Answer(Found(found, token), store, said=said, witnessed=seen, aged=position < library.end)
+
+    def _load_processed(self, effect: LoadProcessed, store: Store) -> Iterator[Answer]:
+        library = store.libraries[entity_number(effect.entity)]
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+        views = [library.view(position) for position in self._views_of(library, effect.token)]
+        ids = tuple(f"processed:{message}" for message in effect.messages)
+        found = [tuple(view[id] for id in ids if id in view) for view in views]
+        for records in dict.fromkeys(reversed(found)):
+            said = f"reads {len(records)} of {len(ids)} records"
+            yield Answer(FoundRecords(records), store, said=said, witnessed=READ, aged=records != found[-1])
 
     def _find_channels(self, effect: FindChannels, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
@@ -353,7 +368,7 @@ class World:
         """A write that is done as well as may be: all of it, one of several companions, nothing, or later."""
         yield self.land(effect, store)
         yield Answer(None, store, LOST, said=f"{described(effect)}, which is lost")
-        for one in _parts(effect):
+        for one in parts_of(effect):
             part = self.land(one, store)
             yield Answer(None, part.store, LOST, said=f"{part.said}; the rest is lost")
         if self._delayed:
@@ -372,18 +387,6 @@ class World:
         yield Answer(UNKNOWN, store, LOST, said=f"{described(effect)}, which is lost")
         if self._delayed:
             yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
-
-
-BestEffort = DeleteStaged | DeleteChannels | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
-
-
-def _parts(effect: BestEffort) -> Iterator[ReplaceCompanions | DeleteCompanions]:
-    """A write of several companions, one by one."""
-    match effect:
-        case ReplaceCompanions(companions=replaced) if len(replaced) > 1:
-            yield from (replace(effect, companions=(one,)) for one in replaced)
-        case DeleteCompanions(companions=deleted) if len(deleted) > 1:
-            yield from (replace(effect, companions=(one,)) for one in deleted)
 
 
 def _written(version: Version) -> int:

@@ -27,7 +27,8 @@ class Judge(ABC):
     def __init__(self, scenario: Scenario, keys: Sequence[str]) -> None:
         self.scenario = scenario
         self.keys = tuple(keys)
-        self._single = frozenset(key for key, copies in zip(keys, scenario.copies, strict=True) if copies == 1)
+        numbered = zip(keys, scenario.copies, strict=True)
+        self._single = frozenset(key for key, copies in numbered if copies == 1 and keys.count(key) == 1)
 
     def alone(self, store: Store) -> frozenset[str]:
         """Keys of messages of which there is one copy, and never was another: parked or processed is settled for good."""

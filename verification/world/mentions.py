@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import (
@@ -29,6 +32,7 @@ Write = (
     | DeleteParked
     | OfCompanions
 )
+BestEffort = DeleteStaged | DeleteChannels | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
 
 
 def described(write: Write) -> str:  # noqa: PLR0911
@@ -92,6 +96,15 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
             return frozenset(one.message for one in companions_in(write) if one.message is not None)
         case DeleteStaged() | DeleteChannels():
             return frozenset()
+
+
+def parts_of(effect: BestEffort) -> Iterator[ReplaceCompanions | DeleteCompanions]:
+    """A write of several companions, one by one."""
+    match effect:
+        case ReplaceCompanions(companions=replaced) if len(replaced) > 1:
+            yield from (replace(effect, companions=(one,)) for one in replaced)
+        case DeleteCompanions(companions=deleted) if len(deleted) > 1:
+            yield from (replace(effect, companions=(one,)) for one in deleted)
 
 
 def companions_in(write: OfCompanions) -> tuple[Companion, ...]:

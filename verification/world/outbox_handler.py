@@ -9,22 +9,26 @@ from typing import Final
 
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.handling.age import AgeCheck
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import Output, digest
 from exactlyonce.records.places import Place, is_numbered
 from exactlyonce.records.sequences import numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from verification.world.scenario import AT, TICK, Ages
+from verification.world.scenario import AT, TICK, Ages, Request, Scenario
 
 CHAIN: Final = "chain"
 """The channel of what one entity sends to another. What ships begins another one in each attempt."""
 
 
 @cache
-def envelope_of(number: int, place: Place | None = None) -> Envelope:
+def envelope_of(number: int, place: Place | None = None, request: Request | None = None) -> Envelope:
     """The message with this number in the scenario."""
-    return Envelope("web", f"m{number}", "test", Json("{}"), extensions=() if place is None else place.extensions)
+    extensions = () if place is None else place.extensions
+    if request is None:
+        return Envelope("web", f"m{number}", "test", Json("{}"), extensions=extensions)
+    return Envelope("web", f"m{request.key}", "test", Json("{}"), extensions=extensions, asked=request.body)
 
 
 @cache
@@ -41,9 +45,14 @@ def sent_again(output: Output) -> str | None:
 
 
 @cache
-def key_of_number(number: int) -> str:
+def key_of_number(number: int, request: Request | None = None) -> str:
     """Its key."""
-    return key_of(envelope_of(number))
+    return key_of(envelope_of(number, request=request))
+
+
+def keys_in(scenario: Scenario) -> tuple[str, ...]:
+    """The keys of the messages of a scenario."""
+    return tuple(key_of_number(number, scenario.request(number)) for number in range(len(scenario.copies)))
 
 
 def handle(
@@ -67,9 +76,11 @@ def handle(
     history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
     state = Json.of({"id": entity, "history": grown(history, key)})
-    output = output_of(key, history, before.at if dates else None)
+    said = said_on(history, envelope.asked)
+    output = output_of(key, said, before.at if dates else None)
     if receiver is None:
-        return Handled(state, (output,), deleted=key == deletes, sequences=before.sequences)
+        answer = None if envelope.asked is None else Answer(200, (), said, envelope.asked)
+        return Handled(state, (output,), deleted=key == deletes, sequences=before.sequences, answer=answer)
     sequences, place = numbered(before.sequences, output.destination, receiver, CHAIN)
     return Handled(state, (replace(output, place=place),), deleted=key == deletes, sequences=sequences)
 
@@ -77,6 +88,11 @@ def handle(
 def grown(history: str, key: str) -> str:
     """The history with one more message."""
     return f"{history}>{key.partition('/')[2]}"
+
+
+def said_on(history: str, body: str | None) -> str:
+    """What output and answer say that a message was handled on: the history, and the body of its request if it came by one."""
+    return history if body is None else f"{history}?{body}"
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cached_property
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output
 from verification.world.judge import Commit, Committed, Judge
-from verification.world.outbox_handler import content_of, digest_of, grown
+from verification.world.outbox_handler import content_of, digest_of, grown, said_on
 from verification.world.store import Entity, Library, Store, history_of, ledger_of
 
 OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not know of it"
@@ -66,7 +66,8 @@ class OutboxJudge(Judge):
         """The violation if nobody is at work any more: a message that is lost, or staged outputs that no entry names."""
         committed = {key for key, _ in store.committed}
         numbered = zip(self.keys, self.scenario.copies, strict=True)
-        expected = (key for key, copies in numbered if (copies or key in committed) and key not in but)
+        waits = not self.scenario.requests
+        expected = (key for key, copies in numbered if ((copies and waits) or key in committed) and key not in but)
         undone = self.first_lost(expected, store)
         if (
             undone is None
@@ -96,8 +97,9 @@ class OutboxJudge(Judge):
         known = {key for key, _ in committed}
         deleted = before.deleted
         for number, entry in enumerate(after.entries[-count:] if count > 0 else ()):
-            violation = violation or self._wrong(entry, history, before.version + number + 1, known, store)
-            committed.add((entry.message, history))
+            said = said_on(history, None if entry.answer is None else entry.answer.asked)
+            violation = violation or self._wrong(entry, said, before.version + number + 1, known, store)
+            committed.add((entry.message, said))
             known.add(entry.message)
             deleted = entry.message == self._deletes
             latest = grown(history, entry.message)
@@ -108,8 +110,8 @@ class OutboxJudge(Judge):
             violation = violation or "serial_execution: a deletion was lost or made up"
         return frozenset(committed), violation
 
-    def _wrong(self, entry: Entry, history: str, version: int, known: set[str], store: Store) -> str | None:
-        """What is wrong with committing an entry on this history as this version. Streams blot out digests and versions."""
+    def _wrong(self, entry: Entry, said: str, version: int, known: set[str], store: Store) -> str | None:
+        """What is wrong with committing an entry that says this, as this version. Streams blot out digests and versions."""
         if entry.message in known:
             return f"at_most_one_state_change: {entry.message} is committed a second time"
         if other := known & self._same.get(entry.message, frozenset()):
@@ -118,7 +120,7 @@ class OutboxJudge(Judge):
             return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
         if entry.digest not in {
             "",
-            digest_of(entry.message, history, entry.at if self.scenario.ages is not None else None),
+            digest_of(entry.message, said, entry.at if self.scenario.ages is not None else None),
         }:
             return f"serial_execution: {entry.message} was not handled on the state it follows"
         if entry.version not in {0, version}:

@@ -13,6 +13,7 @@ from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.places import Place
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
 from verification.world.store import entity_ref
@@ -79,6 +80,7 @@ class Chores:
     versions_of: Callable[..., Step[Any]] = replaying.versions_of
     replay: Callable[..., Step[Any]] = replaying.replay
     missing: Callable[..., replaying.Missing] = replaying.Missing
+    is_to: Callable[[Answer, str], bool] = Answer.is_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,19 @@ class Message:
     channel: int = 1
     raises: bool = False
     time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The request that a message came by.
+
+    Attributes:
+        key: number of the first message that has its key.
+        body: of the request; as good as its fingerprint.
+    """
+
+    key: int
+    body: str = "b"
 
 
 TWO_DAYS: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=1))
@@ -203,6 +218,8 @@ class Scenario:
         sourced: whether the entity is event-sourced.
         adopted: whether the entity has a document without a ledger in the beginning, as before the library came.
         missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
+        requests: for each message the request that it came by; None for one from a queue. Empty if all came by queues. Nobody
+            delivers a request again but its client, which may leave at any time without an answer.
     """
 
     name: str
@@ -235,6 +252,11 @@ class Scenario:
     sourced: bool = False
     adopted: bool = False
     missing: tuple[int, int] | None = None
+    requests: tuple[Request | None, ...] = ()
+
+    def request(self, message: int) -> Request | None:
+        """The request that a message came by; None if it came by a queue."""
+        return self.requests[message] if self.requests else None
 
     def target(self, message: int) -> int:
         """The entity a message is for."""

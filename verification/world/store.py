@@ -21,7 +21,7 @@ from exactlyonce.values.identity import EntityRef
 
 _TOKEN: Final = "0:-1#"  # noqa: S105
 RECORD: Final = "record"
-"""What a log says of a processed record: that it is there. No protocol reads more of it."""
+"""What a log says of a processed record where no message came by a request: that it is there."""
 NOW: Final = 1_000_000
 """The server's time of writing when the clock of the model begins, in seconds."""
 Companions = tuple[tuple[str, Companion, str], ...]

@@ -23,7 +23,7 @@ from exactlyonce.values.frozen_json import Json
 from verification.world import companions_handler, outbox_handler
 from verification.world.companions_handler import ABSENT, ENTITY, HAS_WAITED, keys_of
 from verification.world.mentions import Write, transactions_in
-from verification.world.outbox_handler import key_of_number
+from verification.world.outbox_handler import keys_in
 from verification.world.replays import missing_of
 from verification.world.retention import job
 from verification.world.scenario import AT, TICK, Scenario
@@ -110,7 +110,7 @@ class Workers:
         self._vain: dict[Worker, Worker] = {}
         self._emptied: dict[Any, Situation[Start]] = {}
         self._drafted: dict[Situation[Start] | None, Situation[Start]] = {}
-        self._keys = keys_of(scenario.messages) or tuple(map(key_of_number, range(len(scenario.copies))))
+        self._keys = keys_of(scenario.messages) or keys_in(scenario)
         self.messages = len(scenario.copies)
 
     @property
@@ -354,7 +354,7 @@ class Workers:
         """A message as it is sent."""
         messages = self._scenario.messages
         return (
-            outbox_handler.envelope_of(number, self._scenario.place(number))
+            outbox_handler.envelope_of(number, self._scenario.place(number), self._scenario.request(number))
             if not messages
             else companions_handler.envelope_of(number, messages[number])
         )

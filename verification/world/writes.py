@@ -26,7 +26,7 @@ from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
 from verification.world.judge import Commit, Judge
 from verification.world.mentions import Write, described
-from verification.world.scenario import Scenario
+from verification.world.scenario import AT, Scenario
 from verification.world.store import (
     RECORD,
     Companions,
@@ -96,6 +96,7 @@ class Writes:
         self._stamps = not scenario.companions  # Only the outbox reads when an entity was written.
         self._keeps_versions = bool(scenario.budget.stale)
         self._linearizable = scenario.linearizable
+        self._answers = bool(scenario.requests)
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now, or fails on its condition."""
@@ -123,7 +124,9 @@ class Writes:
         match write:
             case WriteRecords():
                 content = (RECORD, store.now) if self._dates else RECORD
-                changes = tuple(_recorded(record, content) for record in write.records if not isinstance(record, Seal))
+                changes = tuple(
+                    self._recorded(record, content) for record in write.records if not isinstance(record, Seal)
+                )
             case Stage():
                 changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
                 if len(dict(changes)) < len(changes) or any(id in library.now for id, _ in changes):
@@ -147,6 +150,14 @@ class Writes:
             else Written(self._token(library))
         )
         return Answer(reply, store, said=described(write), witnessed=_WITNESSED.get(type(write)) if new else None)
+
+    def _recorded(self, record: ProcessedRecord | ChannelDocument, content: Any) -> tuple[str, Any]:
+        """A document that a commit relies on, as the library's log has it. Of a record, at most its answer is read."""
+        if isinstance(record, ChannelDocument):
+            return f"channel:{record.name}", record
+        if self._answers:
+            content = replace(record, tx="", version=0, at=AT, outputs=(), digest="")
+        return f"processed:{record.message}", content
 
     def _token(self, library: Library) -> str:
         """The session token of the newest view."""
@@ -261,13 +272,6 @@ def _holds(write: Commit, entity: Entity) -> bool:
 def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Companion, str], ...]]:
     """What a write creates, and what it replaces."""
     return (write.create, write.replace) if isinstance(write, SaveBatch) else ((), ())
-
-
-def _recorded(record: ProcessedRecord | ChannelDocument, content: Any) -> tuple[str, Any]:
-    """A document that a commit relies on, as the library's log has it."""
-    if isinstance(record, ChannelDocument):
-        return f"channel:{record.name}", record
-    return f"processed:{record.message}", content
 
 
 def _listed(companions: Mapping[str, tuple[Companion, str]]) -> Companions:

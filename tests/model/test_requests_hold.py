@@ -1,0 +1,51 @@
+"""Requests to the outbox, in every interleaving of small worlds; and every broken twin is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.model.broken_requests import BODIES, ONE, TOGETHER, TWINS
+from tests.model.searches import assert_falls, assert_holds, name_of
+from tests.model.zoo import Broken
+from verification.checker.search import explore
+from verification.scenarios.requests import SMALL
+from verification.world.scenario import Chores, Scenario
+
+LIMIT = 100_000
+"""More states than any twin takes to fall."""
+
+STATES = {
+    "requests: lost replies": 8_441,
+    "requests: answers leave with their entries": 42_059,
+    "requests: stale reads, one instance": 30_846,
+    "requests: two bodies under one key": 10_397,
+    "requests: two bodies in one commit": 7_074,
+    "requests: beside messages from a queue": 14_856,
+    "requests: outputs staged": 9_512,
+    "requests: everything embedded": 18_105,
+}
+
+
+@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
+def test_every_client_gets_the_committed_answer_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
+    assert_holds(scenario, STATES[scenario.name])
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=name_of)
+def test_a_broken_twin_is_found(twin: Broken[Scenario]) -> None:
+    assert_falls(twin, LIMIT)
+
+
+@pytest.mark.parametrize("scenario", [BODIES, TOGETHER], ids=name_of)
+def test_a_door_that_compares_no_fingerprints_is_found(scenario: Scenario) -> None:
+    report = explore(replace(scenario, chores=Chores(is_to=lambda _answer, _fingerprint: True)))
+    assert report.violation is not None
+    assert report.violation.startswith("fingerprint_decides")
+
+
+def test_without_a_sweeper_the_outputs_of_a_client_that_left_are_owed_for_ever() -> None:
+    report = explore(replace(ONE, budget=replace(ONE.budget, sweeps=0)), liveness=True)
+    assert report.violation is None
+    assert report.stuck
