@@ -155,6 +155,7 @@ class Tables:
 
     spark: SparkSession
     folder: Path
+    repeats = False
 
     def __post_init__(self) -> None:
         self.name = "tables"

@@ -114,8 +114,12 @@ class AccountReader:
         raw = [(place, *self._read(purpose, place, conditions)) for place in places]
         rows = sum(number for _, _, number in raw)
         self.work.progress.begin(f"{purpose}, documents")
+        repeated = self.work.source.repeats or len(conditions) > 1  # A document may fulfil two of them.
         with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
-            found = [documents(packed(frame, number, PARSED_OF_A_TASK), place.name) for place, frame, number in raw]
+            found = [
+                documents(packed(frame, number, PARSED_OF_A_TASK), place.name, repeated=repeated)
+                for place, frame, number in raw
+            ]
             documents_read = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
         for _, frame, _ in raw:
             frame.unpersist()

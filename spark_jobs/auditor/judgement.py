@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Final
@@ -14,15 +14,16 @@ from spark_jobs.auditor.account_reader import Chosen, DocumentsRead
 from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
 from spark_jobs.source.application import Beginning
-from spark_jobs.spark.frames import kept, packed
-from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.spark.frames import kept, packed, suited
+from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds
 from spark_jobs.transforms.head import capped
 from spark_jobs.transforms.recheck import confirmed
-from spark_jobs.transforms.rules import ALL, Rule
+from spark_jobs.transforms.rules import ALL, Judge, Rule
 from spark_jobs.transforms.rules.channels import channel_ahead, number_missing
 from spark_jobs.transforms.rules.outputs import output_lost
 from spark_jobs.transforms.rules.staging import garbage
 from spark_jobs.transforms.schemas import FINDING, IDENTITY
+from spark_jobs.transforms.screen import doubtful
 from spark_jobs.work import Work
 
 MOST_CHOSEN: Final = 10_000
@@ -52,8 +53,7 @@ class Judgement:
     def first(self, facts: Facts, rows: int) -> DataFrame:
         """The suspects that all rules find in the first look, at so many documents: `schemas.FINDING`."""
         self.work.progress.begin(f"{len(self.rules)} rules")
-        # All at once: by itself each rule would leave most of a small cluster idle, and pay for planning what others share.
-        found = self._judged(facts, self.rules, rows)
+        found = suspects(facts, self._thresholds, self.work.beginning.now, self.rules, rows)
         self.suspects.update({rule.name: 0 for rule in self.rules} | _numbers(found))
         self.work.progress.done(f"{sum(self.suspects.values()):,} to look at again")
         for name, number in self.suspects.items():
@@ -65,7 +65,8 @@ class Judgement:
         """The suspects of the first look that the second look, at so many documents, finds again: the findings."""
         self.work.progress.begin("rules with suspects, again")
         # Made before it is compared: else the comparison would be planned anew for every part of every rule.
-        found = self._judged(facts, [rule for rule in self.rules if self.suspects[rule.name]], rows)
+        judges = (rule.judge for rule in self.rules if self.suspects[rule.name])
+        found = _found(judges, facts, self._thresholds, self.work.beginning.now, rows)
         again = kept(confirmed(first, found).dropDuplicates([*IDENTITY]))
         self.work.progress.done(f"{again.count():,} findings")
         return again
@@ -96,10 +97,37 @@ class Judgement:
         self.work.progress.done("sorted")
         return facts
 
-    def _judged(self, facts: Facts, rules: Sequence[Rule], rows: int) -> DataFrame:
-        frames = [rule.judge(facts, self._thresholds, self.work.beginning.now) for rule in rules]
-        found = reduce(DataFrame.unionByName, frames, self.work.spark.createDataFrame([], FINDING))
-        return kept(packed(found, rows * len(rules)))  # Each rule goes through all of them.
+
+def suspects(facts: Facts, thresholds: Thresholds, now: int, rules: Sequence[Rule], rows: int) -> DataFrame:
+    """What rules find in facts of so many documents: `schemas.FINDING`. What concerns one entity alone they judge only of
+    the entities that the screen does not clear."""
+    sizes = sizes_of(facts)
+    across = (rule.across for rule in rules if any(name in sizes for name in rule.needs))
+    found = _found(across, facts, thresholds, now, rows)
+    entities = kept(packed(doubtful(facts, thresholds, now), rows))
+    doubts = entities.count()
+    if not doubts and "unreadable" not in sizes:
+        return found
+    some = made(facts.of_entities(F.broadcast(entities) if doubts <= MOST_CHOSEN else entities), rows)
+    few = sum(sizes_of(some).values())
+    about = _each(some, lambda frame: packed(frame, few))
+    with suited(entities.sparkSession, few):
+        return found.unionByName(_found((rule.alone for rule in rules), about, thresholds, now, few))
+
+
+def _found(judges: Iterable[Judge | None], facts: Facts, thresholds: Thresholds, now: int, rows: int) -> DataFrame:
+    """What judges find, made at once: one by one they would leave most of a small cluster idle."""
+    frames = [judge(facts, thresholds, now) for judge in judges if judge is not None]
+    if not frames:
+        return facts.entities.sparkSession.createDataFrame([], FINDING)
+    return kept(packed(reduce(DataFrame.unionByName, frames), rows * len(frames)))  # Each goes through all of them.
+
+
+def sizes_of(facts: Facts) -> dict[str, int]:
+    """Number of rows of each frame that has any."""
+    marked = [getattr(facts, name).select(F.lit(name).alias("name")) for name in FRAMES]
+    rows, _ = capped(reduce(DataFrame.unionByName, marked).groupBy("name").count(), len(FRAMES))
+    return {row["name"]: row["count"] for row in rows}
 
 
 def _numbers(findings: DataFrame) -> dict[str, int]:
@@ -110,9 +138,13 @@ def _numbers(findings: DataFrame) -> dict[str, int]:
 
 def made(facts: Facts, rows: int) -> Facts:
     """The same facts, of so many documents, each frame made now: a dozen rules read them."""
-    names = (one.name for one in fields(Facts) if one.name != "seen")
-    frames: dict[str, Any] = {name: kept(packed(getattr(facts, name), rows)) for name in names}
-    return replace(facts, **frames)
+    return _each(facts, lambda frame: kept(packed(frame, rows)))
+
+
+def _each(facts: Facts, change: Callable[[DataFrame], DataFrame]) -> Facts:
+    """The same facts in other frames."""
+    frames: dict[str, Any] = {name: change(getattr(facts, name)) for name in FRAMES}
+    return replace(facts, **frames, shared={})
 
 
 def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:

@@ -170,6 +170,9 @@ class Connector:
         ConfigurationError: there is no identity.
     """
 
+    repeats = True
+    """What it does when a partition splits was not seen."""
+
     def __init__(
         self,
         spark: SparkSession,

@@ -31,6 +31,8 @@ class FeedRanges:
     """
 
     name = "feed_ranges"
+    repeats = False
+    """A task whose partition splits starts over."""
 
     def __init__(
         self,

@@ -152,10 +152,12 @@ class Source(Protocol):
     Attributes:
         name: as job files have it; of the connector with its jar.
         spent: rows and request units so far.
+        repeats: whether a read may give a document twice if its partition splits meanwhile.
     """
 
     name: str
     spent: Spent
+    repeats: bool
 
     def read(self, query: Query) -> DataFrame:
         """The rows of a query: a frame of `RAW`, in no order. Every action on it reads anew.

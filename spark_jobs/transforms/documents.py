@@ -41,14 +41,14 @@ _ABSENT: Final = {"staged": "false", "recorded": "true"}
 """Properties of an entry that are left out where they have this value."""
 
 
-def documents(raw: DataFrame, place: str) -> DataFrame:
-    """The documents of rows.
-
-    A document that was read twice, since its partition split meanwhile, counts once. Unknown properties are ignored.
+def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
+    """The documents of rows. Unknown properties are ignored.
 
     Args:
         raw: `port.RAW`: rows of any `schemas.Selection` of this place.
         place: `schemas.LIBRARY`, or the name of the entity type whose container was read.
+        repeated: whether rows may repeat a document, since its partition split meanwhile: then each counts once, for the price
+            of an exchange of all rows.
 
     Returns:
         `schemas.DOCUMENT`.
@@ -57,6 +57,8 @@ def documents(raw: DataFrame, place: str) -> DataFrame:
     known = row.withColumns({"kind": _kind(place), "schema": F.coalesce("schema", "ledger.schema")})
     known = known.withColumn("entity", _entity(place))
     found = known.select(*_columns(place))
+    if not repeated:
+        return found
     # By the ETag where a document names no entity: two rows are one document only with the same ETag.
     return found.withColumn("whose", F.coalesce("entity", "etag")).dropDuplicates(["id", "kind", "whose"]).drop("whose")
 

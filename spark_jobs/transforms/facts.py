@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,12 +15,18 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs.job import limits
+from spark_jobs.spark.frames import kept
 from spark_jobs.transforms.schemas import LIBRARY
 
 SEEN: Final = StructType(
     [StructField("entity", StringType()), StructField("version", LongType()), StructField("seen_at", LongType())]
 )
 """Entities that an earlier audit saw, the version of the ledger that it read, and when (seconds)."""
+
+BY_ENTITY: Final = ("entities", "transactions", "channels", "sequences", "seals", "staged", "numbered")
+"""The frames of `Facts` of which each row is about a known entity."""
+FRAMES: Final = (*BY_ENTITY, "parked", "unreadable")
+"""All frames of what documents say now."""
 
 _COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "owes")
 
@@ -79,6 +85,7 @@ class Facts:
         parked: `entity, message`.
         unreadable: `place, id, entity, message, ts, problem`.
         seen: `SEEN`: the versions that earlier audits saw; None if there was none.
+        shared: frames that several rules read, by name: see `once`.
     """
 
     entities: DataFrame
@@ -91,6 +98,7 @@ class Facts:
     parked: DataFrame
     unreadable: DataFrame
     seen: DataFrame | None = None
+    shared: dict[str, DataFrame] = field(default_factory=dict)
 
     @classmethod
     def of(cls, documents: DataFrame, seen: DataFrame | None = None) -> Facts:
@@ -123,6 +131,23 @@ class Facts:
         Rules about absence skip these entities: the missing fact may be in the unreadable document.
         """
         return frame.join(self.unreadable.select("entity").distinct(), "entity", "left_anti")
+
+    def of_entities(self, entities: DataFrame) -> Facts:
+        """The facts about some entities, and all unreadable documents and parked messages.
+
+        Args:
+            entities: with a column `entity`.
+        """
+        chosen = {name: getattr(self, name).join(entities, "entity", "left_semi") for name in BY_ENTITY}
+        seen = None if self.seen is None else self.seen.join(entities, "entity", "left_semi")
+        return replace(self, **chosen, seen=seen, shared={})
+
+    def once(self, make: Callable[[Facts, Thresholds, int], DataFrame], thresholds: Thresholds, now: int) -> DataFrame:
+        """A frame of these facts that several rules read: made, and kept on the executors, when the first asks for it."""
+        name = f"{make.__name__}, {thresholds}, {now}"
+        if name not in self.shared:
+            self.shared[name] = kept(make(self, thresholds, now))
+        return self.shared[name]
 
 
 def before(now: int, age: timedelta) -> int:

@@ -11,10 +11,16 @@ from pyspark.sql import DataFrame
 from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.rules.channels import channel_ahead, count_mismatch, number_missing
 from spark_jobs.transforms.rules.documents import document_lost
-from spark_jobs.transforms.rules.expiry import dedup_expired_early
+from spark_jobs.transforms.rules.expiry import below_the_oldest, dedup_expired_early, seen_by_consumers
 from spark_jobs.transforms.rules.history import at_most_one_state_change, two_owners
 from spark_jobs.transforms.rules.holes import ledger_hole
-from spark_jobs.transforms.rules.outputs import consistent_state_and_output, output_lost, output_owed
+from spark_jobs.transforms.rules.outputs import (
+    consistent_state_and_output,
+    contradictory_commits,
+    ghosts,
+    output_lost,
+    output_owed,
+)
 from spark_jobs.transforms.rules.sequences import sequence_gap, stuck_reader
 from spark_jobs.transforms.rules.staging import orphan_staged, staged_missing
 from spark_jobs.transforms.rules.unreadable import unreadable
@@ -32,11 +38,17 @@ class Rule:
         incremental: whether it may be judged by the documents that changed, if all documents of the suspects are read for the
             second look. The others ask what is absent, which a change feed does not show: they run in full audits only.
         grace: what it waits for before it accuses.
+        alone: the part that judges each entity by its own documents: only those that `screen.doubtful` names; None for none.
+        across: the part that compares entities; None for none.
+        needs: the facts without any of which `across` finds nothing.
     """
 
     judge: Judge
     incremental: bool
     grace: str
+    alone: Judge | None = None
+    across: Judge | None = None
+    needs: tuple[str, ...] = ("transactions", "numbered")
 
     @property
     def name(self) -> str:
@@ -44,23 +56,43 @@ class Rule:
         return self.judge.__name__
 
 
+def _alone(judge: Judge, incremental: bool, grace: str) -> Rule:
+    return Rule(judge, incremental, grace, alone=judge)
+
+
+def _across(judge: Judge, grace: str, *needs: str) -> Rule:
+    return Rule(judge, False, grace, across=judge, needs=needs)
+
+
 ALL: Final = (
-    Rule(at_most_one_state_change, True, "none: a commit is a fact"),
-    Rule(two_owners, True, "none: a commit is a fact"),
-    Rule(ledger_hole, False, "grace, by the time of the attempt of what is younger"),
-    Rule(
+    _alone(at_most_one_state_change, True, "none: a commit is a fact"),
+    _alone(two_owners, True, "none: a commit is a fact"),
+    _alone(ledger_hole, False, "grace, by the time of the attempt of what is younger"),
+    _alone(
         document_lost, False, "grace, by the service's time of writing what proves the commit, or of an earlier audit"
     ),
-    Rule(dedup_expired_early, False, "grace, by the time of the oldest attempt that is kept"),
-    Rule(consistent_state_and_output, False, "grace, by the time at which a consumer's message came; else none"),
-    Rule(output_owed, True, "owed_after, by the time of the attempt"),
-    Rule(output_lost, False, "lost_after, by the time of the attempt"),
-    Rule(number_missing, False, "lost_after, by the time of what is above it, or of its source's last write"),
-    Rule(channel_ahead, False, "grace, by the service's time of writing what was received"),
-    Rule(count_mismatch, False, "grace, by the entity's last write"),
-    Rule(orphan_staged, False, "garbage_after, by the service's time of writing"),
-    Rule(staged_missing, False, "grace, by the time of the attempt"),
-    Rule(sequence_gap, True, "gap_after, by the time at which the gap was noted"),
-    Rule(stuck_reader, False, "gap_after, by the time at which the message came; grace for what is lost"),
-    Rule(unreadable, True, "none: documents are written whole"),
+    Rule(
+        dedup_expired_early,
+        False,
+        "grace, by the time of the oldest attempt that is kept",
+        alone=below_the_oldest,
+        across=seen_by_consumers,
+    ),
+    Rule(
+        consistent_state_and_output,
+        False,
+        "grace, by the time at which a consumer's message came; else none",
+        alone=contradictory_commits,
+        across=ghosts,
+    ),
+    _alone(output_owed, True, "owed_after, by the time of the attempt"),
+    _across(output_lost, "lost_after, by the time of the attempt", "transactions", "sequences", "channels"),
+    _across(number_missing, "lost_after, by the time of what is above it, or of its source's last write", "channels"),
+    _across(channel_ahead, "grace, by the service's time of writing what was received", "channels"),
+    _across(count_mismatch, "grace, by the entity's last write", "channels"),
+    _alone(orphan_staged, False, "garbage_after, by the service's time of writing"),
+    _alone(staged_missing, False, "grace, by the time of the attempt"),
+    _alone(sequence_gap, True, "gap_after, by the time at which the gap was noted"),
+    _alone(stuck_reader, False, "gap_after, by the time at which the message came; grace for what is lost"),
+    _alone(unreadable, True, "none: documents are written whole"),
 )

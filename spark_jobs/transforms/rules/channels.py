@@ -132,6 +132,10 @@ def missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         Runs: `entity` (the receiver), `channel, source, first, last`, `highest` (number received, 0 if none), `at` (time of
         the receiver's, or the source's, last write).
     """
+    return facts.once(_missing, thresholds, now)
+
+
+def _missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     sent, runs = _sent(facts), _runs(facts.channels)
     highest = runs.groupBy(*_CHANNEL).agg(F.max("last").alias("highest"), F.max("ts").alias("ts"))
     sources = facts.channels.groupBy(*_CHANNEL).agg(

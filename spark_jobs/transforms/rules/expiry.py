@@ -36,10 +36,11 @@ def dedup_expired_early(facts: Facts, thresholds: Thresholds, now: int) -> DataF
     `ledger_hole`. Grace: the oldest version kept, or the entity if none is kept, is older than the grace; likewise the message
     that a consumer saw.
     """
-    return _below_the_oldest(facts, thresholds, now).unionByName(_seen_by_consumers(facts, thresholds, now))
+    return below_the_oldest(facts, thresholds, now).unionByName(seen_by_consumers(facts, thresholds, now))
 
 
-def _below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+def below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What an entity's own documents and earlier audits show of `dedup_expired_early`."""
     kept = (
         kept_versions(facts)
         .groupBy("entity")
@@ -52,7 +53,8 @@ def _below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFra
         (F.coalesce(F.col("oldest"), F.col("version") + 1) - 1).alias("last"),
         F.coalesce("at", written).alias("at"),
     )
-    young = edges.join(_proven_young(facts, thresholds, now), "entity")
+    first = proven_young(facts, thresholds, now).groupBy("entity").agg(F.min("first").alias("first"))
+    young = edges.join(first, "entity")
     missing = young.where((F.col("first") <= F.col("last")) & (second("at") <= before(now, thresholds.grace)))
     return findings(
         facts.without_unreadable(missing),
@@ -69,8 +71,8 @@ def _below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFra
     )
 
 
-def _proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """By entity the first version that is proven to be younger than the retention."""
+def proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """`entity, first`: the first version that is proven to be younger than the retention. An entity may have several."""
     since = thresholds.kept_since(now)
     proofs = []
     if thresholds.live_since is not None and thresholds.live_since.timestamp() >= since:
@@ -80,10 +82,11 @@ def _proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         proofs.append(seen.select("entity", (F.col("version") + 1).alias("first")))
     if not proofs:
         return facts.entities.select("entity", F.col("version").alias("first")).where(F.lit(False))
-    return reduce(DataFrame.union, proofs).groupBy("entity").agg(F.min("first").alias("first"))
+    return reduce(DataFrame.union, proofs)
 
 
-def _seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+def seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What consumers show of `dedup_expired_early`."""
     unknown = unexplained(facts, thresholds, now).where(~F.col("numbered") & ~F.col("ghost"))
     committed = second("at") - int(thresholds.arrival.total_seconds())
     early = versioned(facts, unknown).where(committed >= thresholds.kept_since(now))

@@ -26,13 +26,13 @@ def consistent_state_and_output(facts: Facts, thresholds: Thresholds, now: int) 
     It cannot compare contents: bodies are not kept after publishing, and are not read. Grace: a message that a consumer saw is
     older than the grace by the time at which it came; the other facts are of commits, and need none.
     """
-    found = (
-        _contradictory(facts),
-        _listed_twice(facts),
-        _numbered_twice(facts),
-        _ghosts(facts, thresholds, now),
-    )
-    return reduce(DataFrame.unionByName, found)
+    return contradictory_commits(facts, thresholds, now).unionByName(ghosts(facts, thresholds, now))
+
+
+def contradictory_commits(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What an entity's own documents show of `consistent_state_and_output`."""
+    del thresholds, now
+    return reduce(DataFrame.unionByName, (_contradictory(facts), _listed_twice(facts), _numbered_twice(facts)))
 
 
 def _contradictory(facts: Facts) -> DataFrame:
@@ -108,7 +108,8 @@ def _numbered_twice(facts: Facts) -> DataFrame:
     )
 
 
-def _ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+def ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What consumers show of `consistent_state_and_output`."""
     return findings(
         unexplained(facts, thresholds, now).where("ghost"),
         _CONSISTENT,
@@ -233,6 +234,6 @@ def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
         & (F.col("due.output.place.number") < F.col("reader.reception.next"))
     )
     parked = facts.parked.select(F.col("message").alias("sent"))  # Some are parked for their sender.
-    unknown = due.join(known, ["consumer", "sent"], "left_anti").join(blind.distinct(), "consumer", "left_anti")
-    unknown = unknown.join(parked, "sent", "left_anti")
-    return unknown.alias("due").join(passed, behind, "left_anti")
+    # Numbers first: what a read model passed needs no comparison of messages.
+    unknown = due.alias("due").join(passed, behind, "left_anti").join(known, ["consumer", "sent"], "left_anti")
+    return unknown.join(blind.distinct(), "consumer", "left_anti").join(parked, "sent", "left_anti")

@@ -51,6 +51,10 @@ def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     Returns:
         `entity` (the sender), `message, consumer, at, numbered`, and `ghost`: whether its commit would certainly be kept.
     """
+    return facts.once(_unexplained, thresholds, now)
+
+
+def _unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     senders = facts.entities.where(F.col("protocol") != "resequencer").select("entity", "prefix")
     senders = facts.without_unreadable(senders)
     settled = sightings(facts).where(second("at") <= before(now, thresholds.grace))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.auditor.judgement import made
+from spark_jobs.auditor.judgement import made, suspects
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
 from spark_jobs.transforms.rules import ALL, Rule
 from tests.spark.transforms import cases, healthy_cases
@@ -69,8 +69,8 @@ def as_findings(frame: DataFrame) -> list[Finding]:
 
 
 def judged(facts: Facts, thresholds: Thresholds, now: int) -> list[Finding]:
-    """What all rules find."""
-    return as_findings(all_findings(facts, thresholds, now))
+    """What all rules find, as an audit runs them: behind the screen."""
+    return as_findings(suspects(facts, thresholds, now, ALL, 1))
 
 
 @pytest.fixture(scope="package")
@@ -87,10 +87,15 @@ def planted_documents(stored: list[Stored], kept: Kept) -> DataFrame:
 
 
 @pytest.fixture(scope="package")
-def planted(spark: SparkSession, planted_documents: DataFrame) -> Found:
+def planted_facts(spark: SparkSession, planted_documents: DataFrame) -> Facts:
+    """The facts in them, and in what earlier audits saw."""
+    return made(Facts.of(planted_documents, spark.createDataFrame(cases.SEEN_BEFORE, SEEN)), 1)
+
+
+@pytest.fixture(scope="package")
+def planted(planted_facts: Facts) -> Found:
     """What the rules find in them."""
     found: Found = {case: [] for case in (*cases.CASES, *healthy_cases.CASES)}
-    facts = Facts.of(planted_documents, spark.createDataFrame(cases.SEEN_BEFORE, SEEN))
-    for one in judged(made(facts, 1), LIMITS, seconds()):
+    for one in judged(planted_facts, LIMITS, seconds()):
         found.setdefault(one.case, []).append(one)
     return found

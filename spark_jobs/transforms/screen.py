@@ -1,0 +1,170 @@
+"""The screen: one pass that clears most entities, so that rules about one entity alone judge only the others.
+
+It goes through all facts once, with one exchange by entity, and compares counts and hashes. It never clears an entity about
+which such a rule could find something, whatever its age; an entity that it does not clear may well be in order. Two hashes of
+64 bits that are equal by chance, among those of one entity, are the exception.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+
+from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+from spark_jobs.transforms.rules.expiry import proven_young
+
+_PLACED: Final = "array<struct<output: bigint, message: bigint, place: bigint>>"
+_COLUMNS: Final = {
+    "stored": "bigint",
+    "outbox": "boolean",
+    "numbering": "boolean",
+    "version": "bigint",
+    "message": "bigint",
+    "tx": "bigint",
+    "commit": "bigint",
+    "told": "bigint",
+    "outputs": _PLACED,
+    "proven": "bigint",
+    "young": "bigint",
+    "doubt": "boolean",
+}
+"""What a row says of its entity; null where it says nothing.
+
+    stored, outbox: version of the ledger, and whether it is one of an outbox.
+    numbering: whether versions may have neither entry nor record.
+    version, message, tx: of an entry or record; the last two as hashes. `commit`: all three; `told`: with all that it says.
+    outputs: ids of its outputs, the message, and their numbers, as hashes.
+    proven: a version that the ledger had.
+    young: first version that is proven to be younger than the retention.
+    doubt: true if the rules have to judge the entity in any case.
+"""
+
+
+def doubtful(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """The entities that rules about one entity alone have to judge: `entity`. Arguments as of a rule."""
+    said = reduce(
+        DataFrame.unionByName,
+        (
+            _of_entities(facts, thresholds, now),
+            _of_transactions(facts, thresholds, now),
+            _of_others(facts),
+            _row(proven_young(facts, thresholds, now), young="first"),
+        ),
+    )
+    known = (
+        said.where(F.col("entity").isNotNull())
+        .groupBy("entity")
+        .agg(
+            *(F.max(name).alias(name) for name in ("stored", "proven")),
+            *(F.bool_or(name).alias(name) for name in ("outbox", "numbering", "doubt")),
+            F.min("young").alias("young"),
+            F.min("version").alias("oldest"),
+            F.max("version").alias("newest"),
+            *(_distinct(name) for name in ("version", "message", "tx", "commit", "told")),
+            F.array_distinct(F.flatten(F.collect_set("outputs"))).alias("outputs"),
+        )
+    )
+    reasons = (F.col("doubt"), _disagrees(), _outputs_share(), _lost(), ~_true("numbering") & _incomplete())
+    return known.where(reduce(or_, (F.coalesce(reason, F.lit(False)) for reason in reasons))).select("entity")
+
+
+def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What ledgers say. In a read model a held number, a gap, or a number that no document may tell of, is for the rules."""
+    live = thresholds.live_since
+    all_kept = live is not None and live.timestamp() >= thresholds.kept_since(now)
+    waits = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
+    passed = F.lit(all_kept) & F.exists("receptions", lambda one: one["next"] > 1)
+    return _row(
+        facts.entities,
+        stored="version",
+        outbox=F.col("protocol") == "outbox",
+        numbering=(F.col("protocol") == "resequencer") | F.col("apart.channels"),
+        doubt=waits | passed,
+    )
+
+
+def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What entries and records say. One that owes outputs is for the rules as soon as it is as old as one of them asks."""
+    owing = F.col("owes").isNotNull() & (second("at") <= before(now, min(thresholds.owed_after, thresholds.grace)))
+    commit = ("version", "message", "tx")
+    placed = F.transform(
+        "outputs",
+        lambda one: F.struct(
+            F.xxhash64(one["id"]).alias("output"),
+            F.xxhash64("message").alias("message"),
+            F.when(one["place"].isNotNull(), F.xxhash64(one["place"]["channel"], one["place"]["number"])).alias(
+                "place"
+            ),
+        ),
+    )
+    ids = F.transform("outputs", lambda one: one["id"])
+    return _row(
+        facts.transactions,
+        version="version",
+        message=F.xxhash64("message"),
+        tx=F.xxhash64("tx"),
+        commit=F.xxhash64(*commit),
+        told=F.xxhash64(*commit, "digest", "outputs"),
+        outputs=placed,
+        proven=F.when(F.col("origin") != "entry", F.col("version")),
+        doubt=owing | (F.size(F.array_distinct(ids)) < F.size(ids)),
+    )
+
+
+def _of_others(facts: Facts) -> DataFrame:
+    """What other documents say. Numbers of read models, staged outputs and unreadable documents are for the rules."""
+    proofs = [
+        _row(facts.channels, proven="version", numbering=F.lit(True)),
+        _row(facts.seals, proven=F.lit(1)),
+        *(_row(frame, doubt=F.lit(True)) for frame in (facts.numbered, facts.staged, facts.unreadable)),
+    ]
+    if facts.seen is not None:
+        proofs.append(_row(facts.seen, proven="version"))
+    return reduce(DataFrame.unionByName, proofs)
+
+
+def _row(frame: DataFrame, **said: Column | str) -> DataFrame:
+    columns = {name: said.get(name, F.lit(None)) for name in _COLUMNS}
+    made = (
+        (F.col(one) if isinstance(one, str) else one).cast(_COLUMNS[name]).alias(name) for name, one in columns.items()
+    )
+    return frame.select("entity", *made)
+
+
+def _distinct(name: str) -> Column:
+    """How many different values there are, but for equal hashes: fewer messages than versions are a doubt."""
+    return F.size(F.collect_set(name)).alias(f"{name}s")
+
+
+def _disagrees() -> Column:
+    """Whether a message, a transaction or a version is in two commits, or documents of one commit differ."""
+    return reduce(or_, (F.col("versions") != F.col(f"{name}s") for name in ("message", "tx", "commit", "told")))
+
+
+def _outputs_share() -> Column:
+    """Whether two outputs have one id, or one number of a channel."""
+    ids = F.array_distinct(F.transform("outputs", lambda one: one["output"]))
+    places = F.filter(F.transform("outputs", lambda one: one["place"]), lambda place: place.isNotNull())
+    return (F.size(ids) < F.size("outputs")) | (F.size(F.array_distinct(places)) < F.size(places))
+
+
+def _lost() -> Column:
+    """Whether the ledger is gone, or older than a version that it had."""
+    return F.col("stored").isNull() | (F.col("stored") < F.col("proven"))
+
+
+def _incomplete() -> Column:
+    """Whether a version has no entry or record: between two, above the newest, or, where it is young, below the oldest."""
+    between = F.col("newest") - F.col("oldest") + 1 > F.col("versions")
+    least = F.when(F.col("outbox"), F.lit(0))
+    above = F.coalesce("newest", least) < F.col("stored")
+    below = F.col("young") < F.coalesce(F.col("oldest"), F.col("stored") + 1)
+    return reduce(or_, (F.coalesce(one, F.lit(False)) for one in (between, above, below)))
+
+
+def _true(name: str) -> Column:
+    return F.coalesce(F.col(name), F.lit(False))
