@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +17,7 @@ from exactlyonce.values.validation import adapter, comes_back, misfits, problems
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
+_NAMED: Final[WeakValueDictionary[str, type]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ def message(name: str, *, formerly: tuple[str, ...] = ()) -> Callable[[type[_Mod
     def register(model: type[_Model]) -> type[_Model]:
         require_model(model, "A message")
         setattr(model, _ATTRIBUTE, MessageType(name, formerly))
+        _NAMED[name] = model
         return model
 
     return register
@@ -57,6 +60,11 @@ def message_type(model: type) -> MessageType:
     if not isinstance(found, MessageType):
         raise ConfigurationError(f'{model.__name__} is not a message type. Put @message("a-name") above it.')
     return found
+
+
+def model_named(name: str) -> type | None:
+    """The model that was last registered under a name; None if there is none. For tests: readers have models of their own."""
+    return _NAMED.get(name)
 
 
 def is_message(value: object) -> bool:

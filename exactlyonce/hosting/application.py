@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.asker import Answered, Request, require_answers
 from exactlyonce.hosting.config.checks import require_distinct, require_rebuilds
@@ -23,6 +24,7 @@ from exactlyonce.hosting.http.door import Door
 from exactlyonce.hosting.http.keys import Keys
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Ownership
+from exactlyonce.hosting.resources import AzureResources
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.hosting.sweeper import Swept
 from exactlyonce.hosting.timers import EVERY_MINUTE, register_sweeper
@@ -42,6 +44,7 @@ class ExactlyOnce:
         storage: the account for queues and blobs; None if settings name neither.
         service_bus: the namespace for queues and topics; None if settings name none.
         runtime: time and chance.
+        accounts: in place of those that settings name, such as accounts in memory.
 
     Raises:
         ConfigurationError: entities or message types contradict each other, or a setting is missing.
@@ -56,13 +59,19 @@ class ExactlyOnce:
         storage: StorageConnection | None = None,
         service_bus: ServiceBusConnection | None = None,
         runtime: Runtime | None = None,
+        accounts: Accounts | None = None,
     ) -> None:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
         self._settings = settings
         connections = Connections(storage, service_bus)
-        self._parts = wire(self._entities, self._destinations, settings, connections, runtime or Runtime())
+
+        def opened(runtime: Runtime, dated: Callable[[datetime], None]) -> Accounts:
+            named = self._entities, self._destinations
+            return accounts or AzureResources(settings, connections, *named, runtime=runtime, dated=dated)
+
+        self._parts = wire(self._entities, self._destinations, settings, runtime or Runtime(), opened)
         self._is_swept = False
 
     @classmethod

@@ -6,7 +6,7 @@ import asyncio
 
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.hosting.resources import AzureResources
+from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.telemetry.discovery import observer_of_this_process
 
 
@@ -18,7 +18,7 @@ class Startup:
         runtime: holds the observer.
     """
 
-    def __init__(self, resources: AzureResources, runtime: Runtime) -> None:
+    def __init__(self, resources: Accounts, runtime: Runtime) -> None:
         self._resources = resources
         self._runtime = runtime
         self._lifetime = resources.lifetime()
@@ -44,7 +44,7 @@ class Startup:
         """Begin, and verify the accounts and whose the library's container is.
 
         Raises:
-            As `begin` and `AzureResources.ready` do.
+            As `begin` and `Accounts.ready` do.
         """
         await self.begin()
         await self._resources.ready()

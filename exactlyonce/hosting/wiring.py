@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -13,16 +15,15 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
+from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.hosting.asker import Asker
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.config.connections import Connections
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.maintenance import Maintenance
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.resources import AzureResources
 from exactlyonce.hosting.returner import Returner
 from exactlyonce.hosting.sender import Sender
 from exactlyonce.hosting.settlement import Settler
@@ -53,7 +54,7 @@ class Parts:
         operator: carries out operators' requests.
     """
 
-    resources: AzureResources
+    resources: Accounts
     startup: Startup
     routes: Routes
     driver: AsyncDriver
@@ -72,17 +73,17 @@ def wire(
     entities: tuple[Entity[Any], ...],
     destinations: tuple[Destination, ...],
     settings: Settings,
-    connections: Connections,
     runtime: Runtime,
+    accounts: Callable[[Runtime, Callable[[datetime], None]], Accounts],
 ) -> Parts:
-    """Make the parts of an application. No client is opened.
+    """Make the parts of an application. `accounts` takes its runtime and where to report the store's time. No client is opened.
 
     Raises:
         ConfigurationError: settings do not fit the destinations or the connections; it names all that is wrong.
     """
     store_time = StoreTime(runtime.clock)
     runtime = replace(runtime, present=store_time.now)
-    resources = AzureResources(settings, connections, entities, destinations, runtime=runtime, dated=store_time.compare)
+    resources = accounts(runtime, store_time.compare)
     startup = Startup(resources, runtime)
     lifetimes = resources.ownership.lifetimes
     claims = ClaimChecks(resources.blobs)
@@ -135,7 +136,7 @@ class _Drivers(NamedTuple):
     replay: AsyncDriver
 
 
-def _drivers(resources: AzureResources, publisher: Publisher, runtime: Runtime) -> _Drivers:
+def _drivers(resources: Accounts, publisher: Publisher, runtime: Runtime) -> _Drivers:
     """Drivers that differ in their publisher.
 
     Replay resends on purpose, so its publisher remembers nothing. Settling and sweeping resume a half-finished publish, so

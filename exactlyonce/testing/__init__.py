@@ -1,10 +1,27 @@
 """Tools for tests of applications and adapters. The library itself never imports them.
 
-`run` runs a handler without a store; `assert_deterministic` runs it twice, and finds its other inputs, such as clocks.
+`run` runs a handler without a store; `assert_deterministic` runs it twice, and finds its other inputs, such as clocks. `App`
+runs a whole application in memory, on a clock; `explore` runs it in every order and with faults, against invariants.
 `contracts` has a suite for each port to inherit from: an adapter that passes them can serve every protocol.
 """
 
+from exactlyonce.testing.app import App, Parked
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
+from exactlyonce.testing.explore import Explored, InvariantBroken, Seen, Unexplored, explore
 from exactlyonce.testing.runner import Ran, Sent, WrittenOnce, run
 
-__all__ = ["NonDeterministic", "Ran", "Sent", "WrittenOnce", "assert_deterministic", "run"]
+__all__ = [
+    "App",
+    "Explored",
+    "InvariantBroken",
+    "NonDeterministic",
+    "Parked",
+    "Ran",
+    "Seen",
+    "Sent",
+    "Unexplored",
+    "WrittenOnce",
+    "assert_deterministic",
+    "explore",
+    "run",
+]

@@ -16,10 +16,10 @@ from benchmarks.contenders import Contender, contenders, reports
 from benchmarks.subjects import NUMBERED
 from exactlyonce import Envelope
 from exactlyonce.effects.effect import Effect
+from exactlyonce.testing.loop import START, VirtualClock, VirtualLoop
 from exactlyonce.testing.world import World
 from handlers.leader_board import leader_board
 from tests.benchmarks.in_memory import competing_operations
-from verification.simulation.loop import START, VirtualClock, VirtualLoop
 
 BY_NAME = {one.name: one for one in contenders()}
 

@@ -21,7 +21,12 @@ SDKS = {
     "azure.storage.queue": ("exactlyonce.transports.storage_queue*",),
     "azure.servicebus": ("exactlyonce.transports.service_bus*",),
     "opentelemetry": ("exactlyonce.telemetry.*",),
-    "azure.functions": ("exactlyonce.hosting", "exactlyonce.hosting.*", "function_app"),
+    "azure.functions": (
+        "exactlyonce.hosting",
+        "exactlyonce.hosting.*",
+        "exactlyonce.testing.in_memory",  # It makes trigger messages, as the host does.
+        "function_app",
+    ),
 }
 AZURE = (
     "exactlyonce.stores.cosmos*",
@@ -30,6 +35,7 @@ AZURE = (
     "exactlyonce.transports.service_bus*",
     "exactlyonce.hosting",
     "exactlyonce.hosting.*",
+    "exactlyonce.testing.in_memory",
     "function_app",
     "spark_jobs",
     "spark_jobs.*",

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from verification.simulation.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
+from exactlyonce.testing.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 
 YEAR = 365 * 24 * 3600.0
 

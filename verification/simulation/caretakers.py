@@ -17,10 +17,10 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.resequencer.gaps import read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.testing.loop import START
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts
-from verification.simulation.loop import START
 from verification.simulation.plans import Plan
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import tallies

@@ -17,13 +17,13 @@ from exactlyonce import Envelope
 from exactlyonce.effects.library import Park
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.testing.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.caretakers import Caretakers
 from verification.simulation.history import History, Violation
 from verification.simulation.host import Hosts, Message
 from verification.simulation.judge import judge
-from verification.simulation.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
 from verification.simulation.model import Order
 from verification.simulation.operators import Operators
 from verification.simulation.owing import Owing

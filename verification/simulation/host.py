@@ -10,8 +10,8 @@ from random import Random
 from typing import Final
 
 from exactlyonce import Envelope, ExactlyOnceError, HandlerFailed, MessageError, StoredDataError, TryAgainLater
+from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.identity import EntityRef
-from verification.simulation.loop import VirtualClock
 from verification.simulation.model import LAST
 from verification.simulation.processes import Body, Process, Settings
 from verification.simulation.wire import Surrounding

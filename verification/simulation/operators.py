@@ -18,10 +18,10 @@ from exactlyonce.attempt import key_of
 from exactlyonce.effects.library import Park
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.testing.loop import START
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts, Message
-from verification.simulation.loop import START
 from verification.simulation.plans import Plan
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import REQUEUED

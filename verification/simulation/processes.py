@@ -26,10 +26,10 @@ from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.returner import Returner
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.stores.memory.listing import MemoryListing
+from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.application import Application
-from verification.simulation.loop import VirtualClock
 from verification.simulation.sending import SendingWire
 from verification.simulation.settling import NotedSettler
 from verification.simulation.wire import Surrounding, Wire

@@ -13,8 +13,8 @@ from exactlyonce.hosting.poison import PoisonSettler
 from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.hosting.triggers import Delivered, envelope_of, id_of
+from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.identity import EntityRef
-from verification.simulation.loop import VirtualClock
 from verification.simulation.wire import Surrounding
 
 _SLACK: Final = timedelta(hours=1)  # Messages grow older while they are settled.

@@ -46,10 +46,10 @@ from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.testing.loop import VirtualClock, VirtualLoop
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.board_reports import note_numbers
 from verification.simulation.history import History
-from verification.simulation.loop import VirtualClock, VirtualLoop
 from verification.simulation.owing import Owing
 from verification.simulation.weather import Weather
 

@@ -105,6 +105,11 @@ class MemoryPartitions(Adapter):
         self._delayed: list[Callable[[], object]] = []
         self._writes = 0
 
+    @property
+    def writes(self) -> int:
+        """How many writes were accepted so far."""
+        return self._writes
+
     def land_delayed(self) -> int:
         """Let every delayed write take effect now, as far as its condition still holds; return how many there were."""
         delayed, self._delayed = self._delayed, []

@@ -10,12 +10,13 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from contextvars import Context
 from datetime import datetime, timedelta, timezone
 from itertools import count
-from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
+from math import inf
+from typing import Any, Final, TypeVar
 
-Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
 START: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -65,6 +66,26 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Virtual seconds since the start."""
         return self._now
 
+    def run(self, job: Coroutine[Any, Any, Result]) -> Result:
+        """Run until a coroutine is done, and then all that is ready; return its result, or raise as it does.
+
+        Raises:
+            Overdue: it waits for what nothing planned brings about; or there were too many timers.
+        """
+        task = self.create_task(job)
+        with suppress(Interrupted):
+            self.run_until_idle(inf, task.done)
+        if not task.done():
+            raise Overdue
+        return task.result()
+
+    def run_for(self, seconds: float) -> None:
+        """Run what is ready, and what is planned for the next seconds. Raises `Overdue` if there are too many timers."""
+        end = self._now + seconds
+        with suppress(Interrupted):
+            self.run_until_idle(inf, lambda: not self._timers or self._timers[0][0] > end)
+        self._now = max(self._now, end)
+
     def run_until_idle(self, deadline: float, unless: Callable[[], bool] = lambda: False) -> None:
         """Run until nothing is ready and nothing is planned.
 
@@ -76,11 +97,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             Interrupted: there is none.
             Overdue: something is planned for later than the deadline; or there were too many timers.
         """
-        asyncio._set_running_loop(self)  # noqa: SLF001  # Made for event loops.
+        around = asyncio._get_running_loop()  # noqa: SLF001  # Made for event loops. A test may be a coroutine itself.
+        asyncio._set_running_loop(self)  # noqa: SLF001
         try:
             self._run(deadline, unless)
         finally:
-            asyncio._set_running_loop(None)  # noqa: SLF001
+            asyncio._set_running_loop(around)  # noqa: SLF001
 
     def _run(self, deadline: float, unless: Callable[[], bool]) -> None:
         ready, timers = self._ready, self._timers
@@ -102,27 +124,27 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._now = max(self._now, when)
             ready.append(handle)
 
-    def call_soon(
-        self, callback: Callable[[Unpack[Given]], object], *args: Unpack[Given], context: Context | None = None
+    def call_soon(  # type: ignore[override]  # Python 3.10 has no words for the arguments of a callback.
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self,
         delay: float,
-        callback: Callable[[Unpack[Given]], object],
-        *args: Unpack[Given],
+        callback: Callable[..., object],
+        *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self,
         when: float,
-        callback: Callable[[Unpack[Given]], object],
-        *args: Unpack[Given],
+        callback: Callable[..., object],
+        *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
@@ -139,7 +161,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: Context | None = None,
     ) -> asyncio.Task[Result]:
-        return _Task(next(self._numbers), coro, loop=self, name=name, context=context)
+        more = {} if context is None else {"context": context}  # Python 3.10 knows no contexts here.
+        return _Task(next(self._numbers), coro, loop=self, name=name, **more)
 
     def get_debug(self) -> bool:
         return False
@@ -160,14 +183,16 @@ class VirtualClock:
     Args:
         loop: whose time it is.
         ahead: seconds by which the clock is wrong.
+        start: the time of day at the loop's start.
     """
 
-    def __init__(self, loop: VirtualLoop, ahead: float = 0.0) -> None:
+    def __init__(self, loop: VirtualLoop, ahead: float = 0.0, start: datetime = START) -> None:
         self._loop = loop
         self._ahead = ahead
+        self._start = start
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self._loop.time() + self._ahead)
+        return self._start + timedelta(seconds=self._loop.time() + self._ahead)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

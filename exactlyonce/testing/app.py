@@ -1,0 +1,253 @@
+"""An application in memory, for tests of flows: its own handlers, strategies and receiver, on a clock that tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import count
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from exactlyonce.errors import ConfigurationError, UnknownDestination
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.keys import EntityKey
+from exactlyonce.handling.messages import decode, encode, model_named
+from exactlyonce.handling.routes import Destination
+from exactlyonce.testing.runner import NOW
+from exactlyonce.values.envelope import Envelope
+
+if TYPE_CHECKING:
+    from exactlyonce.hosting.application import ExactlyOnce
+    from exactlyonce.hosting.asker import Answered
+    from exactlyonce.testing.in_memory import Host
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A message that could not be processed, and waits for an operator.
+
+    Attributes:
+        entity: key of the entity that it is for.
+        id: key of the message.
+        message: as it was sent.
+        reason: why it was parked.
+    """
+
+    entity: str
+    id: str
+    message: Any
+    reason: str
+
+
+class App:
+    """An application in memory. It delivers messages as a Functions host does, one at a time, in the order of their arrival.
+
+    The same calls give the same results: time stands still until `advance`, and ids and chance have a seed.
+
+    Args:
+        entities: the entity types, as for `ExactlyOnce`.
+        destinations: where handlers may send to. The messages of a destination with `to=` are delivered to that type; others
+            keep what arrives.
+        queues: by destination without `to=` the entity type whose handlers take its messages.
+        now: the time of day at the start.
+        blobs: whether there is a container for blobs, as the setting `EXACTLYONCE__blobContainer` gives an application.
+
+    Attributes:
+        host: what delivers the messages; for tools such as `explore`.
+
+    Raises:
+        ConfigurationError: as `ExactlyOnce` does; or `queues` names a destination or an entity type that there is not.
+    """
+
+    def __init__(
+        self,
+        *entities: Entity[Any],
+        destinations: Iterable[Destination] = (),
+        queues: Mapping[str, Entity[Any]] | None = None,
+        now: datetime = NOW,
+        blobs: bool = False,
+    ) -> None:
+        from exactlyonce.testing.in_memory import Host  # noqa: PLC0415  # It loads the SDKs of Azure, and `run` needs none.
+
+        destinations = tuple(destinations)
+        takers = _takers(entities, destinations, queues or {})
+        self.host: Host = Host(entities, destinations, takers, now, blobs=blobs)
+        self._queues = {entity.name: name for name, entity in reversed(takers.items())}
+        self._models = {name: model for entity in entities for name, model in entity.models.items()}
+        self._numbers = count(1)
+
+    @property
+    def once(self) -> ExactlyOnce:
+        """The application, for functions that take it; await them with `run`."""
+        return self.host.once
+
+    @property
+    def now(self) -> datetime:
+        """The time of day."""
+        return self.host.clock.now()
+
+    def send(
+        self,
+        to: str | Destination | Entity[Any],
+        message: object,
+        *,
+        message_id: str | None = None,
+        source: str = "test",
+    ) -> None:
+        """Send a message, and deliver it and all that follows from it, except what has a delay.
+
+        Args:
+            to: a destination; or an entity type, whose first queue gets the message. A type without a queue gets it directly.
+            message: an instance of a registered message type.
+            message_id: the same id and source mean the same message; None for a new one.
+            source: the sender.
+
+        Raises:
+            ExactlyOnceError: why the first message was given up that could not be processed, with the error of its handler as
+                its cause. It was delivered as often as a queue does it, and is parked; all others are delivered.
+            UnknownDestination: there is no such destination.
+            ConfigurationError: there is no such entity type, or the message is not of a registered type.
+        """
+        envelope = self.envelope(message, message_id, source)
+        name = self._queues.get(to.name) if isinstance(to, Entity) else _name(to)
+        if name is not None:
+            self.run(self.once.send(name, message, message_id=envelope.id, source=source))
+        elif isinstance(to, Entity):
+            self.run(self.host.take(to, envelope))
+
+    def envelope(self, message: object, id: str | None = None, source: str = "test") -> Envelope:
+        """A message from outside, as it travels; with a new id if it has none."""
+        name, data = encode(message)
+        return Envelope(source, id or f"m-{next(self._numbers)}", name, data, self.now)
+
+    def ask(self, entity: Entity[Any], message: object, *, key: str | None = None, source: str = "test") -> Answered:
+        """Process a message as a request, and return the committed answer; what follows from it is delivered.
+
+        Args:
+            entity: the type whose handler takes the message.
+            message: an instance of a registered message type.
+            key: the same key and source mean the same request; None for a new one.
+            source: the caller.
+
+        Raises:
+            As `ExactlyOnce.ask`, and as `send`.
+        """
+        envelope = self.envelope(message, key, source)
+        asking = self.once.ask(
+            entity,
+            message,
+            key=envelope.id,
+            fingerprint=sha256(f"{envelope.type} {envelope.data.text}".encode()).hexdigest(),
+            source=source,
+        )
+        return self.run(asking)
+
+    def advance(self, by: timedelta | None = None, **parts: float) -> None:
+        """Move the clock: what had a delay is delivered when its time comes, and the sweeper runs every minute.
+
+        Args:
+            by: how far.
+            parts: in place of it, those of a `timedelta`, such as `minutes=15`.
+
+        Raises:
+            ExactlyOnceError: as `send` does.
+            ValueError: time would go back.
+        """
+        span = timedelta(**parts) if by is None else by
+        if span < timedelta(0):
+            raise ValueError(f"Time goes forward only, so it cannot be advanced by {span}.")
+        self.host.loop.run_for(span.total_seconds())
+        self._raise_failure()
+
+    def run(self, job: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine, such as an HTTP function of the application, and deliver what it sends.
+
+        Raises:
+            ExactlyOnceError: as `send` does; and whatever the coroutine raises.
+        """
+        result = self.host.loop.run(job)
+        self.host.loop.run_for(0)
+        self._raise_failure()
+        return result
+
+    def duplicate_everything(self, seed: int = 0) -> None:
+        """From now on every message is delivered twice, and all that wait are delivered in any order, drawn by the seed."""
+        self.host.twice = Random(seed)
+
+    def state(self, entity: Entity[State], key: str | EntityKey) -> State | None:
+        """The state of an entity; None if it is absent or deleted."""
+        reading = self.once.read(entity, key)
+        return self.run(reading)
+
+    def outputs(self, destination: str | Destination) -> tuple[Any, ...]:
+        """The messages that arrived at a destination, in order; copies of a message count once.
+
+        Raises:
+            UnknownDestination: there is no such destination.
+        """
+        name = _name(destination)
+        if name not in self.host.sent:
+            known = ", ".join(sorted(self.host.sent)) or "none"
+            raise UnknownDestination(f"There is no destination {name!r}; known are: {known}. Add it to destinations=.")
+        return tuple(map(self.read, self.host.sent[name].values()))
+
+    def parked(self) -> tuple[Parked, ...]:
+        """The messages that could not be processed, in order."""
+        return tuple(
+            Parked(one.entity, one.message, self.read(Envelope.read(one.envelope.text)), one.reason)
+            for one in self.run(self.host.parked())
+        )
+
+    def taker(self, to: str | Destination | Entity[Any]) -> Entity[Any]:
+        """The entity type whose handlers take the messages for a destination, or that type itself.
+
+        Raises:
+            ConfigurationError: none of this application takes them.
+        """
+        name = to.name if isinstance(to, Entity) else _name(to)
+        known = {entity.name: entity for entity in self.once.entities} if isinstance(to, Entity) else self.host.takers
+        if name not in known:
+            raise ConfigurationError(
+                f"{to!r} is no entity type of this application, and no destination that leads to one."
+            )
+        return known[name]
+
+    def read(self, envelope: Envelope) -> Any:
+        """A message as its sender made it; its data, if nobody here has a model of it."""
+        model = self._models.get(envelope.type) or model_named(envelope.type)
+        envelope = self.host.loop.run(self.host.redeemed(envelope))
+        if model is None:
+            return envelope.data.value
+        return decode(model, envelope.data, source=envelope.source, id=envelope.id)
+
+    def _raise_failure(self) -> None:
+        failures, self.host.failures = self.host.failures, []
+        for error in failures:
+            raise error
+
+
+def _name(destination: str | Destination) -> str:
+    return destination.name if isinstance(destination, Destination) else destination
+
+
+def _takers(
+    entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...], queues: Mapping[str, Entity[Any]]
+) -> dict[str, Entity[Any]]:
+    """By destination the entity type, as this application uses it, whose handlers take its messages."""
+    types = {entity.name: entity for entity in entities}
+    if unknown := set(queues) - {one.name for one in destinations}:
+        raise ConfigurationError(f"queues= names {min(unknown)!r}, which is no destination. Add it to destinations=.")
+    leading = {
+        one.name: one.to if isinstance(one.to, str) else one.to.name for one in destinations if one.to is not None
+    }
+    named = {**leading, **{name: entity.name for name, entity in queues.items()}}
+    if missing := {name for name in queues if named[name] not in types}:
+        raise ConfigurationError(
+            f"queues= gives {min(missing)!r} an entity type that is not among the entities. Add it."
+        )
+    return {name: types[to] for name, to in named.items() if to in types}
