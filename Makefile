@@ -64,7 +64,8 @@ model: .make/python  ## explore the large scenarios and all mutants too; goes on
 simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
 	$(PYTHON) -m verification.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
 
-fuzz: .make/python  ## 100,000 fuzzed queries and requests, thousands of races, a long model-based run against the local Cosmos
+fuzz: .make/python  ## 10,000 malformed messages, requests and documents; 100,000 fuzzed queries, thousands of races, a long model-based run against the local Cosmos
+	EXACTLYONCE_BAD_INPUTS=10000 $(PYTHON) -m pytest tests/unit/hosting/test_bad_input_at_scale.py --timeout 3600
 	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_fuzz.py --timeout 3600
 	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_concurrency.py --timeout 3600
 	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_model.py --timeout 3600

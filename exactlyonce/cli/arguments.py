@@ -6,6 +6,7 @@ import argparse
 from datetime import timedelta
 from typing import TypeAlias
 
+from exactlyonce.cli.bulk import add_parked
 from exactlyonce.values.durations import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
@@ -33,9 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _about_parked_messages(commands: _Commands) -> None:
-    parked = commands.add_parser("parked", help="list parked messages, with the reasons")
-    parked.add_argument("--bodies", action="store_true", help="show the messages as well")
-
+    add_parked(commands)
     requeue = commands.add_parser("requeue", help="send a parked message again; one that is too old is refused")
     _parked_message(requeue)
     requeue.add_argument(

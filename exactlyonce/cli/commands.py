@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from exactlyonce.cli import administration
+from exactlyonce.cli import administration, bulk
 from exactlyonce.cli.arguments import parser
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.local_settings import use_local_settings
@@ -21,9 +21,7 @@ from exactlyonce.cli.tables import (
     discarding_lines,
     evidence_lines,
     inspected_lines,
-    parked_lines,
     plain,
-    pretty,
     sequence_lines,
 )
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
@@ -84,17 +82,6 @@ async def _run(once: ExactlyOnce, given: argparse.Namespace) -> int:
         return code
     finally:
         await once.close()
-
-
-async def _parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    operator = await once.operator()
-    found = [one async for page in operator.parked() for one in page]
-    _print(parked_lines(found) if found else ["nothing is parked"])
-    for one in found if given.bodies else ():
-        message = await operator.parked_message(one.entity, one.message)
-        if message is not None:
-            _print(("", plain(one.message), pretty(message.envelope)))
-    return DONE
 
 
 async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
@@ -205,9 +192,11 @@ async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
 _COMMANDS: Final = {
     "application": administration.application,
     "retention": administration.retention,
-    "parked": _parked,
+    "parked": bulk.parked,
     "requeue": _requeue,
+    "requeue-all": bulk.requeue_all,
     "discard": _discard,
+    "discard-all": bulk.discard_all,
     "inspect": _inspect,
     "sweep": _sweep,
     "tend": _tend,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from exactlyonce.hosting.bulk import Group
 from exactlyonce.hosting.operator import Evidence, Inspected
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.library import ParkedMessage
@@ -48,6 +49,14 @@ def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
             (one.at, one.entity, one.message, one.place and f"{one.place.channel}/{one.place.number}", one.reason)
             for one in sorted(messages, key=lambda one: one.at)
         ],
+    )
+
+
+def group_lines(groups: Sequence[Group]) -> Iterator[str]:
+    """Parked messages by entity type and reason."""
+    yield from table(
+        ("COUNT", "TYPE", "FIRST", "LAST", "REASON"),
+        [(one.count, one.type, one.first, one.last, one.reason) for one in groups],
     )
 
 

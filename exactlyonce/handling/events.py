@@ -88,7 +88,7 @@ class Appliers(Generic[State]):
             return adapter(model).validate_python(event.data.value)
         except ValidationError as error:
             raise HandlerFailed(
-                f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error)}. {advice}"
+                f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error, model)}. {advice}"
             ) from None  # The cause would quote the event.
         except Exception as error:  # A validator of the model's own may raise anything.
             raise HandlerFailed(

@@ -100,8 +100,8 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
         decoded: _Model = adapter(model).validate_python(data.value)
     except ValidationError as error:
         invalid = InvalidMessage(
-            f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error)}. Correct the sender, or give "
-            "the model a before-validator that upgrades old bodies."
+            f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "
+            "or give the model a before-validator that upgrades old bodies."
         )
         invalid.kept = misfits(error, model)
         raise invalid from None  # The cause would quote the body.

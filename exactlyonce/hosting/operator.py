@@ -127,11 +127,15 @@ class Operator:
                     f"Message {message} came from a queue. Name its destination: --to DESTINATION. Nothing was sent."
                 )
             destination = parked.destination
+        self.require_destination(destination)
+        to, ref, limit = destination, entity_named(entity), self._limit(entity)
+        return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory))
+
+    def require_destination(self, destination: str) -> None:
+        """Raises `ConfigurationError` if the application has no destination of this name."""
         if destination not in self.maintenance.routes.limits:
             known = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
             raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
-        to, ref, limit = destination, entity_named(entity), self._limit(entity)
-        return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory))
 
     async def renew(self, entity: str, message: str) -> Renewed:
         """Give a parked message a new identity, if its receiver would refuse it under the present one.

@@ -43,6 +43,10 @@ _MOST_COUNTED: Final = 1_000_000
 
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+_LONGEST_SHOWN: Final = 40
+
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
 Extension = str | int | bool
@@ -200,9 +204,13 @@ class Envelope:
     def _from_event(cls, attributes: dict[str, Any], data: Any) -> Envelope:
         if isinstance(data, bytes):
             raise MalformedMessage("The message carries binary data (data_base64); handlers take JSON data only.")
-        for value in attributes.values():
+        for name, value in attributes.items():
             if isinstance(value, str):
                 value.encode()  # JSON can escape half a surrogate pair, which no store and no queue takes.
+                if _CONTROL.search(value):  # Ids are written to logs.
+                    raise MalformedMessage(
+                        f"The message's attribute {_shown(name)} has a control character, which CloudEvents forbids."
+                    )
         for name in ("id", "source", "type"):
             if len(attributes[name]) > MAX_ATTRIBUTE_LENGTH:
                 raise MalformedMessage(
@@ -210,7 +218,9 @@ class Envelope:
                 )
         extensions = {name: value for name, value in attributes.items() if name not in _OWN_ATTRIBUTES}
         if bad := [name for name, value in extensions.items() if not isinstance(value, (str, int, bool))]:
-            raise MalformedMessage(f"The extension attribute {bad[0]!r} is neither a string, an integer nor a boolean.")
+            raise MalformedMessage(
+                f"The extension attribute {_shown(bad[0])} is neither a string, an integer nor a boolean."
+            )
         return cls(
             source=attributes["source"],
             id=attributes["id"],
@@ -220,6 +230,11 @@ class Envelope:
             subject=attributes.get("subject"),
             extensions=tuple(sorted(extensions.items())),
         )
+
+
+def _shown(name: str) -> str:
+    """The name of an attribute, as errors quote it: a stranger may have chosen it."""
+    return repr(name[:_LONGEST_SHOWN])
 
 
 class _AsGiven(CloudEvent):

@@ -6,7 +6,7 @@ import dataclasses
 from functools import cache
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticKnownError
 
 _MOST_MISFITS: Final = 5
@@ -39,10 +39,40 @@ def comes_back(model: type, value: Any, content: Any) -> bool:
     return bool(read == value)
 
 
-def problems(error: ValidationError) -> str:
-    """What does not fit and where, without the values: they may hold what a log must not."""
+def problems(error: ValidationError, model: Any = None) -> str:
+    """What does not fit and where, without the values: they may hold what a log must not.
+
+    Args:
+        error: of the validation.
+        model: what was read. Of places only properties are told, its own and those beside them: keys of mappings are values.
+            None where all names are the library's own, or told to their sender alone.
+    """
+    names = None if model is None else _names(model)
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{'.'.join(str(part) for part in one['loc']) or 'the whole'}: {one['msg']}" for one in found)
+    return "; ".join(f"{_path(one['loc'], names)}: {one['msg']}" for one in found)
+
+
+def _path(location: tuple[int | str, ...], names: frozenset[str] | None) -> str:
+    told = [str(part) if names is None or isinstance(part, int) or part in names else "…" for part in location[1:]]
+    return ".".join([*map(str, location[:1]), *told]) or "the whole"
+
+
+@cache
+def _names(model: Any) -> frozenset[str]:
+    """Names of all properties that a model has, at any depth."""
+    try:
+        waiting: list[Any] = [adapter(model).json_schema()]
+    except PydanticUserError:  # It has a type that no JSON schema describes.
+        return frozenset()
+    found: set[str] = set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            found.update(part.get("properties", ()))
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return frozenset(found)
 
 
 def misfits(error: ValidationError, model: type) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import core_schema
 
 from exactlyonce import ConfigurationError, InvalidMessage, message
 from exactlyonce.handling.messages import MessageType, decode, encode, message_type
@@ -105,3 +106,38 @@ def test_every_field_that_does_not_fit_is_named() -> None:
 def test_a_validator_that_raises_whatever_it_likes_makes_the_message_invalid(data: Any) -> None:
     with pytest.raises(InvalidMessage, match="web/m-1"):
         decode(Upgraded, Json.of(data), source="web", id="m-1")
+
+
+@message("game.prices")
+class Prices(BaseModel):
+    by_customer: dict[str, int] = {}
+
+
+def test_keys_of_mappings_are_values_and_are_not_named() -> None:
+    data = Json.of({"by_customer": {"alice@example.org": "free"}, "colour": "red"})
+    with pytest.raises(InvalidMessage, match=r"by_customer\.…: Input should be a valid integer") as caught:
+        decode(Prices, data, source="web", id="m-1")
+    assert "alice" not in str(caught.value)
+
+
+class Opaque:
+    """Of no kind that JSON Schema knows."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(cls.read)
+
+    @classmethod
+    def read(cls, value: Any) -> Opaque:
+        raise ValueError(type(value).__name__)
+
+
+@message("game.opaque")
+class Hidden(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    inner: list[Opaque]
+
+
+def test_a_model_that_no_json_schema_describes_names_its_own_properties() -> None:
+    with pytest.raises(InvalidMessage, match=r"inner\.0: Value error, str"):
+        decode(Hidden, Json.of({"inner": ["x"]}), source="web", id="m-1")

@@ -29,7 +29,9 @@ FULL = Envelope(
     (("count", 3), ("first", True), ("traceparent", "00-abc")),
 )
 REQUIRED = {"specversion": "1.0", "id": "m-1", "source": "web", "type": "t", "data": {}}
-TEXT = st.text(min_size=1, max_size=20)
+CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc"])
+"""CloudEvents forbids control characters in attributes."""
+TEXT = st.text(CHARACTERS, min_size=1, max_size=20)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -44,7 +46,9 @@ ENVELOPES = st.builds(
     time=st.none() | st.datetimes(min_value=datetime(1900, 1, 1), timezones=st.just(timezone.utc)),  # noqa: DTZ001
     subject=st.none() | TEXT,
     extensions=st.dictionaries(
-        st.from_regex(r"ext[a-z0-9]{1,10}", fullmatch=True), st.text() | st.integers() | st.booleans(), max_size=3
+        st.from_regex(r"ext[a-z0-9]{1,10}", fullmatch=True),
+        st.text(CHARACTERS) | st.integers() | st.booleans(),
+        max_size=3,
     ).map(lambda found: tuple(sorted(found.items()))),
 )
 

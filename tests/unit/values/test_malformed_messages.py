@@ -71,6 +71,10 @@ BAD: dict[str, bytes | str] = {
     "half a character in the id": wire(id="\ud800"),
     "half a character in the data": wire(data={"pin": "\ud800"}),
     "half a character in an extension": wire(ext="\ud800"),
+    "a line break in the id": wire(id="m\r\nERROR"),
+    "an escape code in the source": wire(source="\x1b[2J"),
+    "a control character of ISO 8859 in an extension": wire(ext="\x9f"),
+    "a long name of an extension": wire(**{"e" * 5_000: {}}),
     "half a character in text": wire() + "\ud800",
 }
 

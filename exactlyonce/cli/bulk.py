@@ -1,0 +1,207 @@
+"""Commands on many parked messages."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final, TypeAlias
+
+from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.tables import evidence_lines, group_lines, parked_lines, plain, pretty
+from exactlyonce.drivers.runtime import Clock, SystemClock
+from exactlyonce.hosting.application import ExactlyOnce
+from exactlyonce.hosting.bulk import (
+    RATE,
+    Action,
+    Results,
+    Selection,
+    discarding,
+    grouped,
+    on_each,
+    requeuing,
+    selected,
+)
+from exactlyonce.hosting.operator import Operator
+from exactlyonce.stores.listing import ListedMessage
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # It has no public name.
+_REQUEUING: Final = "Nothing was sent. Say --yes to send them, in this order, under their own ids."
+_DISCARDING: Final = """\
+Discarded messages are gone for good, bodies and all. Receivers take their numbers for received, and drop copies that still
+come. Nothing was changed. Say --yes to go on."""
+_SECONDS_BETWEEN: Final = 1.0
+"""Between two lines of progress."""
+_MOST_SHOWN: Final = 20
+"""Messages that are still parked which the text output names. JSON names all."""
+
+
+def add_parked(commands: _Commands) -> None:
+    """Add the commands to a command line."""
+    parked = commands.add_parser("parked", help="list parked messages, with the reasons")
+    _selection(parked)
+    parked.add_argument("--groups", action="store_true", help="count them by entity type and reason")
+    parked.add_argument("--bodies", action="store_true", help="show the messages as well")
+    parked.add_argument("--evidence", action="store_true", help="show whether their receivers have processed them")
+
+    requeue = commands.add_parser("requeue-all", help="send many parked messages again")
+    _selection(requeue)
+    _pace(requeue)
+    requeue.add_argument(
+        "--to", metavar="DESTINATION", help="logical name of the queue (default: that of outputs never published)"
+    )
+
+    discard = commands.add_parser("discard-all", help="delete many parked messages for good, and close their numbers")
+    _selection(discard)
+    _pace(discard)
+
+
+def _selection(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--reason", metavar="TEXT", help="only messages whose reason contains this text")
+    command.add_argument("--type", help="only messages of this entity type")
+    command.add_argument("--limit", type=_count, metavar="N", help="at most so many, the oldest first")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _pace(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--rate", type=_rate, default=RATE, metavar="N", help="at most N in a second (%(default)g)")
+    command.add_argument("--yes", action="store_true", help="do it; without, only say which messages are meant")
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("it has to be 1 or more")
+    return count
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 < rate < float("inf"):
+        raise argparse.ArgumentTypeError("it has to be above 0")
+    return rate
+
+
+async def parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    """List parked messages, or count them by reason."""
+    operator = await once.operator()
+    found = await _found(operator, given)
+    if given.groups:
+        groups = grouped(found)
+        if given.json:
+            _print_json([asdict(one) for one in groups])
+        else:
+            _print(group_lines(groups))
+    elif given.json:
+        _print_json([await _item(operator, one, given) for one in found])
+    else:
+        _print(parked_lines(found) if found else ["nothing is parked"])
+        for one in found:
+            await _print_more(operator, one, given)
+    return DONE
+
+
+async def _item(operator: Operator, one: ListedMessage, given: argparse.Namespace) -> dict[str, Any]:
+    """A parked message for JSON, with what was asked for."""
+    item = asdict(one)
+    if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
+        item["envelope"] = message.envelope.value
+    if given.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
+        item["processed"] = {ref.key: processed for ref, processed in evidence.receivers}
+    return item
+
+
+async def _print_more(operator: Operator, one: ListedMessage, given: argparse.Namespace) -> None:
+    """What was asked for of a parked message, below the table."""
+    if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
+        _print(("", plain(one.message), pretty(message.envelope)))
+    if given.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
+        _print(("", *evidence_lines(evidence)))
+
+
+async def requeue_all(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    """Send the selected messages again."""
+    operator = await once.operator()
+    return await _all(operator, given, requeuing(operator, given.to), _REQUEUING)
+
+
+async def discard_all(once: ExactlyOnce, given: argparse.Namespace) -> int:
+    """Delete the selected messages."""
+    operator = await once.operator()
+    return await _all(operator, given, discarding(operator), _DISCARDING)
+
+
+async def _all(operator: Operator, given: argparse.Namespace, action: Action, risk: str) -> int:
+    found, clock = await _found(operator, given), SystemClock()
+    if not given.yes:
+        _print_selected(found, risk, as_json=given.json)
+        return NOT_POSSIBLE if found else DONE
+    results = await on_each(found, action, clock, given.rate, _Progress(clock, len(found)))
+    if given.json:
+        _print_json(_as_json(results))
+    else:
+        _print_results(results)
+    return DONE if results.complete else NOT_DONE
+
+
+async def _found(operator: Operator, given: argparse.Namespace) -> list[ListedMessage]:
+    return await selected(operator, Selection(given.reason, given.type), given.limit)
+
+
+def _print_selected(found: Sequence[ListedMessage], risk: str, *, as_json: bool) -> None:
+    groups = grouped(found)
+    if as_json:
+        _print_json({"selected": len(found), "groups": [asdict(one) for one in groups]})
+    else:
+        _print(group_lines(groups))
+        _print(["", f"{len(found)} messages. {risk}"] if found else ["no parked message is meant"])
+
+
+class _Progress:
+    """Prints progress to stderr, a line in a second at most."""
+
+    def __init__(self, clock: Clock, of: int) -> None:
+        self._clock = clock
+        self._of = of
+        self._began = self._shown = clock.now()
+
+    def __call__(self, results: Results) -> None:
+        now = self._clock.now()
+        if (now - self._shown).total_seconds() < _SECONDS_BETWEEN:
+            return
+        self._shown = now
+        tried, seconds = self._of - results.left, (now - self._began).total_seconds()
+        print(
+            f"{tried} of {self._of}, {tried / seconds:.0f} in a second, {len(results.not_done)} not done",
+            file=sys.stderr,
+        )
+
+
+def _print_results(results: Results) -> None:
+    _print(f"{count} {text}" for text, count in results.counts.most_common())
+    if results.left:
+        _print([f"{results.left} not tried: the store or the queues did not answer; run the command again"])
+    _print(f"{plain(one.entity)} {plain(one.message)}: {plain(why)}" for one, why in results.not_done[:_MOST_SHOWN])
+    if (more := len(results.not_done) - _MOST_SHOWN) > 0:
+        _print([f"and {more} more; --json names all"])
+
+
+def _as_json(results: Results) -> dict[str, Any]:
+    return {
+        "outcomes": dict(results.counts),
+        "not_done": [
+            {"entity": one.entity, "message": one.message, "reason": reason} for one, reason in results.not_done
+        ],
+        "not_tried": results.left,
+    }
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,185 @@
+"""Operators' actions on many parked messages: which are meant, how fast they go, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+
+import pytest
+
+from exactlyonce import ConfigurationError, DamagedDocument, TryAgainLater
+from exactlyonce.hosting import bulk
+from exactlyonce.hosting.bulk import Group, Outcome, Selection, grouped, on_each
+from exactlyonce.hosting.operator import Discarded
+from exactlyonce.stores.listing import ListedMessage
+from exactlyonce.testing.chance import InstantClock
+from tests.samples import deposit
+from tests.unit.operated import PLACE, InMemory, app
+
+__all__ = ["app"]
+
+
+def listed(number: int, type: str = "account", reason: str = "HandlerFailed (KeyError)") -> ListedMessage:
+    return ListedMessage(f'["{type}","a","a"]', f"web/m-{number}", reason, f"2026-01-{number:02}T00:00:00Z")
+
+
+def messages(count: int) -> list[ListedMessage]:
+    return [listed(number) for number in range(1, count + 1)]
+
+
+SENT = Outcome(done=True, text="sent")
+
+
+async def sending(_: ListedMessage) -> Outcome:
+    return SENT
+
+
+@pytest.mark.parametrize(
+    ("selection", "meant"),
+    [
+        (Selection(), [1, 2, 3]),
+        (Selection(reason="KeyError"), [1, 2]),
+        (Selection(type="board"), [2]),
+        (Selection(reason="KeyError", type="account"), [1]),
+        (Selection(reason="KeyError", type="shop"), []),
+    ],
+)
+def test_a_selection_means_the_messages_that_meet_all_its_conditions(selection: Selection, meant: list[int]) -> None:
+    found = [listed(1), listed(2, "board"), listed(3, reason="OutputTooLarge")]
+    assert [one for one in found if selection.has(one)] == [found[number - 1] for number in meant]
+
+
+def test_groups_are_of_one_type_and_reason_and_the_largest_comes_first() -> None:
+    found = [listed(4), listed(1, "board"), listed(2), listed(3, reason="other")]
+    assert grouped(found) == [
+        Group("account", "HandlerFailed (KeyError)", 2, "2026-01-02T00:00:00Z", "2026-01-04T00:00:00Z"),
+        Group("board", "HandlerFailed (KeyError)", 1, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        Group("account", "other", 1, "2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z"),
+    ]
+
+
+async def test_messages_begin_in_order_and_no_faster_than_the_rate() -> None:
+    clock, begun = InstantClock(), list[tuple[str, datetime]]()
+    before = clock.now()
+
+    async def action(one: ListedMessage) -> Outcome:
+        begun.append((one.message, clock.now()))
+        return SENT
+
+    results = await on_each(messages(5), action, clock, rate=4)
+    assert [message for message, _ in begun] == [f"web/m-{number}" for number in range(1, 6)]
+    assert (begun[0][1], begun[-1][1] >= before.replace(second=1)) == (before, True)
+    assert (results.complete, results.counts) == (True, {"sent": 5})
+
+
+async def test_several_messages_are_under_way_at_a_time() -> None:
+    under_way, most, clock = 0, 0, InstantClock()
+
+    async def action(_: ListedMessage) -> Outcome:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _turn in range(5):
+            await asyncio.sleep(0)
+        under_way -= 1
+        return SENT
+
+    await on_each(messages(60), action, clock, rate=1e6)
+    assert most == bulk.AT_ONCE
+
+
+async def test_a_slow_stretch_is_not_made_up_for_by_a_burst() -> None:
+    clock, begun = InstantClock(), list[float]()
+
+    async def action(one: ListedMessage) -> Outcome:
+        begun.append(clock.now().timestamp())
+        if one.message == "web/m-1":
+            clock.advance(60)
+        return SENT
+
+    await on_each(messages(4), action, clock, rate=1)
+    assert begun[-1] - begun[1] >= 1
+
+
+async def test_a_message_that_fails_does_not_stop_the_others_and_says_why() -> None:
+    async def action(one: ListedMessage) -> Outcome:
+        if one.message == "web/m-2":
+            raise DamagedDocument("What is parked as message web/m-2 cannot be read.")
+        return SENT if one.message == "web/m-1" else Outcome(done=False, text="too old")
+
+    shown: list[int] = []
+    results = await on_each(messages(3), action, InstantClock(), 1e6, lambda now: shown.append(now.left))
+    assert results.counts == {"sent": 1, "DamagedDocument": 1, "too old": 1}
+    assert [why for _, why in results.not_done] == ["What is parked as message web/m-2 cannot be read.", "too old"]
+    assert (results.complete, results.left, shown) == (False, 0, [2, 1, 0])
+
+
+async def test_no_other_message_is_begun_when_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+
+    async def action(_: ListedMessage) -> Outcome:
+        raise TryAgainLater("The store did not answer.")
+
+    results = await on_each(messages(bulk.MOST_UNANSWERED + 5), action, InstantClock(), 1e6)
+    assert (results.left, results.counts, results.complete) == (5, {"TryAgainLater": bulk.MOST_UNANSWERED}, False)
+
+
+async def test_an_answer_in_between_starts_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+
+    async def action(one: ListedMessage) -> Outcome:
+        if one.message != "web/m-15":
+            raise TryAgainLater("The store did not answer.")
+        return SENT
+
+    results = await on_each(messages(30), action, InstantClock(), 1e6)
+    assert (results.left, results.counts) == (0, {"TryAgainLater": 29, "sent": 1})
+
+
+async def selected(app: InMemory, *conditions: str | None) -> Sequence[ListedMessage]:
+    return await bulk.selected(await app.operator(), Selection(*conditions))
+
+
+async def test_selected_messages_are_requeued_and_others_stay(app: InMemory) -> None:
+    for number in range(3):
+        app.park(deposit(f"m-{number}"))
+    app.park(deposit("m-9"), "OutputTooLarge")
+    operator = await app.operator()
+    found = await selected(app, "ValueError")
+    results = await on_each(found, bulk.requeuing(operator, "receipts"), InstantClock(), 1e6)
+    assert results.counts == {"sent": 3}
+    assert [one.message for one in await selected(app)] == ["web/m-9"]
+    assert len(app.world.published) == 3
+
+
+async def test_of_the_selected_messages_a_limit_takes_the_oldest(app: InMemory) -> None:
+    for number in range(3):
+        app.park(deposit(f"m-{number}"))
+    found = await bulk.selected(await app.operator(), Selection(), limit=2)
+    assert [one.message for one in found] == ["web/m-0", "web/m-1"]
+
+
+async def test_an_unknown_destination_is_refused_before_anything_is_sent(app: InMemory) -> None:
+    with pytest.raises(ConfigurationError, match=r"no destination 'nowhere'; known are: receipts\. Nothing was sent"):
+        bulk.requeuing(await app.operator(), "nowhere")
+
+
+async def test_messages_without_a_destination_are_reported_and_stay(app: InMemory) -> None:
+    app.park(deposit("m-1"))
+    app.park(deposit("m-2"), destination="receipts")
+    results = await on_each(await selected(app), bulk.requeuing(await app.operator(), None), InstantClock(), 1e6)
+    assert results.counts == {"sent": 1, "ConfigurationError": 1}
+    assert "Name its destination" in results.not_done[0][1]
+
+
+async def test_selected_messages_are_discarded(app: InMemory) -> None:
+    app.park(deposit("m-1"))
+    found = [*await selected(app), ListedMessage(PLACE, "web/m-gone", "", "")]
+    results = await on_each(found, bulk.discarding(await app.operator()), InstantClock(), 1e6)
+    assert results.counts == {"discarded": 1, "not parked": 1}
+    assert await selected(app) == []
+
+
+def test_the_outcome_of_discarding_says_what_became_of_the_number() -> None:
+    assert bulk.became(Discarded(there=True, number="closed")) == Outcome(done=True, text="discarded, number closed")
