@@ -240,6 +240,11 @@ class Strategy(Attempts, Protocol):
         """The kinds of unfinished entities that the sweeper lists."""
         ...
 
+    @property
+    def forget_after(self) -> timedelta | None:
+        """Age from which clean-up may forget channels, so that sources begin fresh ones in time; None if it never does."""
+        ...
+
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Publish the outputs that an entity owes, and mark them. `work` has no messages."""
         ...

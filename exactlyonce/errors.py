@@ -7,6 +7,7 @@
     │   ├── UnknownMessageType      no handler of this entity takes this type
     │   ├── InvalidMessage          the data does not fit the message's model
     │   ├── ForkedChannel           another message has its number
+    │   ├── ForgottenChannel        its channel may have been forgotten, so it may be a copy
     │   ├── UndatedMessage          it has no time, so its age cannot be judged
     │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
     │   ├── TooOldToJudge           the proof that it was processed may be gone
@@ -68,6 +69,10 @@ class InvalidMessage(MessageError):
 
 class ForkedChannel(MessageError):
     """Another message has its number: the source was restored from a backup, and gives out numbers a second time."""
+
+
+class ForgottenChannel(MessageError):
+    """Its channel is not known and began so long ago that it may have been forgotten: the message may be a copy."""
 
 
 class UndatedMessage(MessageError):

@@ -75,11 +75,21 @@ class FindProcessed(Effect[Found | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class FindChannels(Effect[FoundChannels | NoAnswer]):
-    """Read all documents of these channels, at or after `token`, if one is given. One request, if one page holds them."""
+    """Read all documents of these channels, at or after `token`, if one is given. One request, if one page holds them.
+
+    Attributes:
+        entity: whose partition they lie in.
+        channels: ids; None for all channels.
+        token: of the partition.
+    """
 
     entity: EntityRef
-    channels: tuple[str, ...]
+    channels: tuple[str, ...] | None
     token: str | None
+
+    def asks_for(self, document: ChannelDocument) -> bool:
+        """Whether a document is of these channels."""
+        return self.channels is None or document.channel.id in self.channels
 
 
 @dataclass(frozen=True, slots=True)

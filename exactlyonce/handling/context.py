@@ -133,8 +133,10 @@ class Context:
             return self._sequences, None
         begun = sum(output.place is not None and output.place.number == 1 for output in self._outputs)
         channel = channel_id(self._now, self._tx, begun)
-        ordered = destination in self._routes.ordered
-        return numbered(self._sequences, destination, receiver.source, channel, ordered=ordered)
+        ordered, age = destination in self._routes.ordered, self._routes.forgetting.get(destination)
+        # Half of the age is left for messages under way.
+        since = None if age is None else self._now - age / 2
+        return numbered(self._sequences, destination, receiver.source, channel, ordered=ordered, since=since)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.

@@ -51,6 +51,7 @@ class Destination:
             that is a type of another application.
         session_by: the session of a message, for Service Bus sessions where `to` is not given; with it, the session is the
             entity.
+        forget_after: age from which the receiver forgets channels. Needed where that is a type of another application.
 
     Raises:
         ConfigurationError: the attributes contradict each other.
@@ -62,12 +63,18 @@ class Destination:
     entity_by: Callable[[Any], str | EntityKey] | None = None
     ordered: bool = False
     session_by: Callable[[Any], str] | None = None
+    forget_after: timedelta | None = None
 
     def __post_init__(self) -> None:
-        if self.to is None and (self.entity_by is not None or self.ordered):
+        if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
             raise ConfigurationError(
-                f"Destination {self.name!r} has entity_by= or ordered=, but does not say which entity type it leads to. Add "
-                "to=."
+                f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
+                "leads to. Add to=."
+            )
+        if self.ordered and self.forget_after is not None:
+            raise ConfigurationError(
+                f"Destination {self.name!r} has both ordered= and forget_after=. A receiver that takes messages in their order "
+                "never forgets a channel: leave out forget_after."
             )
         if self.to is not None and self.session_by is not None:
             raise ConfigurationError(
@@ -88,6 +95,7 @@ class Routes:
         ordered: the destinations whose receivers take messages in their order.
         blobs: address of the container for blobs; None if there is none.
         sessions: for each destination with other sessions, the function that gives the session of a message.
+        forgetting: for each destination whose receivers forget channels, the age from which they do.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -97,6 +105,7 @@ class Routes:
     ordered: frozenset[str] = frozenset()
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    forgetting: Mapping[str, timedelta] = field(default_factory=dict)
 
     @classmethod
     def to(
@@ -131,6 +140,7 @@ class Routes:
             frozenset(one.name for one in leading if _is_ordered(one, types)),
             blobs,
             {one.name: one.session_by for one in destinations if one.session_by is not None},
+            {one.name: age for one in leading if (age := _forget_after(one, types)) is not None},
         )
 
     def receiver(self, destination: str, message: object) -> EntityRef | None:
@@ -200,6 +210,12 @@ def _is_ordered(destination: Destination, types: Mapping[str, Receiver]) -> bool
     """Whether the receiver takes messages in their order: declared, or because it holds those that come too early."""
     receiver = _receiver(destination, types)
     return destination.ordered or (receiver is not None and "holding" in receiver.strategy.unfinished)
+
+
+def _forget_after(destination: Destination, types: Mapping[str, Receiver]) -> timedelta | None:
+    """The age from which the receiver forgets channels: as its type says, or declared; None if it never does."""
+    receiver = _receiver(destination, types)
+    return destination.forget_after if receiver is None else receiver.strategy.forget_after
 
 
 def _receiver(destination: Destination, types: Mapping[str, Receiver]) -> Receiver | None:

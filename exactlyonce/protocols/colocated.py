@@ -48,6 +48,10 @@ class Colocated:
         return True
 
     @property
+    def forget_after(self) -> None:
+        """Numbers are not used."""
+
+    @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Records owe outputs."""
         return ("owing",)

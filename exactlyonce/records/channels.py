@@ -26,6 +26,8 @@ FARTHEST_AHEAD: Final = 100_000
 MARKS: Final = 16
 """Messages of a channel whose ids are known. A source that was restored to an earlier point than these is not noticed."""
 _MARK: Final = 5  # Characters of a mark, 30 bits: one message in 10^9 under a known number passes for a copy.
+_BEGINNING: Final = 12  # Characters of a channel's id: see `sequences.channel_id`.
+_HEXADECIMAL: Final = frozenset("0123456789abcdef")
 _NO_MARK: Final = "?" * _MARK
 
 
@@ -79,6 +81,38 @@ class Channel:
 
 
 Channels = tuple[Channel, ...]
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Which channels clean-up may have forgotten.
+
+    Attributes:
+        mark: beginning of the latest channel that was forgotten, in milliseconds since 1970. A channel that began by then and
+            is not known may have been forgotten.
+        turn: of the clean-up that forgot last, fresh for each. Of channels that began by the mark only documents of this turn
+            count: others may be late, and say less than what was forgotten.
+    """
+
+    mark: int
+    turn: str
+
+    def includes(self, channel: str) -> bool:
+        """Whether a channel may have been forgotten, if it is not known."""
+        began = beginning(channel)
+        return began is not None and began <= self.mark
+
+
+def beginning(channel: str) -> int | None:
+    """When a channel began, in milliseconds since 1970, as its id says; None for an id that does not say."""
+    told = channel[:_BEGINNING]
+    return int(told, 16) if len(told) == _BEGINNING and set(told) <= _HEXADECIMAL else None
+
+
+def earliest_after(began: int) -> str:
+    """What ids of channels begin with at least that began after a time, in milliseconds since 1970."""
+    return f"{began + 1:0{_BEGINNING}x}"
 
 
 def holds_place(channels: Mapping[str, Channel], place: Place) -> bool:

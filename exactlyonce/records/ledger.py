@@ -14,7 +14,7 @@ from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.channels import Channels
+from exactlyonce.records.channels import Channels, Forgotten
 from exactlyonce.records.outputs import Content, Output, OutputRef
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequences
@@ -78,11 +78,22 @@ class Apart:
         records: processed records, of entries that left.
         channels: documents of channels, of those that left.
         sealed: the seal, which shows that the entity had a ledger, after clean-up has taken everything else.
+        forgotten: the channels that clean-up has forgotten; None if it never forgot one.
     """
 
     records: bool = False
     channels: bool = False
     sealed: bool = False
+    forgotten: Forgotten | None = None
+
+    @property
+    def turn(self) -> str:
+        """Of the documents of channels that leave."""
+        return "" if self.forgotten is None else self.forgotten.turn
+
+    def forgets(self, channel: str) -> bool:
+        """Whether a channel may have been forgotten, if it is not known."""
+        return self.forgotten is not None and self.forgotten.includes(channel)
 
 
 @with_config(EXACT)

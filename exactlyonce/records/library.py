@@ -10,7 +10,7 @@ from pydantic import with_config
 
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.channels import Channel
-from exactlyonce.records.ledger import Entry
+from exactlyonce.records.ledger import Apart, Entry
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
@@ -86,18 +86,24 @@ class ChannelDocument:
         entity: key of the receiver.
         channel: what was received through it.
         version: of the ledger that the channel was read from. So all attempts that started from that ledger write the same.
+        turn: of the clean-up that forgot channels last; "" before the first.
     """
 
     entity: str
     channel: Channel
     version: int
+    turn: str = ""
     kind: Literal["channel"] = "channel"
     schema: int = SCHEMA
 
     @property
     def name(self) -> str:
-        """Channel and version, which name the document."""
-        return f"{self.channel.id}:{self.version}"
+        """Channel, version and turn, which name the document."""
+        return ":".join((self.channel.id, str(self.version), *filter(None, [self.turn])))
+
+    def counts(self, apart: Apart) -> bool:
+        """Whether what the document says is part of what a ledger relies on."""
+        return self.turn == apart.turn or not apart.forgets(self.channel.id)
 
 
 @with_config(EXACT)

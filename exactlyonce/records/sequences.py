@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import with_config
 
+from exactlyonce.records.channels import beginning
 from exactlyonce.records.places import Place
 from exactlyonce.values.shapes import EXACT
 
@@ -51,11 +52,22 @@ def channel_id(at: datetime, tx: str, count: int) -> str:
         tx: transaction id of the message that begins it, in this attempt.
         count: how many channels that message has begun before.
     """
-    return f"{int(at.timestamp() * 1000):012x}{tx[:16]}{count:04x}"
+    return f"{milliseconds(at):012x}{tx[:16]}{count:04x}"
+
+
+def milliseconds(at: datetime) -> int:
+    """A time in milliseconds since 1970, as ids of channels say when these began."""
+    return int(at.timestamp() * 1000)
 
 
 def numbered(
-    sequences: Sequences, destination: str, receiver: str, begin: str, *, ordered: bool = False
+    sequences: Sequences,
+    destination: str,
+    receiver: str,
+    begin: str,
+    *,
+    ordered: bool = False,
+    since: datetime | None = None,
 ) -> tuple[Sequences, Place]:
     """Give out the next number; return the sequences afterwards, and the place of the output that got it.
 
@@ -64,14 +76,24 @@ def numbered(
         destination, receiver: of the output.
         begin: id for the channel, if this is its first message.
         ordered: whether the receiver takes messages in their order.
+        since: a channel that began earlier gives way to a fresh one; None if none does. The receiver may forget old ones.
     """
     for index, one in enumerate(sequences):
         if (one.destination, one.receiver) == (destination, receiver):
+            others = sequences[:index], sequences[index + 1 :]
+            if since is not None and _began_before(one, since):
+                sequences = (*others[0], *others[1])
+                break
             counted = replace(one, last=one.last + 1)
-            place = Place(one.channel, receiver, counted.last)
-            return (*sequences[:index], counted, *sequences[index + 1 :]), place
+            return (*others[0], counted, *others[1]), Place(one.channel, receiver, counted.last)
     begun = Sequence(destination, receiver, begin, 1, ordered)
     return (*_with_room(sequences), begun), Place(begin, receiver, 1)
+
+
+def _began_before(sequence: Sequence, since: datetime) -> bool:
+    """Whether a channel began before a time, and its messages need no order."""
+    began = beginning(sequence.channel)
+    return not sequence.ordered and began is not None and began < milliseconds(since)
 
 
 def _with_room(sequences: Sequences) -> Sequences:

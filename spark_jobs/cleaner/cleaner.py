@@ -5,6 +5,7 @@ The rules are those of `protocols.outbox.clean` and `protocols.steps.clean_compa
 - Processed records and companions go in bulk, each on condition of the ETag with which it was judged. Records need no look at
   their entity. All that decides about companions stays as it was once read, so frames may be judged, without a fence.
 - Documents of channels go in the same way, if a younger ledger or document knows all that they say. The seal never goes.
+- Old channels are forgotten first, by `forget_channels` behind a fence, for entity types that forget any.
 - Staged documents go by `clean_staged`, behind its fence, through the library's own store.
 - Blobs of lost attempts go by `clean_blobs`, if a container of blobs is named.
 - Parked messages never go, nor documents that owe outputs or hold a message.
@@ -28,6 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
+from spark_jobs.cleaner.forgetting import forget
 from spark_jobs.cleaner.removal import WAVE, Removal
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
@@ -84,6 +86,7 @@ class Cleaner:
         out = destination(work.spark, options.out)
         scan = Scan(work)
         with translated(), self._released():
+            channels = forget(work, self.backoff, writes=options.delete)
             # One by one: a plan of all containers together takes longer than its work.
             old = [self._made(f"old documents, {container}", frame) for container, frame in scan.old()]
             documents, rows = reduce(DataFrame.unionByName, (frame for frame, _ in old)), sum(many for _, many in old)
@@ -108,6 +111,7 @@ class Cleaner:
                     work.source.spent.units,
                     work.clock() - begun,
                     options.archive if options.delete else None,
+                    channels,
                 )
                 write(out, summary, ends.where(F.col("verdict") == GOES), blobs.names if blobs else ())
         return summary

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from random import SystemRandom
@@ -32,6 +32,7 @@ from spark_jobs.source.port import Outcome
 AT_ONCE: Final = 16
 """Entities that one task cleans at a time."""
 
+Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 Fate = tuple[str, str, str]
@@ -63,24 +64,40 @@ class Fence:
             (entity, tuple(row["tx"] for row in of_one))
             for entity, of_one in groupby(rows, key=lambda row: row["entity"])
         )
-        connection = self.place.connect()
-        with asyncio.Runner() as runner:
-            driver = AsyncDriver(self.place.store(connection), Publisher({}), Runtime())
-            try:
-                while some := list(islice(entities, AT_ONCE)):
-                    runner.run(connection.turn())
-                    yield from runner.run(self._together(driver, some))
-            finally:
-                runner.run(connection.close())
+        for fates in through(self.place, entities, self._of_one):
+            yield from fates
 
-    async def _together(self, driver: AsyncDriver, entities: Sequence[tuple[str, tuple[str, ...]]]) -> list[Fate]:
-        async def one(key: str, transactions: tuple[str, ...]) -> list[Fate]:
-            entity = entity_of(key)
-            fates = await cleaned(driver, entity, transactions, self.place.absent(entity), self.backoff)
-            return [(key, staged_id(tx), fate) for tx, fate in fates.items()]
+    async def _of_one(self, driver: AsyncDriver, given: tuple[str, tuple[str, ...]]) -> list[Fate]:
+        key, transactions = given
+        entity = entity_of(key)
+        fates = await cleaned(driver, entity, transactions, self.place.absent(entity), self.backoff)
+        return [(key, staged_id(tx), fate) for tx, fate in fates.items()]
 
-        found = await asyncio.gather(*(one(*given) for given in entities))
-        return [fate for of_one in found for fate in of_one]
+
+def through(
+    place: Place, given: Iterable[Given], clean: Callable[[AsyncDriver, Given], Awaitable[Result]]
+) -> Iterator[Result]:
+    """Clean entities, so many at a time, through the library's own store and driver.
+
+    Args:
+        place: the containers.
+        given: what to clean of each entity.
+        clean: cleans one entity.
+    """
+    waiting = iter(given)
+    connection = place.connect()
+    with asyncio.Runner() as runner:
+        driver = AsyncDriver(place.store(connection), Publisher({}), Runtime())
+
+        async def together(some: Iterable[Given]) -> list[Result]:
+            return await asyncio.gather(*(clean(driver, one) for one in some))
+
+        try:
+            while some := list(islice(waiting, AT_ONCE)):
+                runner.run(connection.turn())
+                yield from runner.run(together(some))
+        finally:
+            runner.run(connection.close())
 
 
 async def cleaned(

@@ -64,6 +64,7 @@ class Summary:
         units: RU spent; None if the source does not report all.
         seconds: its duration.
         archive: folder of the archive; None without one.
+        channels: how many channels have each result of forgetting; None if no entity type forgets any.
     """
 
     database: str
@@ -76,6 +77,7 @@ class Summary:
     units: float | None
     seconds: float
     archive: str | None = None
+    channels: Mapping[str, int] | None = None
 
     def total(self, result: str) -> int:
         """Number of documents with a result."""
@@ -89,6 +91,8 @@ class Summary:
                 yield f"    by age: {_listed(one.ages)}"
         if self.blobs is not None:
             yield f"blobs: {_listed(self.blobs) or 'nothing to judge'}"
+        if self.channels is not None:
+            yield f"channels: {_listed(self.channels) or 'nothing to forget'}"
         verb = (
             f"{self.total(GOES):,} documents would go" if self.mode == "dry run" else f"{self.total(REMOVED):,} removed"
         )

@@ -119,12 +119,13 @@ def _superseded() -> Column:
 
     A view of any age is enough. The version of a document is that of the ledger which it was read from, and a ledger knows all
     that an older one knew. So a younger ledger with the channel relies on no older document: when the channel leaves it, a
-    document of its own version is written. A ledger of the same version may be about to lose the channel to this document.
+    document of its own version is written. A ledger of the same version may be about to lose the channel to this document. Of
+    another turn no document is enough: it may not count.
     """
     of_ledger = F.filter("its_channels", lambda one: one.getField("id") == F.col("channel.id"))
     in_ledger = (F.col("its_version") > F.col("version")) & F.exists(of_ledger, _includes)
     documents = F.collect_list(F.when(F.col("kind") == "channel", F.struct("version", "channel.received")))
-    of_channel = Window.partitionBy("entity", "kind", "channel.id")
+    of_channel = Window.partitionBy("entity", "kind", "channel.id", "turn")
     younger = F.exists(
         documents.over(of_channel), lambda one: (one.getField("version") > F.col("version")) & _includes(one)
     )

@@ -11,6 +11,7 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -52,12 +53,14 @@ class EntityPlace(_Model):
         container: its name.
         partition_key: paths of its partition key, from the top.
         protocol: protocol of the entities.
+        forget_after: age from which clean-up forgets channels of these entities; None for never. Only an outbox forgets.
     """
 
     type: str = Field(min_length=1)
     container: Name
     partition_key: tuple[KeyPath, ...] = Field(("/id",), min_length=1, max_length=_MAX_PATHS)
     protocol: Protocol
+    forget_after: Positive | None = None
 
 
 class Job(_Model):
@@ -112,6 +115,7 @@ class Job(_Model):
                 "container": one.container,
                 "partition_key": one.paths,
                 "protocol": _protocol(one),
+                **({} if one.strategy.forget_after is None else {"forget_after": one.strategy.forget_after}),
             }
             for one in entities
         ]
@@ -128,6 +132,11 @@ class Job(_Model):
             return cls.model_validate(content)
         except ValidationError as error:
             raise refusal("The job is not configured as it has to be", problems_of(error, _known())) from None
+
+    @property
+    def forgetting(self) -> dict[str, timedelta]:
+        """By entity type the age from which channels are forgotten, for the types that forget any."""
+        return {one.type: one.forget_after for one in self.entities if one.forget_after is not None}
 
     @property
     def places(self) -> list[EntityPlace]:

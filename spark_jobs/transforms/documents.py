@@ -22,7 +22,7 @@ _IN_LIBRARY: Final = {
     "processed": _RECORD,
     "staged": _COMMIT,
     "parked": ("entity", "message", "at"),
-    "channel": ("entity", "version", *(f"channel.{name}" for name in _CHANNEL)),
+    "channel": ("entity", "version", "turn", *(f"channel.{name}" for name in _CHANNEL)),
     "seal": ("entity",),
 }
 _COMPANIONS: Final = {

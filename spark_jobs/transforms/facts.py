@@ -76,8 +76,9 @@ class Facts:
             is a record, or will be one), `origin` ("entry" of a ledger, "record" of the library's container, "companion" or
             "stream" entry of the entity's partition), `ts` of the document, and `after`: second before which no later version
             was committed. A commit may have several rows.
-        channels: what outboxes received through channels: `entity, channel, source, prefix, received` (ranges), `ts` of the
-            document, and `version`, of the ledger that a channel's document was read from; null where it is in the ledger.
+        channels: what outboxes received through channels that they have not forgotten: `entity, channel, source, prefix,
+            received` (ranges), `ts` of the document, and `version`, of the ledger that a channel's document was read from;
+            null where it is in the ledger.
         sequences: `entity, destination, receiver, channel, last, ts`.
         seals: `entity, ts`.
         staged: `entity, message, tx, at, ts`.
@@ -216,7 +217,9 @@ def _channels(ledgers: DataFrame, known: DataFrame) -> DataFrame:
     in_ledgers = ledgers.select(
         "entity", F.explode("ledger.channels").alias("channel"), F.lit(None).cast("bigint").alias("version"), "ts"
     )
-    apart = known.where(F.col("kind") == "channel").select("entity", "channel", "version", "ts")
+    forgotten = ledgers.select("entity", F.col("ledger.apart.forgotten").alias("forgotten"))
+    found = known.where(F.col("kind") == "channel").join(forgotten, "entity", "left")
+    apart = found.where(_counts()).select("entity", "channel", "version", "ts")
     return in_ledgers.unionByName(apart).select(
         "entity",
         F.col("channel.id").alias("channel"),
@@ -226,6 +229,13 @@ def _channels(ledgers: DataFrame, known: DataFrame) -> DataFrame:
         "version",
         "ts",
     )
+
+
+def _counts() -> Column:
+    """Whether a ledger relies on the document of a channel, as `ChannelDocument.counts` says."""
+    began = F.regexp_extract("channel.id", "^[0-9a-f]{12}", 0)  # Empty where the id does not say when it began.
+    of_old = (began != "") & (F.conv(began, 16, 10).cast("bigint") <= F.col("forgotten.mark"))
+    return F.coalesce((F.col("turn") == F.col("forgotten.turn")) | ~of_old, F.lit(True))  # Nothing was forgotten.
 
 
 def _sequences(ledgers: DataFrame) -> DataFrame:

@@ -51,7 +51,7 @@ PLACE: Final = _struct(channel=_TEXT, receiver=_TEXT, number=_NUMBER)
 OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, place=PLACE))
 RANGES: Final = ArrayType(ArrayType(_NUMBER))
 CHANNEL: Final = _struct(id=_TEXT, source=_TEXT, received=RANGES)
-APART: Final = _struct(records=_FLAG, channels=_FLAG, sealed=_FLAG)
+APART: Final = _struct(records=_FLAG, channels=_FLAG, sealed=_FLAG, forgotten=_struct(mark=_NUMBER, turn=_TEXT))
 SEQUENCES: Final = ArrayType(_struct(destination=_TEXT, receiver=_TEXT, channel=_TEXT, last=_NUMBER, ordered=_FLAG))
 RECEPTIONS: Final = ArrayType(
     _struct(
@@ -122,6 +122,7 @@ DOCUMENT: Final = StructType(
         StructField("owing_since", _TIME),
         StructField("whole", _FLAG),
         StructField("channel", CHANNEL),
+        StructField("turn", _TEXT),
         StructField("order", PLACE),
         StructField("source", _TEXT),
         StructField("late", _FLAG),
@@ -200,6 +201,7 @@ _RECORDS: Final[Mapping[str, DataType]] = {
     **_COMMIT,
     **_CONTENT,
     "channel": CHANNEL,
+    "turn": _TEXT,
 }
 _STAGED: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT}
 _COMPANIONS: Final[Mapping[str, DataType]] = {

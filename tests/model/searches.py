@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from verification.checker.search import Report, explore
 from verification.world.scenario import Scenario
 
-LONGEST_STORY: Final = 20
+LONGEST_STORY: Final = 25
 
 
 class Twin(Protocol):

@@ -1,17 +1,17 @@
-"""The outbox by numbers, in every interleaving of small worlds, and chains of it; and every broken twin is found."""
+"""The outbox by numbers, in every interleaving of small worlds, chains of it, forgetting; and every broken twin is found."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.model import broken_chains, broken_numbers
+from tests.model import broken_chains, broken_forgetting, broken_numbers
 from tests.model.searches import assert_falls, assert_holds, name_of
 from tests.model.zoo import Broken
 from verification.checker.search import explore
 from verification.scenarios import chains, numbers
 from verification.world.scenario import Scenario
 
-TWINS = (*broken_numbers.TWINS, *broken_chains.TWINS)
+TWINS = (*broken_numbers.TWINS, *broken_chains.TWINS, *broken_forgetting.TWINS)
 LIMIT = 300_000
 """More states than any twin takes to fall."""
 
@@ -36,6 +36,8 @@ STATES = {
     "chain: unknown replies": 9_458,
     "chain: two workers": 33_672,
     "chain: foreign messages first": 1_146,
+    "forgetting: two channels, every fault": 53_072,
+    "forgetting: a channel with a gap survives": 48_175,
 }
 
 

@@ -113,11 +113,11 @@ class EndlessWorld(World):
         yield from self._unanswered(store, may_be_behind=True)
         library = store.libraries[0]
         views = [
-            tuple(one for one in library.view(position).get(CHANNELS, ()) if one.channel.id in effect.channels)
+            tuple(filter(effect.asks_for, library.view(position).get(CHANNELS, ())))
             for position in self._views_of(library, effect.token)
         ]
         for documents in dict.fromkeys(reversed(views)):
-            said = f"finds {len(documents)} documents of channel {', '.join(effect.channels)}"
+            said = f"finds {len(documents)} documents of channel {', '.join(effect.channels or ('any',))}"
             seen = "a channel that left was found" if documents else None
             yield Answer(FoundChannels(documents), store, said=said, witnessed=seen, aged=documents != views[-1])
 

@@ -7,6 +7,7 @@ from functools import singledispatch
 from verification.endless.explorer import EndlessExplorer
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.explorer import Explorer
+from verification.explorers.forgetting import ForgettingExplorer
 from verification.explorers.requests import RequestsExplorer
 from verification.world.scenario import Scenario
 
@@ -24,6 +25,8 @@ def explorer_of(scenario: Scenario) -> Explorer:
         raise TypeError(f"No explorer for {type(scenario).__name__} is imported.")
     if scenario.ages is not None:
         return AgedExplorer(scenario)
+    if scenario.budget.forgettings:
+        return ForgettingExplorer(scenario)
     if scenario.requests:
         return RequestsExplorer(scenario)
     return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)

@@ -51,7 +51,14 @@ def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
     A kind is how many copies there are, and what else sets a message apart: its entity and, with a number, its place. Of two
     that are alone in their channels only the number counts.
     """
-    differ = scenario.feeds or scenario.deletes or scenario.endless or scenario.ages or scenario.requests
+    differ = (
+        scenario.feeds
+        or scenario.deletes
+        or scenario.endless
+        or scenario.ages
+        or scenario.requests
+        or scenario.budget.forgettings
+    )
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
     sorts: tuple[Hashable, ...] = scenario.messages or tuple(
@@ -96,7 +103,7 @@ def used_transactions(store: Store, workers: tuple[Worker, ...], delayed: tuple[
     """Transaction ids that something refers to; the others are free."""
     parts = [worker.transactions for worker in workers]
     parts += (entity.transactions for entity in store.entities)
-    parts += (library.staged for library in store.libraries)
+    parts += (library.staged | library.turns for library in store.libraries)
     parts += (transactions_in(write) for write in delayed)
     return frozenset().union(*parts)
 

@@ -85,6 +85,7 @@ _TASKS: Final = {
     "requeue": "requeues",
     "clean": "cleans up",
     "forget": "forgets",
+    "forget channels": "forgets channels",
     "stumble": "takes, with a handler that raises,",
     "nudge": "looks after the read model",
     "replay": "sends again",

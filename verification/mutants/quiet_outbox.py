@@ -124,7 +124,7 @@ class QuietWorld:
             case FindChannels():
                 seen = _position(effect.token) if self.lagging else self.writes
                 documents = (one for one, position in self.channels.values() if position <= seen)
-                return FoundChannels(tuple(one for one in documents if one.channel.id in effect.channels))
+                return FoundChannels(tuple(filter(effect.asks_for, documents)))
             case HasRecords():
                 return bool(self.records or self.channels)
             case LoadStaged():

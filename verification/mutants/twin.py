@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
 from verification.mutants.scenarios_companions import PATCHES
@@ -72,5 +73,10 @@ def _run_by(world: Scenario) -> Iterator[str]:
     """Names of the modules that a world runs."""
     budget = world.budget
     yield type(world.strategy).__module__
-    chores = {replaying: budget.replays, parking: budget.requeues, retention: budget.cleanings}
+    chores = {
+        replaying: budget.replays,
+        parking: budget.requeues,
+        retention: budget.cleanings,
+        forgetting: budget.forgettings,
+    }
     yield from (module.__name__ for module, wanted in chores.items() if wanted)

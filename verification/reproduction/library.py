@@ -97,7 +97,7 @@ class LibraryRecords:
         assert isinstance(reply, FoundChannels)  # noqa: S101
         for position in range(library.end, position_of(effect.token) - 1, -1):
             view = library.view(position).values()
-            documents = {one for one in view if isinstance(one, ChannelDocument) and one.channel.id in effect.channels}
+            documents = {one for one in view if isinstance(one, ChannelDocument) and effect.asks_for(one)}
             if documents == {*reply.documents} and not self.names.is_torn(library_log(entity), position):
                 return position
         raise LookupError(f"no view of the model's log has what {event} found")

@@ -19,6 +19,10 @@ NUMBERS: Final = Outbox(window=1)
 ONE_CHANNEL: Final = Outbox(window=1, channels=1)
 STAGED: Final = Outbox(window=1, inline_limit=0, channels=1)
 EVERYTHING: Final = Budget(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED)
+EARLY_A, EARLY_B, EARLY_C = (f"{began:012x}" for began in (1, 2, 3))
+"""Channels whose ids say that they began in this order."""
+FORGOT: Final = "channels were forgotten"
+REFUSED: Final = "a message of a forgotten channel was refused"
 Places = tuple[tuple[str, int] | None, ...]
 
 
@@ -100,6 +104,29 @@ SMALL: Final = (
         marking=True,
     ),
     _scenario("numbers: staged outputs", (1, 1), (A1, B1), STAGED, OTHER, LATE, budget=Budget(unknown=1)),
+    _scenario(
+        "forgetting: two channels, every fault",
+        (2, 2),
+        ((EARLY_A, 1), (EARLY_B, 1)),
+        ONE_CHANNEL,
+        FORGOT,
+        REFUSED,
+        LATE,
+        STALE,
+        workers=1,
+        budget=Budget(1, 1, 0, 1, forgettings=1),
+    ),
+    _scenario(
+        "forgetting: a channel with a gap survives",
+        (1, 1, 2),
+        ((EARLY_A, 2), (EARLY_B, 1), (EARLY_C, 1)),
+        ONE_CHANNEL,
+        FORGOT,
+        REFUSED,
+        STALE,
+        workers=1,
+        budget=Budget(crashes=1, stale=1, forgettings=2),
+    ),
 )
 
 STREAM: Final = _scenario(
@@ -139,6 +166,40 @@ LARGE: Final = (
     ),
     _scenario(
         "two channels, room for one, two workers", (2, 1, 1), (A1, B1, A2), ONE_CHANNEL, FOUND, budget=Budget(1, 1)
+    ),
+    _scenario(
+        "forgetting: a channel goes on, lost writes",
+        (2, 1, 1),
+        ((EARLY_A, 1), (EARLY_A, 2), (EARLY_B, 1)),
+        ONE_CHANNEL,
+        FORGOT,
+        REFUSED,
+        LATE,
+        STALE,
+        workers=1,
+        budget=Budget(unknown=1, stale=1, forgettings=1),
+    ),
+    _scenario(
+        "forgetting: two workers",
+        (2, 1),
+        ((EARLY_A, 1), (EARLY_B, 1)),
+        ONE_CHANNEL,
+        FORGOT,
+        REFUSED,
+        OTHER,
+        STALE,
+        budget=Budget(crashes=1, stale=1, forgettings=1),
+    ),
+    _scenario(
+        "forgetting: a gap closes",
+        (2, 1, 1, 1),
+        ((EARLY_A, 1), (EARLY_A, 2), (EARLY_B, 1), (EARLY_C, 1)),
+        ONE_CHANNEL,
+        FORGOT,
+        REFUSED,
+        STALE,
+        workers=1,
+        budget=Budget(stale=UNLIMITED, forgettings=1),
     ),
     _scenario("one channel, two workers, everything", (2, 2), (A1, A2), NUMBERS, OWN, LATE, STALE, budget=EVERYTHING),
     _scenario(

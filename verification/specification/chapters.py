@@ -12,6 +12,7 @@ from typing import Any, Final
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.steps import clean_blobs
@@ -92,10 +93,11 @@ CHAPTERS: Final = (
     ),
     Chapter(
         "outbox-clean-up.md",
-        "Clean-up of the outbox: staged outputs of lost attempts, and old records.",
+        "Clean-up of the outbox: staged outputs of lost attempts, old records, and channels that were idle for long.",
         (
             Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
             Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
+            Part("Forgetting channels", forgetting.forget_channels, occasions.forgettings),
         ),
     ),
     Chapter(

@@ -12,6 +12,7 @@ from exactlyonce.attempt import Again, Finished, Settled
 from exactlyonce.effects.effect import Effect, Together
 from exactlyonce.errors import NonDeterministicHandler
 from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.outbox.clean_channels import Forgot
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs
 from exactlyonce.protocols.steps.give_back import Returned
 from exactlyonce.protocols.steps.park import Renewed, Requeued
@@ -141,6 +142,8 @@ def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901  # One row f
             finished = result.outcome
         case Cleaned(garbage) | CleanedBlobs(garbage):
             finished = "deleted" if garbage else "nothing to delete"
+        case Forgot():
+            finished = "forgotten" if result.channels else "nothing to forget"
         case True | False:
             finished = "yes" if result else "no"
         case Replayed():

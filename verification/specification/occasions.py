@@ -9,6 +9,7 @@ from typing import Final
 
 from exactlyonce.attempt import Handle, Memory, key_of
 from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.protocols.outbox.clean_channels import forget_channels
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.steps.give_back import give_back, send
 from exactlyonce.protocols.steps.park import SendLimit, discard, put_aside, renew, requeue
@@ -20,6 +21,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from verification.specification.pasts import (
     DAMAGED,
+    EARLY,
     ELSEWHERE,
     FIRST,
     FOREIGN,
@@ -34,6 +36,7 @@ from verification.specification.pasts import (
     ordered,
     pasts,
     pasts_of_channels,
+    pasts_of_idle_channels,
     tending,
 )
 from verification.specification.playing import (
@@ -106,6 +109,9 @@ def outbox_attempts() -> Iterator[Occasion]:
             for group in groups:
                 yield Occasion(preset, attempt(strategy, Memory(), *group), stored, group)
             yield Occasion(preset, attempt(strategy, memory, TWO), stored, (TWO,))
+        for stored in pasts_of_idle_channels(preset):
+            _, forgotten = play(forgetting(), stored)
+            yield Occasion(preset, attempt(strategy, Memory(), EARLY), forgotten, (EARLY,))
 
 
 def stream_attempts() -> Iterator[Occasion]:
@@ -236,6 +242,14 @@ def cleanings_of_staged() -> Iterator[Occasion]:
     return (Occasion(preset, cleaning_staged(stored), stored) for preset in OUTBOX for _, stored in pasts(preset))
 
 
+def forgettings() -> Iterator[Occasion]:
+    """Forget channels."""
+    for preset in OUTBOX:
+        yield Occasion(preset, forgetting(), Stored())
+        yield from (Occasion(preset, forgetting(), stored) for _, stored in pasts_of_channels(preset))
+        yield from (Occasion(preset, forgetting(), stored) for stored in pasts_of_idle_channels(preset))
+
+
 def cleanings_of_processed() -> Iterator[Occasion]:
     """Delete all records."""
     for preset in OUTBOX:
@@ -261,6 +275,11 @@ def cleanings(*presets: str) -> Iterator[Occasion]:
             candidates = tuple((id, etag) for id, (_, etag) in stored.companions().items())
             strategy = STRATEGIES[preset]
             yield Occasion(preset, Start(type(strategy).clean, (strategy, ENTITY, candidates, Memory())), stored)
+
+
+def forgetting() -> Start:
+    """A clean-up to which all channels are old."""
+    return Start(forget_channels, (ENTITY, 2**48, Memory()))
 
 
 def sweeping(preset: str) -> Start:

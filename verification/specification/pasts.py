@@ -63,6 +63,8 @@ def ordered(number: int, *kinds: str, id: str = "", source: str = SOURCE) -> Env
 
 ONE, TWO, THREE, FOUR = (ordered(number) for number in range(1, 5))
 ELSEWHERE: Final = ordered(1, source="app")
+EARLY, LATE, LATEST = (ordered(1, source=f"{began:012x}") for began in (1, 2, 3))
+"""Messages of channels whose ids say when they began."""
 MANY: Final = tuple(ordered(number, "quiet") for number in range(1, SEALED_AFTER + 1))
 
 
@@ -112,6 +114,15 @@ def pasts_of_channels(preset: str) -> tuple[Past, ...]:
     many = replace(many, acknowledged=frozenset(map(key_of, MANY)))
     alone = (finish(marking(strategy, memory), one)[1], two, back.with_entity(FOREIGN), many)
     return (memory, one), (came_back, back), *((Memory(), stored) for stored in dict.fromkeys((*alone, *died)))
+
+
+def pasts_of_idle_channels(preset: str) -> tuple[Stored, ...]:
+    """Entities that received through channels that say when they began: two of which one left, and one that has a gap."""
+    strategy = PRESETS[preset]
+    return (
+        process(strategy, Stored(), EARLY, LATE)[1],
+        process(strategy, Stored(), ordered(2, source=EARLY.source), LATE, LATEST)[1],
+    )
 
 
 def _made(maker: str) -> Iterator[Past]:

@@ -125,8 +125,8 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             yield from _found(messages, token, stored)
         case LoadProcessed(_, messages, token):
             yield from _reported(messages, token, stored)
-        case FindChannels(_, channels, token):
-            yield from _of_channels(channels, token, stored)
+        case FindChannels():
+            yield from _of_channels(effect, stored)
         case HasRecords():
             if any(id.startswith(PROVE) for id in stored.records()):
                 yield Option("yes", True, stored)
@@ -188,13 +188,14 @@ def _reported(messages: tuple[str, ...], token: str | None, stored: Stored) -> I
         yield Option(kind, FoundRecords(records), stored)
 
 
-def _of_channels(channels: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
+def _of_channels(effect: FindChannels, stored: Stored) -> Iterator[Option]:
     """The documents of channels, in every view that a replica at or after the token may have."""
-    positions = range(len(stored.library), position_of(token) - 1, -1)
+    positions = range(len(stored.library), position_of(effect.token) - 1, -1)
     views = (tuple(stored.records(position).values()) for position in positions)
     documents = (tuple(one for one in view if isinstance(one, ChannelDocument)) for view in views)
-    for found in dict.fromkeys(tuple(one for one in view if one.channel.id in channels) for view in documents):
-        kind = "documents of all" if {one.channel.id for one in found} == {*channels} else "not documents of all"
+    for found in dict.fromkeys(tuple(filter(effect.asks_for, view)) for view in documents):
+        wanted = {*effect.channels} if effect.channels is not None else {one.channel.id for one in found}
+        kind = "documents of all" if {one.channel.id for one in found} == wanted else "not documents of all"
         yield Option(kind, FoundChannels(found), stored)
 
 

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import answers as answering
-from exactlyonce.protocols.outbox import apart, owed
+from exactlyonce.protocols.outbox import apart, forgotten, owed
 from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import look as looking
@@ -39,9 +40,9 @@ from exactlyonce.protocols.stream import versions
 from verification.twins.all_effects import effects
 
 STEPS: Final = (loading, saving, parking, settling, truncation, clean_blobs, batching)
-OUTBOX: Final = (judging, answering, looking, drafting, owed, apart, outbox)
+OUTBOX: Final = (judging, answering, looking, drafting, owed, apart, forgotten, outbox)
 EVERYTHING: Final = (
-    *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),
+    *(*STEPS, *OUTBOX, retention, forgetting, colocated, versions, version_stream, replaying),
     *(positions, total_order, resequencing, gaps, resequencer),
 )
 """All strategies that have mutants, in an order in which each comes after what it imports from."""
@@ -49,6 +50,7 @@ EVERYTHING: Final = (
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
     parking.__name__: {"Requeued": parking.Requeued, "Renewed": parking.Renewed},
     retention.__name__: {"Cleaned": retention.Cleaned},
+    forgetting.__name__: {"Forgot": forgetting.Forgot},
     gaps.__name__: {"Rebuild": gaps.Rebuild},
     replaying.__name__: {"Replayed": replaying.Replayed},
 }

@@ -244,11 +244,12 @@ class World:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
         views = [library.view(position) for position in self._views_of(library, effect.token)]
         found = [
-            tuple(one for id, one in view.items() if id.startswith("channel:") and one.channel.id in effect.channels)
+            tuple(one for id, one in view.items() if id.startswith("channel:") and effect.asks_for(one))
             for view in views
         ]
         for documents in dict.fromkeys(reversed(found)):
-            said = f"finds {', '.join(one.name for one in documents) or 'no document'} of channel {', '.join(effect.channels)}"
+            asked = "any channel" if effect.channels is None else f"channel {', '.join(effect.channels)}"
+            said = f"finds {', '.join(one.name for one in documents) or 'no document'} of {asked}"
             seen = "a channel that left was found" if documents else None
             yield Answer(FoundChannels(documents), store, said=said, witnessed=seen, aged=documents != found[-1])
 

@@ -62,9 +62,10 @@ def transactions_in(write: Write) -> frozenset[str]:
     """Transaction ids that a write mentions."""
     match write:
         case SaveEntity():
-            return frozenset(entry.tx for entry in ledger_of(write.document).entries)
+            ledger = ledger_of(write.document)
+            return frozenset(filter(None, (ledger.apart.turn, *(entry.tx for entry in ledger.entries))))
         case WriteRecords():
-            return frozenset(record.tx for record in write.records if isinstance(record, ProcessedRecord))
+            return frozenset(filter(None, map(_transaction_of, write.records)))
         case Stage():
             return frozenset(document.tx for document in write.documents)
         case DeleteStaged():
@@ -139,6 +140,16 @@ def _recorded(record: ProcessedRecord | ChannelDocument | Seal) -> str:
             return f"the document of channel {record.name}"
         case Seal():
             return "the seal"
+
+
+def _transaction_of(record: ProcessedRecord | ChannelDocument | Seal) -> str | None:
+    match record:
+        case ProcessedRecord():
+            return record.tx
+        case ChannelDocument():
+            return record.turn
+        case Seal():
+            return None
 
 
 def _named(companion: Companion) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
@@ -35,6 +36,7 @@ class Budget:
         sweeps: runs of the sweeper, at any moment.
         poisoned: deliveries that the host gives up on, so that the poison settler gets them.
         cleanings: runs of the clean-up of staged outputs, at any moment. When all is quiet it may run once more for nothing.
+        forgettings: runs of the clean-up that forgets channels, at any moment.
         forgotten: processed records deleted by retention, once no copy of their message can still arrive.
         returned: deliveries that go back to their queue while the attempt for them goes on: their time is over, or their
             waiting was cancelled; the attempt may be shared with others.
@@ -52,6 +54,7 @@ class Budget:
     sweeps: int = 0
     poisoned: int = 0
     cleanings: int = 0
+    forgettings: int = 0
     forgotten: int = 0
     returned: int = 0
     requeues: int = 0
@@ -76,6 +79,7 @@ class Chores:
 
     requeue: Callable[..., Step[Any]] = parking.requeue
     clean_staged: Callable[..., Step[Any]] = retention.clean_staged
+    forget_channels: Callable[..., Step[Any]] = forgetting.forget_channels
     renew: Callable[..., Step[Any]] = parking.renew
     versions_of: Callable[..., Step[Any]] = replaying.versions_of
     replay: Callable[..., Step[Any]] = replaying.replay

@@ -102,8 +102,9 @@ class Entity:
         """Transactions that any version names that may be read."""
         companions = (one for version in self.versions for _, one, _ in version.companions)
         named = (one.tx for one in companions if not isinstance(one, NumberedMessage))
-        entries = (entry for version in self.versions for entry in ledger_of(version.document).entries)
-        return frozenset((*named, *(entry.tx for entry in entries)))
+        ledgers = [ledger_of(version.document) for version in self.versions]
+        turns = filter(None, (ledger.apart.turn for ledger in ledgers))
+        return frozenset((*named, *turns, *(entry.tx for ledger in ledgers for entry in ledger.entries)))
 
     def companions(self, position: int) -> Mapping[str, tuple[Companion, str]]:
         """The companions at a position, each with its ETag, by their ids."""
@@ -131,6 +132,7 @@ class Library:
         self.writes = writes
         self.end = len(writes)
         self.staged = frozenset(id.removeprefix("staged:") for id, _ in writes if id.startswith("staged:"))
+        self.turns = frozenset(one.turn for _, one in writes if isinstance(one, ChannelDocument) and one.turn)
         self._views: dict[int, dict[str, Any]] = {}
 
     def view(self, position: int) -> dict[str, Any]:

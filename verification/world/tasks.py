@@ -9,6 +9,8 @@ from exactlyonce.attempt import Memory
 
 NOTHING: Final = Memory()
 STUMBLE, NUDGE, ANSWER = "stumble", "nudge", "answer"
+LATEST: Final = 2**48
+"""Later than any channel begins."""
 EVERYTHING: Final = ("1", str(2**31))
 """First and last version of all that a stream has ever sent, and more."""
 
@@ -19,8 +21,8 @@ class Start:
 
     Attributes:
         task: "attempt", or "stumble", an attempt in which handlers raise; "mark", "sweep" and "settle", as a strategy does it;
-            "requeue" a parked message; "clean" up staged outputs or companions, "forget" records; "nudge" a read model;
-            "replay" what a stream has sent, or "answer" what is missing of it.
+            "requeue" a parked message; "clean" up staged outputs or companions, "forget" records, "forget channels"; "nudge" a
+            read model; "replay" what a stream has sent, or "answer" what is missing of it.
         entity: number of the entity.
         messages: numbers of the messages it is about.
         memory: what its process remembers of the entity.

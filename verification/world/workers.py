@@ -15,6 +15,7 @@ from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Toge
 from exactlyonce.effects.entity import Conflict, Loaded
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.outbox.clean import Cleaned
+from exactlyonce.protocols.outbox.clean_channels import Forgot
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.protocols.stream.replay import Replayed
@@ -28,7 +29,7 @@ from verification.world.replays import missing_of
 from verification.world.retention import job
 from verification.world.scenario import AT, TICK, Scenario
 from verification.world.store import entity_ref, ledger_of, position_of
-from verification.world.tasks import ANSWER, NOTHING, NUDGE, STUMBLE, Start
+from verification.world.tasks import ANSWER, LATEST, NOTHING, NUDGE, STUMBLE, Start
 from yieldcheck.situations import Situation, Situations
 
 IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
@@ -93,6 +94,8 @@ def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
             yield from _mentioned(reply)
         elif isinstance(reply, Begun):
             yield from reply.given
+        elif isinstance(reply, Loaded) and (turn := ledger_of(reply.document).apart.turn):
+            yield turn
         elif isinstance(reply, Loaded):
             yield from (entry.tx for entry in ledger_of(reply.document).entries)
 
@@ -178,7 +181,7 @@ class Workers:
             return self.chore(worker, replace(start, candidates=(str(result.following), start.candidates[-1])))
         if start.task == ANSWER and isinstance(result, tuple):
             return self.chore(worker, Start("replay", 0, candidates=tuple(map(str, result))))
-        if not isinstance(result, Finished | Again | Settled | Requeued | Cleaned | None):
+        if not isinstance(result, Finished | Again | Settled | Requeued | Cleaned | Forgot | None):
             raise TypeError(f"A run came to {result!r}, which is no result.")
         memory = NOTHING if result is None else self._kept(result.memory)
         entity = start.entity
@@ -316,12 +319,8 @@ class Workers:
         return self._run(start)
 
     def _run(self, start: Start) -> Step[Any]:  # noqa: C901  # One case for each task.
-        entity, strategy, chores, memory = (
-            entity_ref(start.entity),
-            self._scenario.strategy,
-            self._scenario.chores,
-            start.memory,
-        )
+        entity, memory = entity_ref(start.entity), start.memory
+        strategy, chores = self._scenario.strategy, self._scenario.chores
         step: Step[Any]
         match start.task:
             case "mark":
@@ -334,9 +333,10 @@ class Workers:
                 step = job(self._scenario, start.candidates, memory)
             case "clean":
                 step = chores.clean_staged(entity, start.candidates, Json.of({"id": entity.id}), memory)
+            case "forget channels":
+                step = chores.forget_channels(entity, LATEST, memory)
             case "forget":
-                records = tuple((self._key(number), "any") for number in start.messages)
-                step = strategy.clean(entity, records, memory)
+                step = strategy.clean(entity, tuple((self._key(number), "any") for number in start.messages), memory)
             case "requeue":
                 step = chores.requeue(entity, self._key(start.messages[0]), "in", lambda _: None, memory)
             case "nudge":

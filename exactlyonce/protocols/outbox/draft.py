@@ -11,6 +11,7 @@ from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.answers import Answers
+from exactlyonce.protocols.outbox.forgotten import require_time
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, channels_in, received
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
@@ -52,6 +53,7 @@ class Limits:
     inline_limit: int | None
     channels: int
     retention: timedelta | None
+    forget_after: timedelta | None
 
 
 class Draft(NamedTuple):
@@ -118,6 +120,8 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
         ):
             return draft._replace(more=True)
         try:
+            if place is not None and place.channel not in known:
+                require_time(place.channel, limits.forget_after, begun.at, f"Message {key}")
             drafted = draft if place is None else _receiving(draft, known, envelope, place)
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
             commit = _Commit(tx, view.ledger.version + len(draft.processed) + 1, begun.at)
@@ -162,7 +166,7 @@ def records_of(entity: EntityRef, view: View, draft: Draft) -> tuple[ProcessedRe
     before, after = view.ledger.apart, _apart(view, draft)
     records = (processed_record(entity, entry) for entry in _leaving(view, draft) if entry.recorded)
     channels = (
-        ChannelDocument(entity.key, channel, view.ledger.version)
+        ChannelDocument(entity.key, channel, view.ledger.version, before.turn)
         for channel in (view.ledger.channels if draft.apart else ())
         if channel.id not in draft.touched
     )
@@ -190,7 +194,7 @@ def _apart(view: View, draft: Draft) -> Apart:
     channels = before.channels or draft.apart
     # No seal before the document has a ledger: if the first commit were lost, the seal would say that the ledger was removed.
     many = view.ledger.version >= SEALED_AFTER
-    return Apart(records, channels, sealed=records or channels or many)
+    return replace(before, records=records, channels=channels, sealed=records or channels or many)
 
 
 def _receiving(draft: Draft, known: Mapping[str, Channel], envelope: Envelope, place: Place) -> Draft:

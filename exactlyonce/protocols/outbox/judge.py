@@ -7,7 +7,7 @@ until that is cleaned up.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from exactlyonce.attempt import key_of
@@ -70,6 +70,12 @@ class Judged:
     copies: tuple[Entry, ...]
     fresh: tuple[Arrival, ...]
     failed: Failed
+
+    def without(self, refused: Failed) -> Judged:
+        """The same where fresh messages are refused."""
+        keys = {key for key, _ in refused}
+        fresh = tuple(one for one in self.fresh if one.key not in keys)
+        return replace(self, fresh=fresh, failed=(*self.failed, *refused))
 
 
 def arrived(entity: EntityRef, envelopes: Iterable[Envelope], *, foreign: bool = True) -> Arrived:

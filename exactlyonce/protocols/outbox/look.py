@@ -45,5 +45,5 @@ def look_apart(entity: EntityRef, messages: Arrived, view: View, found: Found) -
         documents = yield from FindChannels(entity, left, ledger.token)
         if isinstance(documents, NoAnswer):
             return Again(view.memory, _BEHIND)
-        view = replace(view, channels=documents.documents)
+        view = replace(view, channels=tuple(one for one in documents.documents if one.counts(ledger.apart)))
     return view

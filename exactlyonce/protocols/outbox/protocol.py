@@ -16,6 +16,7 @@ that looks lost may still land, so clean-up deletes the staged outputs of lost a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work
@@ -32,6 +33,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.outbox.answers import answers_in
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
+from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
 from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, unknown_channels
 from exactlyonce.protocols.outbox.look import look_apart
 from exactlyonce.protocols.outbox.owed import publish_owed
@@ -43,6 +45,7 @@ from exactlyonce.records.ledger import EntityView, Ledger, read_entity
 from exactlyonce.records.places import is_numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import AHEAD
 
 GROUP_LIMIT: Final = 100
 """Most messages in one commit."""
@@ -61,12 +64,15 @@ class Outbox:
         channels: how many channels the entity document holds. Where one more begins, all that the commit does not touch leave
             together.
         foreign: "window" to take messages without a number, whose copies are known for the retention; "refuse" to refuse them.
+        forget_after: age from which the clean-up job forgets channels, for entities with very many sources; None for never. A
+            message that comes so late is parked, since it may be a copy.
     """
 
     window: int | None = 16
     inline_limit: int | None = 32 * 1024
     channels: int = 64
     foreign: Literal["window", "refuse"] = "window"
+    forget_after: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.window is not None and self.window < 1:
@@ -77,6 +83,11 @@ class Outbox:
             raise ConfigurationError("The document of an outbox has to hold at least one channel.")
         if self.foreign not in ("window", "refuse"):
             raise ConfigurationError(f'foreign of an outbox is "window" or "refuse", not {self.foreign!r}.')
+        if self.forget_after is not None and self.forget_after < 2 * AHEAD:
+            raise ConfigurationError(
+                f"The forget_after of an outbox is at least {2 * AHEAD}: sources begin fresh channels at half that age, and "
+                "their clocks may be wrong. None is for never."
+            )
 
     @classmethod
     def transaction_id(cls) -> Outbox:
@@ -113,7 +124,8 @@ class Outbox:
         return not is_numbered(envelope)
 
     def _limits(self, work: Work) -> Limits:
-        return Limits(self.window, self.inline_limit, self.channels, work.retention if self.window is None else None)
+        retention = work.retention if self.window is None else None
+        return Limits(self.window, self.inline_limit, self.channels, retention, self.forget_after)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process messages for one entity; copies of one message count once. At most 17 effects.
@@ -164,8 +176,12 @@ class Outbox:
             return remembered
         view = view.knowing(remembered)
         known = answers_in((*found.copies, *view.records))
+        forgotten = of_forgotten_channels(found.fresh, view)
+        found = found.without(forgotten)
         if not found.fresh:
-            return Finished(self._unmarked(view), failed=found.failed, answers=known)
+            finished = Finished(self._unmarked(view), failed=found.failed, answers=known)
+            outcome = yield from ended(work, view, finished, forgotten)
+            return outcome
         # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(one.key for one in found.fresh))
@@ -176,7 +192,9 @@ class Outbox:
             return None
         draft = draft._replace(failed=(*found.failed, *draft.failed), answers=known)
         if not draft.processed:
-            return Finished(self._unmarked(view), failed=draft.failed, answers=known)
+            finished = Finished(self._unmarked(view), failed=draft.failed, answers=known)
+            outcome = yield from ended(work, view, finished, forgotten)
+            return outcome
         outcome = yield from self._commit(work, view, draft)
         return outcome
 

@@ -84,6 +84,10 @@ class Resequencer:
         return True
 
     @property
+    def forget_after(self) -> None:
+        """Receptions stay."""
+
+    @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Ledgers owe outputs, and hold messages."""
         return ("owing", "holding")

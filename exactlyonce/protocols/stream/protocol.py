@@ -75,6 +75,10 @@ class VersionStream:
         return True
 
     @property
+    def forget_after(self) -> None:
+        """Numbers are not used."""
+
+    @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Nothing is ever owed: a message that comes again is handled again."""
         return ()

@@ -114,8 +114,10 @@ class CosmosStore(CosmosCompanions):
 
     @performs(FindChannels)
     async def find_channels(self, effect: FindChannels) -> FoundChannels | NoAnswer | Busy:
-        names = {f"@channel{number}": channel for number, channel in enumerate(effect.channels)}
-        query = f"SELECT * FROM c WHERE c.kind = 'channel' AND c.channel.id IN ({', '.join(names)})"  # noqa: S608
+        names = {f"@channel{number}": channel for number, channel in enumerate(effect.channels or ())}
+        query = "SELECT * FROM c WHERE c.kind = 'channel'"
+        if effect.channels is not None:
+            query += f" AND c.channel.id IN ({', '.join(names)})"
         reply = await self._library(effect.entity).query(query, names, effect.token)
         if not isinstance(reply, Documents):
             return reply

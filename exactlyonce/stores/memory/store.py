@@ -111,7 +111,7 @@ class MemoryStore(MemoryCompanions):
             for id, version in partition.view(position).items()
             if id.startswith("channel:") and version.document is not None
         )
-        return FoundChannels(tuple(one for one in documents if one.channel.id in effect.channels))
+        return FoundChannels(tuple(filter(effect.asks_for, documents)))
 
     @performs(HasRecords)
     def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from exactlyonce.effects.library import DeleteChannels, FindChannels, FoundChannels, HasRecords, WriteRecords, Written
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.library import ChannelDocument, Seal
@@ -22,6 +24,18 @@ class ChannelsContract:
         assert await found(store, entity, "c1", token=token) == {*documents[:2]}
         assert await found(store, entity, "c1", "c2", "c3", token=token) == {*documents}
         assert await found(store, entity, "c3", token=token) == set()
+
+    async def test_documents_of_all_channels_are_found_and_turns_tell_them_apart(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        document = a_channel(entity, "c1", 3)
+        documents = (document, replace(document, turn="tx-1"), a_channel(entity, "c2", 7))
+        token = await keep(store, entity, *documents, a_record(entity, "web/m-1"))
+        reply = await store.perform(FindChannels(entity, None, token))
+        assert isinstance(reply, FoundChannels)
+        assert set(reply.documents) == {*documents}
+        await store.perform(DeleteChannels(entity, (document.name,)))
+        token = await keep(store, entity, a_record(entity, "web/m-2"))
+        assert await found(store, entity, "c1", token=token) == {documents[1]}
 
     async def test_a_document_may_be_written_twice_and_together_with_records(self, store: AsyncStore) -> None:
         entity = plain_entity()

@@ -77,12 +77,14 @@ def count_mismatch(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     Known are the numbers received, and the messages with a record, or with an entry that a record follows. A numbered message
     that wrote blobs has both, and no record says that it has a number: so a message whose source has a channel to the entity
     may count once or twice. Clean-up by age takes records, so fewer known messages than counted are a finding only while the
-    application is no older than the retention. Receivers without numbered messages are judged by `ledger_hole`.
+    application is no older than the retention. Receivers without numbered messages are judged by `ledger_hole`; those that have
+    forgotten channels cannot be judged.
 
     Grace: the entity's last write is older than the grace. The finding names the version, so the second look confirms it only
     if nothing was committed in between: a channel that came back meanwhile would be missing in both places.
     """
-    judged = facts.entities.where((F.col("protocol") == "outbox") & (F.col("ts") <= before(now, thresholds.grace)))
+    remembers_all = (F.col("protocol") == "outbox") & F.col("apart.forgotten").isNull()
+    judged = facts.entities.where(remembers_all & (F.col("ts") <= before(now, thresholds.grace)))
     live = thresholds.live_since
     all_kept = live is not None and live.timestamp() >= thresholds.kept_since(now)
     versions = judged.select("entity", F.col("version").alias("counted"), "ts")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from exactlyonce.records.channels import Channel, Forgotten
 from exactlyonce.records.ledger import Apart
+from exactlyonce.records.library import ChannelDocument
 from tests.spark.transforms.planting import (
     DAY,
     HOUR,
@@ -103,6 +105,38 @@ def behind_its_channels(case: str) -> list[Planted]:
     return [board]
 
 
+def channel_forgotten(case: str) -> list[Planted]:
+    """A document of an earlier turn is left, which says less than what was forgotten: it does not count."""
+    shop, board = sender(case, 9), forgetful(case)
+    board.records.append((_began(10, board, shop, (3, 4)), 3 * DAY))
+    return [_numbering(shop, f"{10:012x}"), board]
+
+
+def survivor_lacks_a_number(case: str) -> list[Planted]:
+    """Documents of the turn count, and so do those of channels that began after the mark."""
+    shop, board = sender(case, 9), forgetful(case)
+    board.records.append((replace(_began(9, board, shop, (2, 4)), turn="turn"), 3 * DAY))
+    board.records.append((_began(11, board, shop, (3, 4)), 3 * DAY))
+    return [shop, board]
+
+
+def forgetful(case: str) -> Planted:
+    """An outbox that has forgotten channels, and counts their messages."""
+    forgotten = Forgotten(10, "turn")
+    return receiver(case, version=9, apart=Apart(channels=True, sealed=True, forgotten=forgotten))
+
+
+def _began(at: int, board: Planted, shop: Planted, *received: tuple[int, int]) -> ChannelDocument:
+    return apart(board.entity, 4, Channel(f"{at:012x}", shop.entity.source, received))
+
+
+def _numbering(shop: Planted, channel: str) -> Planted:
+    """The shop as the source of a channel."""
+    assert shop.ledger is not None
+    (sequence,) = shop.ledger.sequences
+    return replace(shop, ledger=replace(shop.ledger, sequences=(replace(sequence, channel=channel),)))
+
+
 def applied_as_two(case: str) -> list[Planted]:
     """Foreign messages still leave entries and records."""
     board = receiver(case, channel(NOBODY, (1, 3)), version=5)
@@ -133,5 +167,10 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     "receiver gone": (receiver_gone, lambda _: {("document_lost", None, (), None)}),
     "sealed and gone": (sealed_and_gone, lambda _: {("document_lost", None, (), None)}),
     "behind its channels": (behind_its_channels, lambda _: {("document_lost", None, (), None)}),
+    "channel forgotten": (channel_forgotten, lambda _: set()),
+    "survivor lacks a number": (
+        survivor_lacks_a_number,
+        lambda _: {("number_missing", None, (), f"{began:012x} 1") for began in (9, 11)},
+    ),
     "applied as two": (applied_as_two, lambda _: {("at_most_one_state_change", "web/m", (2, 5), None)}),
 }

@@ -90,7 +90,7 @@ LEDGER: dict[str, Any] = {
     "version": 1,
     "entries": [ENTRY],
     "channels": [{"id": "c", "source": "s", "received": [[1, 3]], "marks": "?????"}],
-    "apart": {"records": True, "channels": False, "sealed": True},
+    "apart": {"records": True, "channels": False, "sealed": True, "forgotten": {"mark": 7, "turn": "t"}},
     "deleted": False,
     "schema": 1,
     "type": "",
@@ -115,7 +115,7 @@ RECORD: dict[str, Any] = {
 SEAL: dict[str, Any] = {name: RECORD[name] for name in ("id", "_etag", "_ts", "pk", "entity", "schema")} | {
     "kind": "seal"
 }
-APART: dict[str, Any] = {**SEAL, "kind": "channel", "version": 4, "channel": LEDGER["channels"][0]}
+APART: dict[str, Any] = {**SEAL, "kind": "channel", "version": 4, "turn": "", "channel": LEDGER["channels"][0]}
 BESIDE: dict[str, Any] = {
     **{name: one for name, one in RECORD.items() if name not in ("pk", "kind")},
     "_kind": "processed",

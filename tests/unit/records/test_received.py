@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timezone
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.records.channels import FARTHEST_AHEAD, MARKS, MOST_RANGES, Channel, by_id, holds_place
+from exactlyonce.records.channels import (
+    FARTHEST_AHEAD,
+    MARKS,
+    MOST_RANGES,
+    Channel,
+    Forgotten,
+    beginning,
+    by_id,
+    earliest_after,
+    holds_place,
+)
+from exactlyonce.records.ledger import Apart
+from exactlyonce.records.library import ChannelDocument
 from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import channel_id
 from exactlyonce.values.ranges import holds
 
 NUMBERS = st.lists(st.integers(1, 60), unique=True)
@@ -77,3 +93,48 @@ def test_a_channel_has_a_bounded_number_of_gaps() -> None:
 
 def test_a_channel_without_gaps_stays_as_small_as_it_is() -> None:
     assert len(received(*range(1, 500)).marks) == len(received(*range(1, 600)).marks) == 5 * MARKS
+
+
+@pytest.mark.parametrize(
+    ("channel", "began"),
+    [
+        ("00000000000a", 10),
+        ("0193a7b2c4d15f3e9a8b7c6d5e4f0001", 0x0193A7B2C4D1),
+        ("ffffffffffffx", 2**48 - 1),
+        ("00000000000A", None),
+        ("00000000000", None),
+        ("c1", None),
+        ("", None),
+        ("+0000000000a", None),
+    ],
+)
+def test_the_id_of_a_channel_says_when_it_began_or_nothing(channel: str, began: int | None) -> None:
+    assert beginning(channel) == began
+
+
+def test_the_library_names_channels_so() -> None:
+    at = datetime(2026, 1, 1, 0, 0, 1, 250_000, tzinfo=timezone.utc)
+    assert beginning(channel_id(at, "t" * 32, 3)) == int(at.timestamp() * 1000)
+
+
+@pytest.mark.parametrize("began", [0, 9, 0x0193A7B2C4D1])
+def test_ids_sort_by_when_channels_began(began: int) -> None:
+    assert f"{began:012x}ffff" < earliest_after(began) <= f"{began + 1:012x}0000"
+
+
+@pytest.mark.parametrize(
+    ("channel", "may_be"), [("000000000009x", True), ("00000000000ax", True), ("00000000000bx", False), ("c1", False)]
+)
+def test_a_channel_may_have_been_forgotten_if_it_began_by_the_mark(channel: str, *, may_be: bool) -> None:
+    apart = Apart(channels=True, forgotten=Forgotten(10, "t1"))
+    assert apart.forgets(channel) is may_be
+    assert Apart(channels=True).forgets(channel) is False
+    document = ChannelDocument("e", Channel(channel, "s"), 1)
+    assert document.counts(apart) is not may_be
+    assert replace(document, turn="t1").counts(apart)
+    assert document.counts(Apart())
+
+
+def test_documents_are_named_by_channel_version_and_turn() -> None:
+    document = ChannelDocument("e", Channel("c1", "s"), 7)
+    assert (document.name, replace(document, turn="t1").name) == ("c1:7", "c1:7:t1")

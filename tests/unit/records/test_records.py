@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.channels import Channel
+from exactlyonce.records.channels import Channel, Forgotten
 from exactlyonce.records.ledger import LEDGER, Apart, Entry, Ledger, entity_document, read_entity
 from exactlyonce.records.library import (
     ParkedMessage,
@@ -96,7 +96,7 @@ LEDGERS = st.builds(
     token=st.none() | TEXT,
     entries=st.lists(ENTRIES, max_size=3).map(tuple),
     channels=st.lists(CHANNELS, max_size=2).map(tuple),
-    apart=st.builds(Apart, st.booleans(), st.booleans(), st.booleans()),
+    apart=st.builds(Apart, st.booleans(), st.booleans(), st.booleans(), st.none() | st.builds(Forgotten, COUNTS, TEXT)),
     deleted=st.just(False),
     protocol=st.sampled_from(["outbox", "colocated", "stream", "resequencer"]),
     sequences=st.lists(st.builds(Sequence, TEXT, TEXT, TEXT, COUNTS, st.booleans()), max_size=2).map(tuple),
@@ -131,7 +131,7 @@ STORED = {
         "owing_since": "2026-11-21T10:00:02Z",
         "deleted": False,
         "channels": [{"id": "c2", "source": "range/game-7", "received": [[1, 40], [42, 42]], "marks": "aBcD3"}],
-        "apart": {"records": True, "channels": False, "sealed": True},
+        "apart": {"records": True, "channels": False, "sealed": True, "forgotten": None},
         "entries": [
             {
                 "message": "web/m-42",

@@ -54,6 +54,38 @@ def test_a_sequence_whose_receiver_takes_messages_in_their_order_is_never_forgot
     assert more == (*after, Sequence("boards", "board/newer", "newer", 1, ordered=True))
 
 
+RECEIVED = Sequence("boards", "a", "c1", 7)
+
+
+def begun(at: datetime, *, ordered: bool = False) -> Sequence:
+    return Sequence("boards", "board/b", channel_id(at, TX, 0), 3, ordered)
+
+
+def test_a_channel_that_began_before_a_time_gives_way_to_a_fresh_one() -> None:
+    before = (begun(AT), RECEIVED)
+    after, place = numbered(before, "boards", "board/b", "new", since=AT + timedelta(milliseconds=1))
+    assert (after, place) == ((RECEIVED, Sequence("boards", "board/b", "new", 1)), Place("new", "board/b", 1))
+
+
+def test_one_that_began_at_the_time_goes_on() -> None:
+    before = (begun(AT), RECEIVED)
+    after, place = numbered(before, "boards", "board/b", "new", since=AT)
+    assert (after, place.number) == ((Sequence("boards", "board/b", before[0].channel, 4), RECEIVED), 4)
+
+
+def test_one_whose_messages_have_an_order_goes_on_and_so_does_one_whose_beginning_is_not_known() -> None:
+    later = AT + timedelta(days=900)
+    _, place = numbered((begun(AT, ordered=True),), "boards", "board/b", "new", ordered=True, since=later)
+    assert place.number == 4
+    assert numbered((RECEIVED,), "boards", "a", "new", since=later)[1] == Place("c1", "a", 8)
+
+
+def test_a_fresh_channel_in_place_of_an_old_one_pushes_none_out() -> None:
+    before = (*full(ordered=False)[1:], begun(AT))
+    after, _ = numbered(before, "boards", "board/b", "new", since=AT + timedelta(days=1))
+    assert after == (*before[:-1], Sequence("boards", "board/b", "new", 1))
+
+
 def test_a_channel_has_an_id_of_its_own_for_each_time_transaction_and_count() -> None:
     ids = [
         channel_id(at, tx, count)
