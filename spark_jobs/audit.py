@@ -14,7 +14,7 @@ from pathlib import Path
 from spark_jobs.auditor.auditor import Auditor, Options
 from spark_jobs.auditor.results import PAGE
 from spark_jobs.job.exits import Exit, ending
-from spark_jobs.report.contents import Contents
+from spark_jobs.report.contents import Contents, urgency
 from spark_jobs.work import begun
 
 
@@ -43,6 +43,8 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
     with begun("exactlyonce audit", given.config, clock) as work:
         contents = Auditor(work).run(Options(given.out, given.checkpoint, given.full))
     print(f"{_verdict(contents)} See {given.out}/{PAGE}.")
+    for rule in sorted((one for one in contents.rules if one.findings), key=urgency):
+        print(f"{rule.findings:7,}  {rule.severity}: {rule.title} ({rule.name})")
     return Exit.FINDINGS if contents.total else Exit.DONE
 
 

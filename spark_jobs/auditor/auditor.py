@@ -15,7 +15,7 @@ from spark_jobs.auditor.figures import instant, pictures
 from spark_jobs.auditor.judgement import Judgement, chosen, to_look_at_again
 from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
 from spark_jobs.auditor.results import destination, write
-from spark_jobs.report.contents import Contents, Finding
+from spark_jobs.report.contents import Contents, Finding, urgency
 from spark_jobs.report.page import MOST_SHOWN
 from spark_jobs.source.failures import translated
 from spark_jobs.spark.folder import Folder
@@ -121,7 +121,11 @@ class Auditor:
         """The contents of the report. `rest`: its fields that need no count."""
         self.work.progress.begin("charts")
         rules = judgement.results(findings)
-        first, _ = capped(findings.orderBy("rule", "entity", "message", "subject"), MOST_SHOWN)
+        worst_first = enumerate(sorted(rules, key=urgency))
+        place = F.create_map(*(F.lit(one) for number, rule in worst_first for one in (rule.name, number)))[
+            F.col("rule")
+        ]
+        first, _ = capped(findings.orderBy(place, "entity", "message", "subject"), MOST_SHOWN)
         shown = pictures(facts, findings, self.work.beginning.now)
         entities, garbage = facts.entities.count(), judgement.garbage(facts)
         self.work.progress.done("counted")

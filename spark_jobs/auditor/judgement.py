@@ -78,6 +78,8 @@ class Judgement:
         return tuple(
             RuleResult(
                 rule.name,
+                rule.title,
+                rule.severity,
                 rule.grace,
                 None if rule.name in ran else ONLY_FULL,
                 self.suspects.get(rule.name, 0),

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
 
+from spark_jobs.report.severity import Severity
+
 Mode = Literal["full", "incremental"]
 
 Counted = tuple[tuple[str, int], ...]
@@ -49,6 +51,7 @@ class RuleResult:
 
     Attributes:
         name: of the rule.
+        title, severity: what it finds, for people, and what that means.
         grace: age from which on the rule judges, in words.
         skipped: why it did not run; None if it ran.
         suspects: number of suspects at the first look.
@@ -56,10 +59,17 @@ class RuleResult:
     """
 
     name: str
+    title: str
+    severity: Severity
     grace: str
     skipped: str | None
     suspects: int
     findings: int
+
+
+def urgency(rule: RuleResult) -> tuple[int, str]:
+    """Sorts rules: the worst first."""
+    return list(Severity).index(rule.severity), rule.name
 
 
 @dataclass(frozen=True, slots=True)

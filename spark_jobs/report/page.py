@@ -10,7 +10,8 @@ from typing import Final
 from jinja2 import Environment, StrictUndefined
 
 from spark_jobs.report import charts
-from spark_jobs.report.contents import Contents
+from spark_jobs.report.contents import Contents, urgency
+from spark_jobs.report.words import command_after, entity_name, message_name
 
 MOST_SHOWN: Final = 1000
 """Most findings on a page; the files beside it have all."""
@@ -19,12 +20,20 @@ MOST_SHOWN: Final = 1000
 def page(contents: Contents) -> str:
     """The page. Values from documents are escaped."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": _number, "moment": _moment, "span": charts.span_name}
+    environment.filters |= {
+        "number": _number,
+        "moment": _moment,
+        "span": charts.span_name,
+        "entity": entity_name,
+        "message": message_name,
+    }
+    environment.globals["command"] = command_after
     template = environment.from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    shown = sorted(contents.findings[:MOST_SHOWN], key=lambda finding: (finding.rule, finding.entity))
+    rules = {rule.name: rule for rule in contents.rules}
+    shown = sorted(contents.findings[:MOST_SHOWN], key=lambda one: (*urgency(rules[one.rule]), one.entity))
     return template.render(
         contents=contents,
-        groups=[(rule, list(found)) for rule, found in groupby(shown, key=lambda finding: finding.rule)],
+        groups=[(rules[rule], list(found)) for rule, found in groupby(shown, key=lambda finding: finding.rule)],
         shown=len(shown),
         most=max((number for _, number in contents.pictures.worst), default=1),
         kinds=charts.kinds_chart(contents.rules),

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from spark_jobs.report.severity import Severity
 from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.rules.channels import channel_ahead, count_mismatch, number_missing
 from spark_jobs.transforms.rules.documents import document_lost
@@ -35,6 +36,8 @@ class Rule:
 
     Attributes:
         judge: what finds.
+        title: what it finds, for people.
+        severity: what that means for the application.
         incremental: whether it may be judged by the documents that changed, if all documents of the suspects are read for the
             second look. The others ask what is absent, which a change feed does not show: they run in full audits only.
         grace: what it waits for before it accuses.
@@ -44,6 +47,8 @@ class Rule:
     """
 
     judge: Judge
+    title: str
+    severity: Severity
     incremental: bool
     grace: str
     alone: Judge | None = None
@@ -56,23 +61,37 @@ class Rule:
         return self.judge.__name__
 
 
-def _alone(judge: Judge, incremental: bool, grace: str) -> Rule:
-    return Rule(judge, incremental, grace, alone=judge)
+def _alone(judge: Judge, title: str, severity: Severity, incremental: bool, grace: str) -> Rule:
+    return Rule(judge, title, severity, incremental, grace, alone=judge)
 
 
-def _across(judge: Judge, grace: str, *needs: str) -> Rule:
-    return Rule(judge, False, grace, across=judge, needs=needs)
+def _across(judge: Judge, title: str, severity: Severity, grace: str, *needs: str) -> Rule:
+    return Rule(judge, title, severity, False, grace, across=judge, needs=needs)
 
 
 ALL: Final = (
-    _alone(at_most_one_state_change, True, "none: a commit is a fact"),
-    _alone(two_owners, True, "none: a commit is a fact"),
-    _alone(ledger_hole, False, "grace, by the time of the attempt of what is younger"),
     _alone(
-        document_lost, False, "grace, by the service's time of writing what proves the commit, or of an earlier audit"
+        at_most_one_state_change, "A message changed an entity twice", Severity.WRONG, True, "none: a commit is a fact"
+    ),
+    _alone(two_owners, "Two changes claim one version", Severity.WRONG, True, "none: a commit is a fact"),
+    _alone(
+        ledger_hole,
+        "A processed message has no record",
+        Severity.WRONG,
+        False,
+        "grace, by the time of the attempt of what is younger",
+    ),
+    _alone(
+        document_lost,
+        "The document of an entity is gone, or an old copy",
+        Severity.WRONG,
+        False,
+        "grace, by the service's time of writing what proves the commit, or of an earlier audit",
     ),
     Rule(
         dedup_expired_early,
+        "Records were deleted too early",
+        Severity.WRONG,
         False,
         "grace, by the time of the oldest attempt that is kept",
         alone=below_the_oldest,
@@ -80,19 +99,67 @@ ALL: Final = (
     ),
     Rule(
         consistent_state_and_output,
+        "Messages differ from what was committed",
+        Severity.WRONG,
         False,
         "grace, by the time at which a consumer's message came; else none",
         alone=contradictory_commits,
         across=ghosts,
     ),
-    _alone(output_owed, True, "owed_after, by the time of the attempt"),
-    _across(output_lost, "lost_after, by the time of the attempt", "transactions", "sequences", "channels"),
-    _across(number_missing, "lost_after, by the time of what is above it, or of its source's last write", "channels"),
-    _across(channel_ahead, "grace, by the service's time of writing what was received", "channels"),
-    _across(count_mismatch, "grace, by the entity's last write", "channels"),
-    _alone(orphan_staged, False, "garbage_after, by the service's time of writing"),
-    _alone(staged_missing, False, "grace, by the time of the attempt"),
-    _alone(sequence_gap, True, "gap_after, by the time at which the gap was noted"),
-    _alone(stuck_reader, False, "gap_after, by the time at which the message came; grace for what is lost"),
-    _alone(unreadable, True, "none: documents are written whole"),
+    _alone(
+        output_owed, "Outputs are not published yet", Severity.WATCH, True, "owed_after, by the time of the attempt"
+    ),
+    _across(
+        output_lost,
+        "An output did not arrive",
+        Severity.LOST,
+        "lost_after, by the time of the attempt",
+        "transactions",
+        "sequences",
+        "channels",
+    ),
+    _across(
+        number_missing,
+        "A message did not arrive, though later ones did",
+        Severity.LOST,
+        "lost_after, by the time of what is above it, or of its source's last write",
+        "channels",
+    ),
+    _across(
+        channel_ahead,
+        "Messages came that their source does not know",
+        Severity.WRONG,
+        "grace, by the service's time of writing what was received",
+        "channels",
+    ),
+    _across(
+        count_mismatch,
+        "An entity counts more messages, or fewer, than are known",
+        Severity.WRONG,
+        "grace, by the entity's last write",
+        "channels",
+    ),
+    _alone(
+        orphan_staged,
+        "Outputs of lost attempts were not cleaned up",
+        Severity.GARBAGE,
+        False,
+        "garbage_after, by the service's time of writing",
+    ),
+    _alone(staged_missing, "Outputs that are owed are gone", Severity.LOST, False, "grace, by the time of the attempt"),
+    _alone(
+        sequence_gap,
+        "A read model waits for a message, or has skipped one",
+        Severity.WATCH,
+        True,
+        "gap_after, by the time at which the gap was noted",
+    ),
+    _alone(
+        stuck_reader,
+        "A read model does not handle its next message",
+        Severity.WATCH,
+        False,
+        "gap_after, by the time at which the message came; grace for what is lost",
+    ),
+    _alone(unreadable, "A document cannot be read", Severity.WRONG, True, "none: documents are written whole"),
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from spark_jobs.report.contents import Contents, Finding, Pictures, ReadResult, RuleResult
+from spark_jobs.transforms.rules import ALL
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=timezone.utc)
 RULES = (
@@ -55,8 +56,17 @@ def contents() -> Contents:
         open=3,
         garbage=17,
         rules=tuple(
-            RuleResult(rule, "older than 5 minutes", None, numbers[rule] + (rule == "output_owed"), numbers[rule])
-            for rule in RULES
+            RuleResult(
+                rule.name,
+                rule.title,
+                rule.severity,
+                "older than 5 minutes",
+                None,
+                numbers[rule.name] + (rule.name == "output_owed"),
+                numbers[rule.name],
+            )
+            for rule in ALL
+            if rule.name in RULES
         ),
         reads=(
             ReadResult("games", "first look", 1204, 312.4, 3.2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from datetime import timedelta
 from html import escape
@@ -11,8 +12,9 @@ from html.parser import HTMLParser
 import pytest
 
 from spark_jobs.report.charts import growing_kinds, growth_chart
-from spark_jobs.report.contents import Pictures
+from spark_jobs.report.contents import Pictures, urgency
 from spark_jobs.report.page import MOST_SHOWN, page
+from spark_jobs.report.words import command_after, entity_name, message_name
 from tests.spark.report import samples
 from tests.spark.report.samples import AT, HOSTILE, RULES, contents, finding, healthy, hostile
 
@@ -106,3 +108,35 @@ def test_the_summary_is_json_that_counts_what_each_rule_that_ran_found() -> None
     assert "findings" not in shown
     rules = (replace(contents().rules[0], skipped="it needs a full audit"), *contents().rules[1:])
     assert RULES[0] not in replace(contents(), rules=rules).summary()["found"]
+
+
+def test_the_worst_comes_first_in_words_and_what_happened_before_what_to_do() -> None:
+    shown = page(contents())
+    titles = [rule.title for rule in sorted(contents().rules, key=urgency) if rule.findings]
+    places = [shown.index(f"</span>{title} ") for title in titles]
+    assert places == sorted(places)
+    assert "data wrong" in shown
+    one = contents().findings[0]
+    assert shown.index(escape(one.detail).replace("&quot;", "&#34;")) < shown.index(one.advice)
+
+
+def test_entities_and_messages_are_named_as_people_do_and_a_command_follows() -> None:
+    shown = page(contents())
+    assert ">range game-3</code>" in shown
+    assert ">m-1 from web</code>" in shown
+    assert ">python -m exactlyonce.cli inspect range game-3</code>" in shown
+    assert ">python -m exactlyonce.cli sweep --type range --older-than 0</code>" in shown
+
+
+def test_names_of_odd_keys_reach_a_shell_as_they_are() -> None:
+    key = json.dumps(["order", "eu'; rm", 7, "o 1"])
+    assert entity_name(key) == "order o 1 in eu'; rm, 7"
+    _, command = (command_after("two_owners", key) or "").split("inspect ")
+    assert shlex.split(command) == ["order", '["eu\'; rm", 7, "o 1"]']
+
+
+@pytest.mark.parametrize("key", ["", "null", "[", '["range"]', '[1,"a","a"]', '["range","a",1]', "of no known entity"])
+def test_what_is_no_key_is_shown_as_it_is_and_has_no_command(key: str) -> None:
+    assert entity_name(key) == key
+    assert command_after("two_owners", key) is None
+    assert message_name("no-source") == "no-source"

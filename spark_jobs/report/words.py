@@ -1,0 +1,69 @@
+"""Entities, messages and commands as people write them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+_OPERATE: Final = "python -m exactlyonce.cli"
+_INSPECT: Final = f"{_OPERATE} inspect {{entity}}"
+_NEXT: Final[Mapping[str, str]] = {
+    "number_missing": f"{_OPERATE} parked",
+    "orphan_staged": "python -m spark_jobs.cleanup --config job.json",
+    "output_lost": f"{_OPERATE} parked",
+    "output_owed": f"{_OPERATE} sweep --type {{type}} --older-than 0",
+    "sequence_gap": f"{_OPERATE} tend {{entity}}",
+    "stuck_reader": f"{_OPERATE} tend {{entity}}",
+}
+"""The command to run next, by rule; of the others, `inspect`."""
+
+
+def entity_name(key: str) -> str:
+    """An entity as people call it: its type, its id, and its partition where that is not the id. Text that is no key stays.
+
+    >>> entity_name('["range","game-1","game-1"]'), entity_name('["order","eu",7,"o-1"]')
+    ('range game-1', 'order o-1 in eu, 7')
+    """
+    parts = _parts(key)
+    if parts is None:
+        return key
+    type, *partition, id = parts
+    where = "" if partition == [id] else f" in {', '.join(map(str, partition))}"
+    return f"{type} {id}{where}"
+
+
+def message_name(key: str) -> str:
+    """A message as people call it: its id, and its source.
+
+    >>> message_name("web/m%2F42")
+    'm/42 from web'
+    """
+    source, sign, id = key.partition("/")
+    return f"{unquote(id)} from {unquote(source)}" if sign else key
+
+
+def command_after(rule: str, entity: str) -> str | None:
+    """The command to run next after a finding; None if it is about no entity that a command could name.
+
+    >>> command_after("two_owners", '["range","game-1","game-1"]')
+    'python -m exactlyonce.cli inspect range game-1'
+    """
+    parts = _parts(entity)
+    if parts is None:
+        return None
+    type, *partition, id = parts
+    key = id if partition == [id] else json.dumps([*partition, id], ensure_ascii=False)
+    return _NEXT.get(rule, _INSPECT).format(type=shlex.quote(type), entity=f"{shlex.quote(type)} {shlex.quote(key)}")
+
+
+def _parts(key: str) -> list[Any] | None:
+    """Type, values of the partition key, and id; None if this is no key of an entity."""
+    try:
+        parts = json.loads(key)
+    except (ValueError, RecursionError):
+        return None
+    whole = isinstance(parts, list) and len(parts) > 2 and isinstance(parts[0], str) and isinstance(parts[-1], str)  # noqa: PLR2004
+    return parts if whole else None
