@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -24,12 +24,15 @@ from exactlyonce.hosting.http.door import Door
 from exactlyonce.hosting.http.keys import Keys
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Ownership
+from exactlyonce.hosting.querying import queried
 from exactlyonce.hosting.resources import AzureResources
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.hosting.sweeper import Swept
 from exactlyonce.hosting.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.triggers import Delivered
 from exactlyonce.hosting.wiring import wire
+from exactlyonce.stores.listing import Condition
+from exactlyonce.values.identity import PartitionValue
 
 State = TypeVar("State")
 
@@ -338,6 +341,34 @@ class ExactlyOnce:
         ref = entity.ref(key)
         await self._parts.startup.ready()
         return await self._parts.maintenance.state(entity, ref)
+
+    async def query(
+        self,
+        entity: Entity[State],
+        where: str = "",
+        /,
+        *,
+        partition: PartitionValue | tuple[PartitionValue, ...] | None = None,
+        **given: Any,
+    ) -> AsyncIterator[tuple[EntityKey, State]]:
+        """The entities of a type that are there, each with its key, as replicas have them; for display.
+
+        Args:
+            entity: the type.
+            where: a condition in the SQL of Cosmos DB, with `c` for the document, such as `c.total > @least`. Part of the
+                program: never made from what somebody else sends, which goes into parameters.
+            partition: the value of the partition key, or its values from the top; None for all, which costs more.
+            given: values of the parameters, such as `least=100`.
+
+        Raises:
+            ConfigurationError: the store does not take the condition; or the partition has too few values, or too many.
+            TryAgainLater: the store did not answer.
+            StoredDataError: a document does not fit the state model.
+        """
+        await self._parts.startup.ready()
+        condition = Condition(where, given)
+        async for key, state in queried(self._parts.resources.listing, entity, condition, partition):
+            yield key, state
 
     async def quiesce(self) -> None:
         """Finish what is under way, and mark published outputs at once. For scripts and measurements."""

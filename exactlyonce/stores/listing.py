@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from exactlyonce.records.places import Place
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, PartitionValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,19 @@ class ListedMessage:
     place: Place | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on documents, in the SQL of Cosmos DB.
+
+    Attributes:
+        text: such as `c.total > @least`; empty for none.
+        given: values of its parameters, by name without `@`.
+    """
+
+    text: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
 class AsyncListing(Protocol):
     """Listings come in pages; an entity may be in several. Whoever has enough stops asking.
 
@@ -52,6 +66,21 @@ class AsyncListing(Protocol):
 
     def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         """Read models of a type that hold messages, and miss others, or were left alone, since before a moment."""
+        ...
+
+    def bodies(
+        self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
+    ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
+        """The entities of a type that are there, with the users' properties.
+
+        Args:
+            type: of the entities.
+            condition: which of them.
+            partition: values of the partition key; None for all partitions.
+
+        Raises:
+            ConfigurationError: the store does not take the condition.
+        """
         ...
 
     def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:

@@ -16,7 +16,7 @@ from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.listing import AsyncListing, Condition
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.listing import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
 from exactlyonce.testing.contracts.samples import (
@@ -154,3 +154,27 @@ async def test_what_an_operator_has_to_change_is_reported_as_that(connection: Co
     nowhere = [replace(one, container="nowhere") for one in CONTAINERS]
     with pytest.raises(ConfigurationError, match="Create the"):
         await all_of(CosmosListing(connection, nowhere).owing(OWNED, LATER))
+
+
+async def test_a_condition_in_sql_chooses_among_entities_and_takes_its_values_as_parameters(
+    store: CosmosStore, listing: CosmosListing
+) -> None:
+    few, many = plain_entity(), plain_entity()
+    for entity, total in ((few, 3), (many, 300)):
+        document = with_ledger(entity_document(entity, total=total), Ledger(1, type=PLAIN))
+        assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
+    condition = Condition("c.total > @least OR c.total < @most", {"least": 100, "most": 0})
+    found = [one async for page in listing.bodies(PLAIN, condition, None) for one in page]
+    assert found == [(many, entity_document(many, total=300))]
+    assert [one async for page in listing.bodies(PLAIN, condition, few.partition) for one in page] == []
+
+
+async def test_a_condition_that_is_no_sql_is_refused_by_name(listing: CosmosListing) -> None:
+    with pytest.raises(ConfigurationError, match=r"condition 'c\.total >'\. Write it as after WHERE"):
+        await anext(listing.bodies(PLAIN, Condition("c.total >"), None))
+
+
+async def test_a_query_that_gets_no_answer_is_to_be_tried_again(listing: CosmosListing, fault: Fault) -> None:
+    fault(operations=("query",), action="status", when="before", status=500)
+    with pytest.raises(TryAgainLater, match="search again"):
+        await anext(listing.bodies(PLAIN, Condition("c.total > 1"), None))

@@ -7,25 +7,29 @@ an index on the paths named here a listing reads the whole container, which is r
 from __future__ import annotations
 
 import asyncio
+import http
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from exactlyonce.errors import TryAgainLater
+from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.companions import KIND
-from exactlyonce.records.ledger import LEDGER
+from exactlyonce.records.ledger import LEDGER, read_entity
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.layout import EntityContainer, without_system
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Documents
 from exactlyonce.stores.cosmos.replies import FAILURES, after_query
-from exactlyonce.stores.listing import ListedMessage, entity_named, listed_message, oldest_first, text_of
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.stores.listing import Condition, ListedMessage, entity_named, listed_message, oldest_first, text_of
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, PartitionValue
 
 _PAGE: Final = 1_000
 _log = logging.getLogger(__name__)
 _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
+_THERE: Final = f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND c.{LEDGER}.deleted = false))"
+"""Of a document: it is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
 _BESIDE: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
 
@@ -86,6 +90,29 @@ class CosmosListing:
         async for rows in self._pages(place.container, query, given):
             yield oldest_first([(entity, "") for entity, _ in _named(place, rows)])
 
+    async def bodies(
+        self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
+    ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
+        place = self._containers[type]
+        given = {"@type": type, **{f"@{name}": value for name, value in condition.given.items()}}
+        query = f"SELECT c AS document, c.id, {_values(place)} AS place FROM c WHERE {_THERE}"  # noqa: S608
+        if condition.text:
+            query += f" AND ({condition.text})"
+        try:
+            async for rows in self._pages(place.container, query, given, partition):
+                found = [
+                    (ref, read_entity(ref, Json.of(without_system(row["document"]))))
+                    for ref, row in _named(place, rows)
+                ]
+                yield tuple((ref, view.body) for ref, view in found if view.body is not None)
+        except ConfigurationError as error:
+            if getattr(error.__context__, "status_code", None) == http.HTTPStatus.BAD_REQUEST:
+                raise ConfigurationError(
+                    f"Cosmos DB refuses the query of {type!r} with the condition {condition.text!r}. Write it as after WHERE, "
+                    "with c for the document and @name for parameters, each of which needs a value."
+                ) from error
+            raise
+
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         query = "SELECT c.entity, c.message, c.reason, c.at, c.place FROM c WHERE c.kind = @kind"
         async for rows in self._pages(self._library, query, {"@kind": "parked"}):
@@ -109,12 +136,17 @@ class CosmosListing:
             raise TryAgainLater(f"What the library keeps of entity {entity} could not be read.")
         return found.properties
 
-    async def _pages(self, container: str, query: str, given: Mapping[str, str | int]) -> AsyncIterator[list[Row]]:
-        """The pages of a query over all partitions, each within the time limit."""
+    async def _pages(
+        self, container: str, query: str, given: Mapping[str, Any], partition: tuple[PartitionValue, ...] | None = None
+    ) -> AsyncIterator[list[Row]]:
+        """The pages of a query over one partition, or all, each within the time limit."""
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in given.items()]
         try:
             place = await asyncio.wait_for(self._connection.container(container), self._time_limit)
-            pages = place.query_items(query, parameters=parameters, max_item_count=_PAGE).by_page()
+            within: dict[str, Any] = {}
+            if partition is not None:
+                within["partition_key"] = partition[0] if len(partition) == 1 else list(partition)
+            pages = place.query_items(query, parameters=parameters, max_item_count=_PAGE, **within).by_page()
             while True:
                 page = await asyncio.wait_for(anext(pages), self._time_limit)
                 yield [row async for row in page]

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Any
 
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.companions import KIND
-from exactlyonce.records.ledger import LEDGER
-from exactlyonce.stores.listing import ListedMessage, entity_named, listed_message, oldest_first, text_of
+from exactlyonce.records.ledger import LEDGER, read_entity
+from exactlyonce.stores.listing import Condition, ListedMessage, entity_named, listed_message, oldest_first, text_of
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, PartitionValue
 
 _KEPT = ("kind", "message", "tx", "version", "at", "source", "owing_since")
 
@@ -42,6 +44,26 @@ class MemoryListing:
             if any(left_alone or (one["gap_since"] or "~") < text_of(before) for one in receptions if one["held"]):
                 found.append((entity, ""))
         yield oldest_first(found)
+
+    async def bodies(
+        self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
+    ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
+        if condition.text:
+            raise ConfigurationError(
+                "A store in memory knows no SQL: query without a condition, and filter what comes."
+            )
+        found = []
+        for entity, version, document in self._documents(type):
+            if (
+                version.companion
+                or version.document is None
+                or document.get(LEDGER, {}).get("type", "") not in ("", type)
+            ):
+                continue
+            body = read_entity(entity, version.document).body
+            if body is not None and partition in (None, entity.partition):
+                found.append((entity, body))
+        yield tuple(found)
 
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         documents = (version.document for partition in self._store.library.values() for version in _newest(partition))

@@ -15,13 +15,14 @@ from typing import Final
 
 import pytest
 
+from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.places import Place
 from exactlyonce.records.receptions import Reception
-from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.listing import AsyncListing, Condition
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
@@ -109,6 +110,35 @@ class ListingContract:
         document = with_ledger(entity_document(entity), Ledger(1, type="other", entries=(an_owing(LONG_AGO),)))
         await store.perform(SaveEntity(entity, document, None))
         assert entity not in await all_of(listing.owing(entity.type, LATER))
+
+    @pytest.mark.parametrize("kind", ["plain", OWNED, LEVELS])
+    async def test_bodies_are_those_of_entities_that_are_there(
+        self, store: AsyncStore, listing: AsyncListing, kind: str
+    ) -> None:
+        def some() -> EntityRef:
+            return plain_entity() if kind == "plain" else owned_entity(type=kind)
+
+        present, adopted, deleted, others = some(), some(), some(), some()
+        await put(store, present, Ledger(1))
+        await put(store, deleted, Ledger(1, deleted=True))
+        await store.perform(SaveEntity(adopted, entity_document(adopted, total=3), None))
+        document = with_ledger(entity_document(others), Ledger(1, type="other"))
+        await store.perform(SaveEntity(others, document, None))
+        found = {ref: body async for page in listing.bodies(present.type, Condition(), None) for ref, body in page}
+        assert found[present] == entity_document(present)
+        assert found[adopted] == entity_document(adopted, total=3)
+        assert not {deleted, others} & set(found)
+
+    async def test_companions_are_no_bodies_and_a_partition_can_be_named(
+        self, store: AsyncStore, listing: AsyncListing
+    ) -> None:
+        entity, other = owned_entity(), owned_entity()
+        for one in (entity, other):
+            document = with_ledger(entity_document(one), Ledger(1, type=one.type))
+            record = a_colocated(one, "web/m-1")
+            assert isinstance(await store.perform(SaveBatch(one, document, None, (record,))), Saved)
+        pages = [page async for page in listing.bodies(OWNED, Condition(), entity.partition)]
+        assert [ref for page in pages for ref, _ in page] == [entity]
 
     async def test_a_deleted_entity_may_owe_too(self, store: AsyncStore, listing: AsyncListing) -> None:
         entity = plain_entity()
