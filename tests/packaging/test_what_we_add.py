@@ -12,7 +12,7 @@ import pytest
 from exactlyonce.records.application import Application
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry, Ledger, entity_document
+from exactlyonce.records.ledger import Apart, Entry, Ledger, entity_document
 from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
 from exactlyonce.records.outputs import OutputRef
 from exactlyonce.records.places import Place
@@ -44,6 +44,8 @@ def test_every_property_of_a_ledger_and_of_an_entry_is_named() -> None:
     ledger, entry = page.split("| property of an entry |")
     assert named(ledger) == {one.name for one in fields(Ledger)} | {"owing_since"}
     assert named(entry) == {one.name for one in fields(Entry)}
+    apart = next(line for line in ledger.splitlines() if line.startswith("| `apart`"))
+    assert named(f"| {apart.rsplit('|', 2)[1]} |") == {one.name for one in fields(Apart)}
 
 
 @pytest.mark.parametrize("shape", [ColocatedRecord, StreamEntry, NumberedMessage])
