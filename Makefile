@@ -4,7 +4,7 @@
 
 BASE_PYTHON := $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $(name))))
 PYTHON := .venv/bin/python
-PACKAGES := packages/function-host packages/local-cosmos packages/local-service-bus packages/yieldcheck
+PACKAGES := packages/exactlyonce-dev packages/function-host packages/local-cosmos packages/local-service-bus packages/yieldcheck
 # Their requirements are resolved with ours. Those of the local Service Bus are, but for one that is compiled: see amqp.txt.
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go packages/local-service-bus/local_service_bus_tests/go

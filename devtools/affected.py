@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-_PACKAGES: Final = ("function-host", "local-cosmos", "local-service-bus", "yieldcheck")
+_PACKAGES: Final = ("exactlyonce-dev", "function-host", "local-cosmos", "local-service-bus", "yieldcheck")
 _ROOTS: Final = ("", *(f"packages/{name}/" for name in _PACKAGES))
 """Folders from which modules are imported."""
 _ALL: Final = ("pyproject.toml", "conftest.py", "locks/dev.txt")

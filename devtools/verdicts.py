@@ -32,6 +32,7 @@ SUITES: Final[Mapping[str, Sequence[str]]] = {
     "tests/model": ("exactlyonce/protocols", "docs/protocols"),
     "tests/simulation": ("tests/model/mutants",),
     "tests/stateful": (),
+    "packages/exactlyonce-dev": ("packages", "exactlyonce"),
     **{
         f"packages/{name}": (f"packages/{name}",)
         for name in ("function-host", "local-cosmos", "local-service-bus", "yieldcheck")

@@ -4,6 +4,7 @@ from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.config.connections import ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.hosting.needs import Needs
 from exactlyonce.hosting.sweeper import Swept
 
-__all__ = ["ExactlyOnce", "PlainJson", "ServiceBusConnection", "Settings", "StorageConnection", "Swept"]
+__all__ = ["ExactlyOnce", "Needs", "PlainJson", "ServiceBusConnection", "Settings", "StorageConnection", "Swept"]

@@ -22,6 +22,7 @@ from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.http.door import Door
 from exactlyonce.hosting.http.keys import Keys
+from exactlyonce.hosting.needs import Needs
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.hosting.ownership import Ownership
 from exactlyonce.hosting.querying import queried
@@ -99,6 +100,11 @@ class ExactlyOnce:
     def entities(self) -> tuple[Entity[Any], ...]:
         """The entity types whose messages this application processes."""
         return self._entities
+
+    @property
+    def needs(self) -> Needs:
+        """What has to exist in its accounts: containers, queues and topics."""
+        return Needs.of(self._entities, self._destinations, self._settings)
 
     async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
         """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.

@@ -137,7 +137,11 @@ class Receiver:
         assignment = Assignment(
             ref, entity.strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal
         )
-        return await self.lanes.process(assignment, envelope)
+        processed = await self.lanes.process(assignment, envelope)
+        if processed.before:
+            waits = ", or waits for those before it" if "holding" in entity.strategy.unfinished else ""
+            _log.debug("message %s for %s changed nothing: it is a duplicate%s", key_of(envelope), ref, waits)
+        return processed
 
     async def _take_away(self, ref: EntityRef, message: str) -> None:
         """Delete the parked document of a message that was returned or requeued and is processed now. Best effort."""

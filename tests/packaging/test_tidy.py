@@ -14,7 +14,13 @@ MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 60
 TEXTS = ("*.md", "*.toml", "*.json", "*.txt", "*.yaml", "*.yml", "*.bicep", "Makefile")
 
-REAL_PROCESSES = ("tests/acceptance/", "tests/contract/", "packages/local-cosmos/", "packages/function-host/")
+REAL_PROCESSES = (
+    "tests/acceptance/",
+    "tests/contract/",
+    "packages/local-cosmos/",
+    "packages/function-host/",
+    "packages/exactlyonce-dev/",
+)
 HERE = Path(__file__).resolve()
 """The only file that may name what it looks for."""
 LEFTOVERS = re.compile(r"\b(?:TODO|FIXME|XXX)\b")

@@ -4,7 +4,7 @@
         client = QueueServiceClient.from_connection_string(storage.connection_string)
 
 It is the npm package `azurite`, found as Node finds packages: in `node_modules` of the working directory or of a folder above
-it. Node.js runs it, no container engine is needed.
+it, else where `npm install --global` has put it. Node.js runs it, no container engine is needed.
 Azurite chooses its ports itself and names them in its output, so that any number of them run side by side and no port
 is lost between looking for it and using it.
 """
@@ -63,7 +63,12 @@ class Azurite:
 
 @contextmanager
 def azurite(
-    *, blob: bool = False, data: Path | None = None, queue_port: int = 0, deadline: float = 30.0
+    *,
+    blob: bool = False,
+    data: Path | None = None,
+    queue_port: int = 0,
+    blob_port: int = 0,
+    deadline: float = 30.0,
 ) -> Iterator[Azurite]:
     """Start Azurite, wait until it serves, and end exactly this process on exit.
 
@@ -71,6 +76,7 @@ def azurite(
         blob: serve blobs too (some applications keep locks or packages in them).
         data: existing directory for the data; without it everything is in memory and gone at the end.
         queue_port: port of the queue service; 0 chooses a free one. A restart on the same `data` needs a fixed one.
+        blob_port: the same of the blob service.
         deadline: seconds to wait for the services.
 
     Raises:
@@ -80,7 +86,7 @@ def azurite(
         log = Path(scratch, "output.log")
         with log.open("wb") as output:
             process = subprocess.Popen(
-                _command(blob=blob, data=data, queue_port=queue_port),
+                _command(blob=blob, data=data, queue_port=queue_port, blob_port=blob_port),
                 cwd=scratch,
                 env=_environment(os.environ),
                 stdin=subprocess.DEVNULL,
@@ -97,13 +103,13 @@ def azurite(
             _stop(process)
 
 
-def _command(*, blob: bool, data: Path | None, queue_port: int) -> list[str]:
+def _command(*, blob: bool, data: Path | None, queue_port: int, blob_port: int) -> list[str]:
     node = shutil.which("node")
     if node is None:
         raise AzuriteError("Azurite needs Node.js: install version 20 or newer so that 'node' is on the PATH.")
     # The combined program serves blobs, queues and tables; the one for queues alone starts faster.
     program = _package() / "dist/src" / ("azurite.js" if blob else "queue/main.js")
-    ports = ["--queuePort", str(queue_port)] + (["--blobPort", "0", "--tablePort", "0"] if blob else [])
+    ports = ["--queuePort", str(queue_port)] + (["--blobPort", str(blob_port), "--tablePort", "0"] if blob else [])
     storage = ["--location", str(data.resolve())] if data else ["--inMemoryPersistence"]
     # SDKs are newer than the service versions Azurite knows, hence no version check.
     return [node, str(program), *ports, *storage, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
@@ -115,10 +121,17 @@ def _package() -> Path:
         package = folder / "node_modules/azurite"
         if package.is_dir():
             return package
+    if (command := shutil.which("azurite")) is not None and (found := _package_of(Path(command))) is not None:
+        return found
     raise AzuriteError(
         f"Azurite is not installed: no node_modules/azurite in {here} or above it. Run 'npm ci' where a package.json asks for "
         "it, or 'npm install azurite'."
     )
+
+
+def _package_of(command: Path) -> Path | None:
+    """The package whose command npm has linked; None if it is no link into one."""
+    return next((folder for folder in command.resolve().parents if folder.name == "azurite"), None)
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

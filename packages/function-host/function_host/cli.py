@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from .app_settings import effective_settings, load_local_settings
+from .brief import BriefFormatter
 from .errors import HostError
 from .host import REAL_INVISIBILITY, HostOptions, function_host
 from .host_json import load_host_json
@@ -31,7 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code: 0 after a signal, 1 when the host broke, 2 when it cannot start."""
     parsed = _parser().parse_args(arguments)
     level = logging.DEBUG if parsed.verbose else logging.INFO
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    text = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    handler.setFormatter(logging.Formatter(text) if parsed.verbose else BriefFormatter(text, parsed.app.resolve()))
+    logging.basicConfig(level=level, handlers=[handler])
     logging.getLogger("azure").setLevel(logging.WARNING)
     # It warns of every wait for a session that ended without one; what fails is told here.
     logging.getLogger("azure.servicebus").setLevel(logging.ERROR)
@@ -44,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logger.error("%s", error)  # noqa: TRY400 - a traceback would hide what to do
         return 2
     except Exception:
-        logger.exception("the app cannot be imported, or the host broke")
+        logger.exception("the host broke")
         return 1
     if abandoned:
         # Python would wait for these threads for ever; the real host kills its worker, too.
@@ -76,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="POINT[:N]",
         help="die by SIGKILL when the N-th message passes this point: received, handled or copied (to poison)",
     )
-    parser.add_argument("--verbose", action="store_true", help="log each invocation")
+    parser.add_argument("--verbose", action="store_true", help="log each invocation, and whole traces")
     return parser
 
 

@@ -82,6 +82,21 @@ class FunctionHost:
         return tuple(function.name for function in self._functions)
 
     @property
+    def queues(self) -> tuple[str, ...]:
+        """Names of the storage queues whose messages start functions."""
+        return tuple(one.trigger.queue for one in self._functions if isinstance(one.trigger, QueueTrigger))
+
+    @property
+    def routes(self) -> tuple[tuple[str, str], ...]:
+        """Methods and path of each HTTP function, such as `("GET,PUT", "/api/games/{id}")`."""
+        prefix = self._host_json.extensions.http.route_prefix
+        http = [one.trigger for one in self._functions if isinstance(one.trigger, HttpTrigger)]
+        return tuple(
+            (",".join(sorted(one.methods)) or "ANY", "/".join(("", prefix, one.route.template)).replace("//", "/"))
+            for one in http
+        )
+
+    @property
     def abandoned_threads(self) -> int:
         """Functions that still run in threads, after the grace; only the end of the process ends them."""
         return self._invoker.running_threads

@@ -8,6 +8,7 @@ from types import ModuleType
 from azure.functions.decorators.function_app import FunctionRegister
 
 from .app_settings import AppSettings
+from .brief import brief
 from .errors import AppError
 from .functions import Function, describe_function
 
@@ -18,14 +19,18 @@ def load_app(directory: Path) -> FunctionRegister:
     """Import `function_app.py` of a directory, with this directory first on the path, and return its app.
 
     Raises:
-        AppError: no such file, no app in it, or several. Errors of the module itself are passed on as they are.
+        AppError: no such file, an import that fails, no app in it, or several.
     """
     source = directory / f"{_MODULE}.py"
     if not source.is_file():
         raise AppError(f"{source} is missing: name the directory of a Python v2 function app.")
     sys.path.insert(0, str(directory))
     importlib.invalidate_caches()
-    return find_app(importlib.import_module(_MODULE))
+    try:
+        module = importlib.import_module(_MODULE)
+    except Exception as error:
+        raise AppError(f"{source.name} cannot be imported: {brief(error, directory)}") from error
+    return find_app(module)
 
 
 def find_app(module: ModuleType) -> FunctionRegister:

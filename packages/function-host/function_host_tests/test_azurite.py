@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from azure.storage.queue import QueueServiceClient
 
-from function_host.azurite import AzuriteError, azurite
+from function_host.azurite import AzuriteError, _package_of, azurite
 
 
 @pytest.mark.acceptance
@@ -54,6 +54,19 @@ def test_a_taken_port_is_reported_with_what_azurite_says() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(AzuriteError, match="EADDRINUSE"), azurite(queue_port=port):
             pass
+
+
+def test_a_package_that_npm_installed_for_all_is_found_by_its_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "lib/node_modules/azurite/dist/src/azurite.js"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    command = tmp_path / "bin" / "azurite"
+    command.parent.mkdir()
+    command.symlink_to(program)
+    assert _package_of(command) == tmp_path / "lib/node_modules/azurite"
+    assert _package_of(tmp_path / "bin" / "another") is None
 
 
 def test_a_missing_package_is_reported_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

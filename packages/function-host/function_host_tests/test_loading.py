@@ -217,3 +217,12 @@ def test_parameters_must_fit_the_bindings() -> None:
         describe_functions(app, SETTINGS)
     with pytest.raises(AppError, match="no binding provides its parameters mystery"):
         describe_functions(other, SETTINGS)
+
+
+@pytest.mark.usefixtures("import_state")
+def test_an_app_that_cannot_be_imported_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "function_app.py").write_text("import azure.functions\nimport nothing_like_it\n")
+    with pytest.raises(
+        AppError, match=r"^function_app\.py cannot be imported: ModuleNotFoundError: .* at function_app\.py:2$"
+    ):
+        load_app(tmp_path)

@@ -26,7 +26,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.hosting import ExactlyOnce, ServiceBusConnection, Settings, StorageConnection
+from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.bus import delivered
@@ -273,3 +273,11 @@ async def test_clients_are_closed_after_the_lanes_have_finished(monkeypatch: pyt
     monkeypatch.setattr(once._parts.resources, "close", closing)
     await once.close()
     assert done == ["finished", "closed"]
+
+
+def test_its_needs_are_what_it_declares_by_the_names_that_settings_give() -> None:
+    once = application(
+        accounts(), destinations=(Destination("mail"), Destination("audit")), mapping={"audit": "other"}, blobs="blobs"
+    )
+    kind = accounts()
+    assert once.needs == Needs("shop", {kind.container: kind.paths}, "exactlyonce", ("mail", "other"), "blobs")

@@ -139,6 +139,13 @@ class TestBatches:
         assert len({output.id for output in place.published}) == 2
         assert set(place.changed_by("a")) == {"web/m-1"}
 
+    async def test_a_duplicate_is_told_in_the_log(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("DEBUG", "exactlyonce.hosting.receiver")
+        await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
+        assert caplog.messages == []
+        await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
+        assert caplog.messages == ["message web/m-1 for account/a changed nothing: it is a duplicate"]
+
     async def test_a_message_that_keeps_failing_is_parked_and_its_batch_acknowledged(self, place: Place) -> None:
         kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
         for delivery in range(1, 6):

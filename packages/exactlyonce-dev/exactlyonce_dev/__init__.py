@@ -1,0 +1,10 @@
+"""exactlyonce on a developer's machine: `exactlyonce new` and `exactlyonce dev`.
+
+new      writes an app from the template
+dev      the supervisor: starts the parts of a local stack, and starts the host again when a file of the app changes
+plan     what the settings of an app ask for: ports, and whether Service Bus is used
+parts    a process whose output is read line by line
+host     the process of the app: creates what it declares, and serves its functions
+"""
+
+__version__ = "0.1.0"

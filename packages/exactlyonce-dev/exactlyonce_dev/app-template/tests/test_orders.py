@@ -1,0 +1,16 @@
+from exactlyonce.testing import assert_deterministic, run
+from orders import Order, OrderLine, Reserve, Stock, add_line, reserve
+
+
+def test_a_line_is_added_and_reserved() -> None:
+    ran = run(add_line, Order(lines={"tea": 1}), OrderLine(order="o-1", item="tea", quantity=2))
+    assert ran.state.lines == {"tea": 3}
+    assert ran.messages == (Reserve(order="o-1", item="tea", quantity=2),)
+
+
+def test_the_stock_keeps_what_is_reserved() -> None:
+    assert run(reserve, Stock(reserved=1), Reserve(order="o-1", item="tea", quantity=2)).state.reserved == 3
+
+
+def test_handlers_give_the_same_again() -> None:
+    assert_deterministic(add_line, Order(), OrderLine(order="o-1", item="tea", quantity=2))

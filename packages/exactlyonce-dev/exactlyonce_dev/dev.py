@@ -1,0 +1,174 @@
+"""`exactlyonce dev`: runs the app of a folder with all that it needs, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.errors import ConfigurationError
+from exactlyonce_dev.changes import change, snapshot
+from exactlyonce_dev.parts import Part, say
+from exactlyonce_dev.plan import Plan
+
+_SELF: Final = "dev"
+"""The name of the supervisor in the log."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the app of the present folder. Returns 0 after Ctrl-C, 1 when a part broke, 2 when something is missing."""
+    given = _parser().parse_args(arguments)
+    began = time.monotonic()
+    try:
+        plan = Plan.of(Path.cwd(), given.http_port)
+        plan.require_free_ports()
+        return asyncio.run(Supervisor(plan, began, json_line=given.json, reload=not given.no_reload).run())
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return NOT_POSSIBLE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "exactlyonce dev",
+        description="Run the app of this folder with a local Cosmos DB, Azurite and, if it is used, a local Service Bus. "
+        "Containers, queues and topics are those that the app declares. All data is gone at the end.",
+    )
+    parser.add_argument("--http-port", type=int, default=7071, metavar="PORT", help="0 for a free one (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON to stdout once the app is ready")
+    parser.add_argument("--no-reload", action="store_true", help="end with the app; do not start it again")
+    return parser
+
+
+class Supervisor:
+    """Starts the parts of a local stack, keeps the app running, and ends all of them.
+
+    Args:
+        plan: what has to run.
+        began: when the command began, by the monotonic clock.
+        json_line: whether stdout gets a line of JSON once the app is ready.
+        reload: whether the app starts again when one of its files changes.
+    """
+
+    def __init__(self, plan: Plan, began: float, *, json_line: bool = False, reload: bool = True) -> None:
+        self._plan = plan
+        self._began = began
+        self._json_line = json_line
+        self._reload = reload
+        self._servers: list[Part] = []
+
+    async def run(self) -> int:
+        """Run until a signal, and return the exit code.
+
+        Raises:
+            ConfigurationError: a part is missing on this machine.
+        """
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        stop = asyncio.create_task(stopped.wait())
+        async with AsyncExitStack() as running:
+            storage = running.enter_context(ExitStack())
+            await self._serve(running, "cosmos", "local_cosmos", "--port", str(self._plan.cosmos), "--admin")
+            if self._plan.bus is not None:
+                topology = running.enter_context(_scratch_file())
+                await self._describe_bus(topology)
+                await self._serve(
+                    running, "bus", "local_service_bus", "--config", str(topology), "--port", str(self._plan.bus)
+                )
+            # Azurite starts while the host imports the app; the host waits for it.
+            azurite = asyncio.create_task(asyncio.to_thread(_start_azurite, self._plan, storage))
+            try:
+                while (code := await self._run_app(stop, azurite)) is None:
+                    self._began = time.monotonic()
+                return code
+            finally:
+                await asyncio.wait({azurite})
+                say(_SELF, "ending")
+
+    async def _serve(self, running: AsyncExitStack, name: str, *arguments: str) -> None:
+        server = await self._start(name, *arguments)
+        running.push_async_callback(server.end)
+        self._servers.append(server)
+
+    async def _start(self, name: str, *arguments: str) -> Part:
+        return await Part.start(name, arguments, self._plan.app, self._plan.settings)
+
+    async def _describe_bus(self, topology: Path) -> None:
+        """Write the queues and topics that the app declares.
+
+        Raises:
+            ConfigurationError: the app cannot be imported; the log says why.
+        """
+        app = await self._start("app", "exactlyonce_dev.host", "--topology", str(topology))
+        try:
+            if await app.ended:
+                raise ConfigurationError("The queues of the local Service Bus are not known: see above.")
+        finally:
+            await app.end()
+
+    async def _run_app(self, stop: asyncio.Task[bool], azurite: asyncio.Task[None]) -> int | None:
+        """Run the app until it has to end; None if it is to start again. Raises `ConfigurationError` as `run` does."""
+        known = snapshot(self._plan.app)
+        app = await self._start("app", "exactlyonce_dev.host", "--http-port", str(self._plan.http))
+        announced = asyncio.create_task(self._announce(app))
+        changed = asyncio.create_task(change(self._plan.app, known)) if self._reload else None
+        broken = {one.ended for one in self._servers}
+        ends = {stop, azurite, app.ended, *broken, *({changed} if changed else ())}
+        try:
+            while True:
+                done, ends = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                if azurite in done:
+                    azurite.result()  # It serves, or is missing.
+                if stop in done:
+                    return DONE
+                if broken & done:
+                    say(_SELF, f"{', '.join(one.name for one in self._servers if one.ended in done)} ended")
+                    return NOT_DONE
+                if changed is not None and changed in done:
+                    say(_SELF, f"{changed.result().name} has changed: the app starts again")
+                    return None
+                if app.ended in done:
+                    if not self._reload:
+                        return NOT_POSSIBLE if app.ended.result() == NOT_POSSIBLE else NOT_DONE
+                    say(_SELF, "the app ended; it starts again when one of its files changes")
+        finally:
+            announced.cancel()
+            if changed is not None:
+                changed.cancel()
+            await app.end()
+
+    async def _announce(self, app: Part) -> None:
+        ready = await app.ready
+        if ready is None:
+            return  # It has said why.
+        seconds = time.monotonic() - self._began
+        for line in (*ready["routes"], f"ready in {seconds:.1f} s: Ctrl-C ends everything, with all data"):
+            say(_SELF, line)
+        if self._json_line:
+            print(json.dumps(ready | {"seconds": round(seconds, 1)}), flush=True)
+
+
+def _start_azurite(plan: Plan, running: ExitStack) -> None:
+    from function_host.azurite import AzuriteError, azurite  # noqa: PLC0415  # It loads slowly, so it loads beside the app.
+
+    blobs = plan.blobs
+    try:
+        running.enter_context(azurite(blob=blobs is not None, queue_port=plan.queues, blob_port=blobs or 0))
+    except AzuriteError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+@contextmanager
+def _scratch_file() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="exactlyonce-dev-") as folder:
+        yield Path(folder, "bus.json")

@@ -1,0 +1,128 @@
+"""The process of an app under `exactlyonce dev`: creates what the app declares, and serves its functions."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, TextIO
+
+from azure.core.exceptions import AzureError
+from azure.functions.decorators.function_app import FunctionRegister
+
+from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.hosting import ExactlyOnce, Needs
+from exactlyonce_dev.plan import LOOPBACK, STORAGE, Plan
+from exactlyonce_dev.resources import create_containers, create_queues, topology
+from function_host import HostError, HostOptions, function_host, load_host_json
+from function_host.app_settings import AppSettings
+from function_host.brief import BriefFormatter
+from function_host.loading import describe_functions, load_app
+
+_INVISIBLE_SECONDS: Final = 30
+"""How long messages of a killed app stay invisible: the ten minutes of the real host are long for a developer."""
+_DEADLINE_SECONDS: Final = 30
+_POLL_SECONDS: Final = 0.05
+_log = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve the app of the present folder until a signal. Returns 0 after it, 1 when it broke, 2 when it cannot start."""
+    given = _parser().parse_args(arguments)
+    ready, sys.stdout = sys.stdout, sys.stderr  # What functions print belongs to the log.
+    _log_briefly(Path.cwd())
+    try:
+        app = load_app(Path.cwd())
+        if given.topology is not None:
+            functions = describe_functions(app, AppSettings(os.environ))
+            given.topology.write_text(json.dumps(topology(functions, _queues(_needs()))))
+        else:
+            asyncio.run(_serve(app, given.http_port, ready))
+    except (ConfigurationError, HostError) as error:
+        _log.error("%s", error)  # The sentence says what to do.
+        return NOT_POSSIBLE
+    except Exception:
+        _log.exception("the app broke")
+        return NOT_DONE
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m exactlyonce_dev.host")
+    parser.add_argument("--http-port", type=int, default=0)
+    parser.add_argument("--topology", type=Path, help="write the queues and topics of Service Bus there, and end")
+    return parser
+
+
+def _log_briefly(app: Path) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(BriefFormatter("%(levelname)s %(name)s: %(message)s", app))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("azure").setLevel(logging.ERROR)
+    logging.getLogger("exactlyonce.hosting.receiver").setLevel(logging.DEBUG)  # It tells of each duplicate.
+
+
+async def _serve(app: FunctionRegister, port: int, ready: TextIO) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    plan, needs = Plan.of(Path.cwd(), port), _needs()
+    await asyncio.gather(*(_listening(one) for one in (plan.cosmos, plan.queues, plan.bus) if one))
+    try:
+        for one in needs:
+            await asyncio.to_thread(create_containers, one, plan.settings)
+    except AzureError as error:
+        raise ConfigurationError(
+            f"The local Cosmos DB refused to create what the app declares ({type(error).__name__}). Compare COSMOS__accountKey "
+            "with that of local.settings.json.example."
+        ) from error
+    options = HostOptions(http_port=port, invisible=_INVISIBLE_SECONDS)
+    host_json = load_host_json(Path("host.json"))
+    async with function_host(app, plan.settings, host_json=host_json, options=options) as host:
+        queues = {*host.queues, *(() if plan.bus else _queues(needs))}
+        await asyncio.to_thread(create_queues, queues, plan.settings[STORAGE])
+        routes = [f"{methods} {host.http}{route}" for methods, route in host.routes]
+        print(json.dumps({"http": host.http, "functions": host.functions, "routes": routes}), file=ready, flush=True)
+        await host.run_until(stopped)
+
+
+async def _listening(port: int) -> None:
+    """Wait until a server of this machine listens."""
+    try:
+        async with asyncio.timeout(_DEADLINE_SECONDS):
+            while not await _listens(port):  # noqa: ASYNC110  # Another process sets no event.
+                await asyncio.sleep(_POLL_SECONDS)
+    except TimeoutError:
+        raise ConfigurationError(f"Nothing listens on port {port} after {_DEADLINE_SECONDS} s.") from None
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(LOOPBACK, port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
+
+
+def _needs() -> tuple[Needs, ...]:
+    """What the applications at the top level of the app's modules need."""
+    here = f"{Path.cwd()}{os.sep}"
+    modules = [one for one in list(sys.modules.values()) if (getattr(one, "__file__", None) or "").startswith(here)]
+    found = [value for module in modules for value in list(vars(module).values()) if isinstance(value, ExactlyOnce)]
+    return tuple(one.needs for one in {id(one): one for one in found}.values())
+
+
+def _queues(needs: Iterable[Needs]) -> set[str]:
+    return {name for one in needs for name in one.queues}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""The plan of a local stack: what the settings of an app ask for on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from exactlyonce.cli.local_settings import FILE, use_local_settings
+from exactlyonce.errors import ConfigurationError
+
+LOOPBACK: Final = "127.0.0.1"
+COSMOS: Final = "COSMOS__accountEndpoint"
+STORAGE: Final = "AzureWebJobsStorage"
+SERVICE_BUS: Final = "ServiceBus"
+_HERE: Final = (LOOPBACK, "localhost")
+_DEVELOPMENT: Final = "UseDevelopmentStorage=true"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What has to run for an app.
+
+    Attributes:
+        app: its folder.
+        settings: the environment of its host.
+        cosmos: port of the local Cosmos DB.
+        queues, blobs: ports of Azurite; None for no blobs.
+        bus: port of the local Service Bus; None if the app has no connection to one.
+        http: port of the app's HTTP functions; 0 for a free one.
+    """
+
+    app: Path
+    settings: Mapping[str, str]
+    cosmos: int
+    queues: int
+    blobs: int | None
+    bus: int | None
+    http: int
+
+    @classmethod
+    def of(cls, app: Path, http: int, environment: Mapping[str, str] = os.environ) -> Plan:
+        """Read the settings of an app.
+
+        Args:
+            app: its folder.
+            http: port of its HTTP functions.
+            environment: wins over `local.settings.json`.
+
+        Raises:
+            ConfigurationError: the folder has no app, or its settings name something that does not run on this machine.
+        """
+        if not (app / "function_app.py").is_file():
+            raise ConfigurationError(
+                f"There is no function_app.py in {app}. Run 'exactlyonce dev' in the folder of an app; 'exactlyonce new shop' "
+                "writes one."
+            )
+        if not (app / FILE).is_file():
+            raise ConfigurationError(f"There is no {FILE} in {app}. Copy {FILE}.example to {FILE}.")
+        settings = dict(environment)
+        use_local_settings(app, settings)
+        queues, blobs = _storage_ports(settings.get(STORAGE, ""))
+        bus = _bus_port(settings[SERVICE_BUS]) if settings.get(SERVICE_BUS) else None
+        wants_blobs = bool(settings.get("EXACTLYONCE__blobContainer"))
+        return cls(
+            app, settings, _cosmos_port(settings.get(COSMOS, "")), queues, blobs if wants_blobs else None, bus, http
+        )
+
+    def require_free_ports(self) -> None:
+        """Raise `ConfigurationError` if another process listens on a port of this plan."""
+        for port, what, where in (
+            (self.cosmos, "the local Cosmos DB", COSMOS),
+            (self.queues, "Azurite's queues", STORAGE),
+            (self.blobs, "Azurite's blobs", STORAGE),
+            (self.bus, "the local Service Bus", SERVICE_BUS),
+            (self.http, "the app's HTTP functions", "--http-port"),
+        ):
+            if port and _is_taken(port):
+                place = where if where.startswith("--") else f"{where} of {FILE}"
+                raise ConfigurationError(
+                    f"Port {port} is taken, and is that of {what}. End the process that listens on it, or choose another port "
+                    f"in {place}."
+                )
+
+
+def _cosmos_port(address: str) -> int:
+    parts = urlsplit(address)
+    if parts.scheme != "http" or parts.hostname not in _HERE or not parts.port:
+        raise ConfigurationError(
+            f"'exactlyonce dev' runs an app on a local Cosmos DB only. Set {COSMOS} in {FILE} to http://{LOOPBACK}:8081/."
+        )
+    return parts.port
+
+
+def _storage_ports(connection: str) -> tuple[int, int]:
+    """The ports of queues and blobs that a connection string names. It is not quoted: it may be a key."""
+    if connection.strip() == _DEVELOPMENT:
+        return 10001, 10000
+    ports = dict(re.findall(rf"(\w+)Endpoint=http://(?:{'|'.join(map(re.escape, _HERE))}):(\d+)/", connection))
+    if "Queue" not in ports:
+        raise ConfigurationError(
+            f"'exactlyonce dev' runs an app on Azurite only. Set {STORAGE} in {FILE} to {_DEVELOPMENT}."
+        )
+    return int(ports["Queue"]), int(ports.get("Blob", 10000))
+
+
+def _bus_port(connection: str) -> int:
+    found = re.search(r"Endpoint=sb://localhost(?::(\d+))?[/;]", connection)
+    if found is None or "UseDevelopmentEmulator=true" not in connection:
+        raise ConfigurationError(
+            f"'exactlyonce dev' runs an app on a local Service Bus only. Set {SERVICE_BUS} in {FILE} to Endpoint=sb://localhost;"
+            "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+        )
+    return int(found[1] or 5672)
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # What just ended may leave connections behind.
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return True
+    return False

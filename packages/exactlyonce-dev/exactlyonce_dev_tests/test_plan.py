@@ -1,0 +1,73 @@
+"""The plan is read from the app's settings; whatever cannot run on this machine is refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from exactlyonce import ConfigurationError
+from exactlyonce_dev.plan import Plan
+
+BUS = "Endpoint=sb://localhost:5673;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+SETTINGS = {"COSMOS__accountEndpoint": "http://127.0.0.1:8081/", "AzureWebJobsStorage": "UseDevelopmentStorage=true"}
+
+
+def app_of(folder: Path, **settings: str) -> Path:
+    (folder / "function_app.py").touch()
+    (folder / "local.settings.json").write_text(json.dumps({"Values": SETTINGS | settings}))
+    return folder
+
+
+def test_the_usual_settings_name_the_usual_ports(tmp_path: Path) -> None:
+    plan = Plan.of(app_of(tmp_path), 7071, {"HOME": "here"})
+    assert (plan.cosmos, plan.queues, plan.blobs, plan.bus, plan.http) == (8081, 10001, None, None, 7071)
+    assert plan.settings == SETTINGS | {"HOME": "here"}
+
+
+def test_other_ports_blobs_and_service_bus_are_those_of_the_settings(tmp_path: Path) -> None:
+    storage = "QueueEndpoint=http://127.0.0.1:1/x;BlobEndpoint=http://localhost:2/x;"
+    app = app_of(tmp_path, AzureWebJobsStorage=storage, EXACTLYONCE__blobContainer="blobs", ServiceBus=BUS)
+    plan = Plan.of(app, 0, {"COSMOS__accountEndpoint": "http://localhost:3"})
+    assert (plan.cosmos, plan.queues, plan.blobs, plan.bus) == (3, 1, 2, 5673)
+    plan = Plan.of(app_of(tmp_path, ServiceBus=BUS.replace(":5673", "")), 0, {})
+    assert plan.bus == 5672
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COSMOS__accountEndpoint", "https://shop.documents.azure.com:443/"),
+        ("COSMOS__accountEndpoint", "http://127.0.0.1/"),
+        ("COSMOS__accountEndpoint", ""),
+        ("AzureWebJobsStorage", "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=secret"),
+        ("AzureWebJobsStorage", ""),
+        ("ServiceBus", "Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKey=secret"),
+        ("ServiceBus", "Endpoint=sb://localhost;SharedAccessKey=secret"),
+    ],
+)
+def test_a_setting_that_is_not_of_this_machine_is_refused_and_not_quoted(name: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=rf"'exactlyonce dev' runs an app on .*Set {name} in local") as refused:
+        Plan.of(app_of(tmp_path, **{name: value}), 0, {})
+    assert "secret" not in str(refused.value)
+
+
+def test_a_folder_without_an_app_or_settings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="'exactlyonce new shop' writes one"):
+        Plan.of(tmp_path, 0, {})
+    (tmp_path / "function_app.py").touch()
+    with pytest.raises(ConfigurationError, match=r"Copy local\.settings\.json\.example to local\.settings\.json"):
+        Plan.of(tmp_path, 0, {})
+
+
+def test_a_port_that_is_taken_is_named_with_the_place_of_its_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        plan = Plan.of(app_of(tmp_path, COSMOS__accountEndpoint=f"http://127.0.0.1:{port}/"), 0, {})
+        with pytest.raises(ConfigurationError, match=rf"Port {port} is taken, .*COSMOS__accountEndpoint of local"):
+            plan.require_free_ports()
+        with pytest.raises(ConfigurationError, match="another port in --http-port"):
+            Plan(tmp_path, {}, 0, 0, None, None, port).require_free_ports()
+    Plan(tmp_path, {}, port, 0, None, None, 0).require_free_ports()
