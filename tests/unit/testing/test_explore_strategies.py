@@ -1,0 +1,125 @@
+"""Each fault of an exploration bites: a strategy that does not survive it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from exactlyonce import Context, Destination, Entity, Outbox, message
+from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
+from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.testing import App, InvariantBroken, Seen, explore
+
+
+@message("test.explored.add-one")
+class AddOne(BaseModel):
+    key: str = "a"
+
+
+@message("test.explored.added-one")
+class AddedOne(BaseModel):
+    total: int
+
+
+class Total(BaseModel):
+    total: int = 0
+
+
+class NoRecords(Outbox):
+    """It saves under a condition, and publishes, but knows no copies."""
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        loaded = yield from LoadEntity(work.entity)
+        begun = yield from Begin((key_of(work.messages[0]),))
+        assert not isinstance(loaded, NoAnswer)
+        body = read_entity(work.entity, loaded.document).body
+        handled = work.handle(Before(body, begun.at, begun.given[0]), work.messages[0])
+        saved = yield from SaveEntity(work.entity, handled.body, loaded.etag)
+        if not isinstance(saved, Saved):
+            return Again(memory, "it was not saved")
+        published = yield from Publish(handled.outputs)
+        return Finished(memory) if published is PUBLISHED else Again(memory, "it was not published")
+
+
+class PublishesFirst(Outbox):
+    """It publishes what it would commit, and commits by the real protocol."""
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        loaded = yield from LoadEntity(work.entity)
+        begun = yield from Begin((key_of(work.messages[0]),))
+        assert not isinstance(loaded, NoAnswer)
+        body = read_entity(work.entity, loaded.document).body
+        handled = work.handle(Before(body, begun.at, begun.given[0]), work.messages[0])
+        yield from Publish(handled.outputs)
+        result = yield from Outbox.attempt(self, work, memory)
+        return result
+
+
+def counting(strategy: Outbox) -> App:
+    entity = Entity("counted", state=Total, container="counted", strategy=strategy)
+
+    @entity.handles(AddOne, key=lambda add: add.key)
+    def add(state: Total, add: AddOne, context: Context) -> Total:
+        context.send("added", AddedOne(total=state.total + 1))
+        return Total(total=state.total + 1)
+
+    return App(entity, destinations=(Destination("adds", to=entity), Destination("added")))
+
+
+def total(app: App, seen: Seen) -> int:
+    state: Any = seen.state(app.once.entities[0], "a")
+    return 0 if state is None else int(state.total)
+
+
+def counted_once(app: App) -> Callable[[Seen], None]:
+    def each_message_counts_once(seen: Seen) -> None:
+        assert total(app, seen) <= 2
+
+    return each_message_counts_once
+
+
+def never_ahead(app: App) -> Callable[[Seen], None]:
+    def what_was_sent_is_committed(seen: Seen) -> None:
+        assert all(one.total <= total(app, seen) for one in seen.outputs("added"))
+
+    return what_was_sent_is_committed
+
+
+def all_sent(app: App) -> Callable[[Seen], None]:
+    def each_total_was_sent(seen: Seen) -> None:
+        assert sorted(one.total for one in seen.outputs("added")) == [1, 2]
+
+    return each_total_was_sent
+
+
+BOTH = [("adds", AddOne()), ("adds", AddOne())]
+
+
+def test_the_outbox_survives_all_faults() -> None:
+    app = counting(Outbox())
+    explore(app, BOTH, never_ahead(app), in_the_end=all_sent(app))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rule", "told"),
+    [
+        (NoRecords(), counted_once, "comes twice|comes again|lost"),
+        (PublishesFirst(), never_ahead, "publishes AddedOne to added"),
+    ],
+)
+def test_a_strategy_that_is_not_exactly_once_is_found(strategy: Outbox, rule: Any, told: str) -> None:
+    app = counting(strategy)
+    with pytest.raises(InvariantBroken, match=told):
+        explore(app, BOTH, rule(app), interruptions=0)
+
+
+@pytest.mark.parametrize("strategy", [NoRecords(), PublishesFirst()])
+def test_without_faults_and_interruptions_nobody_notices(strategy: Outbox) -> None:
+    app = counting(strategy)
+    explore(app, BOTH, counted_once(app), in_the_end=all_sent(app), faults=0, interruptions=0)
