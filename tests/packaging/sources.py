@@ -9,7 +9,17 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIBRARY: Final = ROOT / "exactlyonce"
-OURS: Final = ("exactlyonce", "handlers", "spark_jobs", "verification", "demo", "devtools", "tests", "packages")
+OURS: Final = (
+    "exactlyonce",
+    "handlers",
+    "spark_jobs",
+    "verification",
+    "demo",
+    "devtools",
+    "examples",
+    "tests",
+    "packages",
+)
 
 
 def files(*folders: str) -> list[Path]:
