@@ -40,7 +40,8 @@ def functions(shop: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
 
 def call(shop: App, function: Any, request: func.HttpRequest) -> func.HttpResponse:
-    return shop.run(function._function.get_user_function()(request))
+    response: func.HttpResponse = shop.run(function._function.get_user_function()(request))
+    return response
 
 
 def put(order: str, body: object, key: str = '"k-1"') -> func.HttpRequest:
