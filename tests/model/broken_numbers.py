@@ -23,7 +23,7 @@ from tests.model.zoo import Broken
 from verification.scenarios.numbers import A1, A2, B1, C1, NUMBERS, ONE_CHANNEL
 from verification.twins.alterations import answers, asks, called, deferred, replaced, unasked
 from verification.twins.modules import around
-from verification.world.scenario import UNLIMITED, Budget, Scenario
+from verification.world.scenario import Budget, Scenario
 
 LOOK_APART = look.look_apart
 
@@ -50,15 +50,7 @@ BACK_AGAIN: Scenario = replace(
     name="a channel comes back twice",
     copies=(1, 1, 2, 1),
     places=(A1, B1, A2, C1),
-    budget=Budget(UNLIMITED, 1, 0, UNLIMITED),
-)
-THREE: Scenario = Scenario(
-    "three channels",
-    (1, 1, 2, 1),
-    ONE_CHANNEL,
-    workers=1,
-    places=(A1, B1, A2, C1),
-    budget=Budget(crashes=UNLIMITED, stale=UNLIMITED),
+    budget=Budget(crashes=1, stale=1),
 )
 
 
@@ -156,7 +148,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
                 ),
             ),
         ),
-        THREE,
+        BACK_AGAIN,
         "nothing_lost",
     ),
     Broken(

@@ -10,6 +10,7 @@ from typing import Any
 
 import yieldcheck
 from verification.explorers.choice import explorer_of
+from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.explorers.trace import Event, events_of, story_of
@@ -51,9 +52,13 @@ def explore(
     show: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
     """Look at every state, or at the first `limit`; the arguments are those of `yieldcheck.check`."""
-    explorer = explorer_of(scenario)
     with _few_collections():
-        found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
+        return _explored(explorer_of(scenario), limit, liveness=liveness, show=show)
+
+
+def _explored(explorer: Explorer, limit: int, *, liveness: bool, show: Callable[[Progress], None]) -> Report:
+    """The report of a search. What it remembered is gone when this returns, so that no collection goes through it again."""
+    found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
     trace = events_of(explorer, explorer.start(), found["path"])
     return Report(**found, trace=trace, witnessed=explorer.witnessed, runs=explorer.workers.runs)
 

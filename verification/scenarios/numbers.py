@@ -165,6 +165,15 @@ LARGE: Final = (
         budget=Budget(crashes=UNLIMITED, stale=UNLIMITED),
     ),
     _scenario(
+        "three channels, four messages, room for one, lost writes",
+        (1, 1, 2, 1),
+        (A1, B1, A2, C1),
+        ONE_CHANNEL,
+        FOUND,
+        workers=1,
+        budget=Budget(1, 1, 0, 1),
+    ),
+    _scenario(
         "two channels, room for one, two workers", (2, 1, 1), (A1, B1, A2), ONE_CHANNEL, FOUND, budget=Budget(1, 1)
     ),
     _scenario(
