@@ -74,10 +74,7 @@ def _try_out(wheels: dict[Distribution, Path], scratch: Path) -> None:
         module = one.modules[0]
         code = f"import {module}; assert {module}.__version__ == {one.version!r}, {module}.__version__"
         subprocess.run([python, "-c", code], cwd=scratch, check=True)
-    said = subprocess.run(
-        [environment / "bin" / "exactlyonce", "--version"], check=True, capture_output=True, text=True
-    )
-    assert said.stdout.startswith("exactlyonce "), said.stdout  # noqa: S101
+    _try_a_new_app(environment, scratch)
     user = scratch / "user.py"
     user.write_text("".join(f"import {one.modules[0]}\n{one.modules[0]}.__version__.split()\n" for one in wheels))
     mypy = [
@@ -92,6 +89,29 @@ def _try_out(wheels: dict[Distribution, Path], scratch: Path) -> None:
         str(user),
     ]
     subprocess.run(mypy, cwd=scratch, check=True)
+
+
+def _try_a_new_app(environment: Path, scratch: Path) -> None:
+    """Write an app, install what it asks for into an environment of its own, and run its tests there."""
+    command = environment / "bin" / "exactlyonce"
+    said = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)
+    assert said.stdout.startswith("exactlyonce "), said.stdout  # noqa: S101
+    subprocess.run([command, "new", "shop"], cwd=scratch, check=True, stdout=subprocess.DEVNULL)
+    app, own = scratch / "shop", scratch / "of-the-app"
+    subprocess.run([sys.executable, "-m", "venv", own], check=True)
+    python = own / "bin" / "python"
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-r",
+        "requirements-dev.txt",
+    ]
+    subprocess.run(install, cwd=app, check=True)
+    subprocess.run([python, "-m", "pytest", "--quiet"], cwd=app, check=True)
 
 
 if __name__ == "__main__":

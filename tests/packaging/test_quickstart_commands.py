@@ -1,54 +1,51 @@
-"""The folder that a reader of the quickstart makes: by its first commands, as they stand; and what of it is published."""
+"""The quickstart shows the template as it stands, and publishes of it what is the app's."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from devtools.publishing import published_files
+from exactlyonce.cli.command import COMMANDS
+from exactlyonce_dev.new import TEMPLATE
 from tests.packaging.sources import ROOT
 
 PAGE: Final = (ROOT / "docs" / "quickstart.md").read_text()
-COMMANDS: Final = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-COPIED: Final = ("exactlyonce", "host.json", "requirements.txt", ".funcignore", "local.settings.json.example")
+SHELL: Final = "".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> Path:
-    """The app's folder, beside a clone of what the commands take from it."""
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, clone / name)
-    (making,) = (block for block in COMMANDS if block.startswith("export EXACTLYONCE=$PWD\n"))
-    subprocess.run(["/bin/bash", "-e", "-c", making], cwd=clone, check=True, timeout=60)
-    return tmp_path / "parcels"
+@pytest.mark.parametrize(("name", "text"), re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE, re.DOTALL))
+def test_a_block_of_code_is_the_templates(name: str, text: str) -> None:
+    assert text in (TEMPLATE / name).read_text()
 
 
-def test_settings_are_the_samples_but_for_the_name_of_the_database(app: Path) -> None:
-    given, sample = (
-        json.loads(path.read_text())["Values"]
-        for path in (app / "local.settings.json", ROOT / "local.settings.json.example")
-    )
-    assert given.pop("COSMOS__database") == "parcels"
-    assert sample.pop("COSMOS__database") == "shooting-range"
-    assert given == sample
+def test_the_commands_there_are_are_named() -> None:
+    assert set(re.findall(r"^exactlyonce (\w+)", SHELL, re.MULTILINE)) == {"new", "dev"} <= set(COMMANDS)
 
 
-def test_what_is_published_is_the_app_and_the_library_and_nothing_of_this_machine(app: Path) -> None:
-    assert "add `make_containers.py` to it" in " ".join(PAGE.split())
-    with (app / ".funcignore").open("a") as rules:
-        rules.write("\nmake_containers.py\n")
-    for name in re.findall(r"```python\n# (\S+\.py)\n", PAGE):
-        (app / name).touch()
-    sent = {path.parts[0] for path in published_files(app)}
-    assert sent == {"exactlyonce", "function_app.py", "parcels.py", "host.json", "requirements.txt"}
+def test_the_number_of_tests_is_that_of_the_template() -> None:
+    tests = (TEMPLATE / "tests" / "test_orders.py").read_text().count("\ndef test_")
+    assert f"`{tests} passed`" in PAGE
+
+
+def test_what_is_published_is_the_app_and_the_library_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    app = tmp_path / "shop"
+    shutil.copytree(TEMPLATE, app, ignore=shutil.ignore_patterns("__pycache__"))
+    (app / "funcignore").rename(app / ".funcignore")
+    (app / "gitignore").rename(app / ".gitignore")
+    for made in (
+        "local.settings.json",
+        "wheels/exactlyonce.whl",
+        ".venv/x.py",
+        "__pycache__/x.pyc",
+        "node_modules/x.js",
+    ):
+        (app / made).parent.mkdir(exist_ok=True)
+        (app / made).touch()
+    assert {path.as_posix() for path in published_files(app)} == {
+        *("function_app.py", "host.json", "orders.py", "requirements.txt", "wheels/exactlyonce.whl")
+    }
