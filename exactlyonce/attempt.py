@@ -236,6 +236,11 @@ class Strategy(Attempts, Protocol):
         ...
 
     @property
+    def answers(self) -> bool:
+        """Whether commits keep the answers of requests."""
+        ...
+
+    @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """The kinds of unfinished entities that the sweeper lists."""
         ...

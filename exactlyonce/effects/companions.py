@@ -86,7 +86,7 @@ class FindNumbered(Effect[FoundNumbered | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class FindOwing(Effect[FoundCompanions | NoAnswer]):
-    """Find co-located records of an entity that still owe outputs, in whatever view answers; at most 100."""
+    """Find companions of an entity that still owe outputs, in whatever view answers; at most 100."""
 
     entity: EntityRef
 

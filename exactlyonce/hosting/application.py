@@ -281,7 +281,7 @@ class ExactlyOnce:
 
         Args:
             request: as the trigger gives it.
-            entity: the type whose handler takes the message; its strategy is `Outbox()`.
+            entity: the type whose handler takes the message; its strategy keeps answers, as all but `Resequencer` do.
             message: an instance of a registered message type; or a function without arguments that makes one, whose
                 `ValidationError` of pydantic is answered with 400.
             scope: the caller; None for the authenticated one, if there is one. Callers do not share keys.
@@ -307,7 +307,7 @@ class ExactlyOnce:
         """Process a message without a queue, and return the committed answer of its handler.
 
         Args:
-            entity: the type whose handler takes the message; its strategy is `Outbox()`.
+            entity: the type whose handler takes the message; its strategy keeps answers, as all but `Resequencer` do.
             message: an instance of a registered message type.
             key: the caller's id of the request; with the same source and entity it means the same request.
             fingerprint: of the request as it was sent, at most 128 characters; a retry has the same.

@@ -11,7 +11,6 @@ from exactlyonce.errors import ConfigurationError, KeyReused
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import encode
 from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, Envelope
 from exactlyonce.values.identity import message_key
 
@@ -95,9 +94,8 @@ class Asker:
 
 def require_answers(entity: Entity[Any]) -> None:
     """Raise `ConfigurationError` unless the entity's strategy keeps answers."""
-    strategy = entity.strategy
-    if not isinstance(strategy, Outbox) or strategy.foreign != "window":
+    if not entity.strategy.answers:
         raise ConfigurationError(
-            f"{entity} cannot answer requests: only Outbox() keeps answers, and only where it takes foreign messages "
-            '(foreign="window"). Give it that strategy, or send the message to its queue.'
+            f"{entity} cannot answer requests: Outbox(), Colocated() and VersionStream() keep answers, and Outbox() only where "
+            'it takes foreign messages (foreign="window"). Give it one of them, or send the message to its queue.'
         )

@@ -12,25 +12,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
-from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCompanions, SaveBatch
+from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.steps.answers import answers_beside
 from exactlyonce.protocols.steps.batch import BATCH_MESSAGES, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_companions
 from exactlyonce.protocols.steps.load import View, load_with_companions
+from exactlyonce.protocols.steps.publish_records import publish_records, settled, sweep_records
 from exactlyonce.protocols.steps.save import start_over, write_blobs
 from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.records.blobs import Author
-from exactlyonce.records.companions import ColocatedRecord, Companion, record_id
+from exactlyonce.records.companions import ColocatedRecord, record_id
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.outputs import digest
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
-
-Found = tuple[tuple[Companion, str | None], ...]
-"""Companions, each with the ETag that is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,11 @@ class Colocated:
     @property
     def forget_after(self) -> None:
         """Numbers are not used."""
+
+    @property
+    def answers(self) -> bool:
+        """Records keep them."""
+        return True
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
@@ -82,17 +86,19 @@ class Colocated:
         owed = yield from publish_records(entity, view.companions, view.memory)
         if isinstance(owed, Again):
             return owed
-        known = {record.message for record, _ in view.companions if isinstance(record, ColocatedRecord)}
+        records = tuple(record for record, _ in view.companions if isinstance(record, ColocatedRecord))
+        answers = answers_beside(records)
+        known = {record.message for record in records}
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
-            return Finished(view.memory)
+            return Finished(view.memory, answers=answers)
         # Begin, and handle the messages. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, view, fresh, begun, lambda result: _record(entity, result))
         if not batch.processed:
-            return Finished(view.memory, failed=batch.failed)
+            return Finished(view.memory, failed=batch.failed, answers=answers)
         outcome = yield from self._commit(entity, view, batch)
-        return outcome
+        return replace(outcome, answers=(*answers, *outcome.answers)) if isinstance(outcome, Finished) else outcome
 
     def _commit(self, entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
         """Commit, publish, drop what was published: in this order."""
@@ -114,8 +120,8 @@ class Colocated:
                 return Again(memory, "the outputs could not be published")
             # Drop the outputs from the new records. Without a condition: what is published stays so, whatever else was
             # written meanwhile.
-            yield from ReplaceCompanions(entity, _settled(tuple((record, None) for record in batch.companions)))
-        return Finished(memory, batch.processed, batch.failed)
+            yield from ReplaceCompanions(entity, settled(tuple((record, None) for record in batch.companions)))
+        return Finished(memory, batch.processed, batch.failed, answers=answers_beside(batch.companions))
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
         """Nothing is left to mark: an attempt drops what it published itself. No effect."""
@@ -131,12 +137,8 @@ class Colocated:
         Raises:
             StoredDataError: a record cannot be trusted.
         """
-        # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
-        found = yield from FindOwing(work.entity)
-        if not isinstance(found, FoundCompanions):
-            return Again(memory, "the records that owe could not be read")
-        outcome = yield from publish_records(work.entity, found.companions, memory)
-        return outcome or Finished(memory)
+        outcome = yield from sweep_records(work.entity, memory)
+        return outcome
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: publish what its record owes, or park it. At most 9 effects."""
@@ -169,24 +171,6 @@ class Colocated:
         return cleaned
 
 
-def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Again | None]:
-    """Publish what these records owe, and drop it from them; None if that is done. At most 2 effects."""
-    settled = _settled(found)
-    outputs: tuple[Output, ...] = tuple(
-        output for record, _ in found if isinstance(record, ColocatedRecord) for output in record.owed or ()
-    )
-    if outputs:
-        # Publish what records owe. Copies do no harm: their ids are the same.
-        published = yield from Publish(outputs, Owed(entity, min(record.at for record, _ in settled)))
-        if published is not PUBLISHED:
-            return Again(memory, "owed outputs could not be published")
-    if settled:
-        # Drop the outputs from the records, as they were read. Best effort: what a record still owes is published once
-        # more.
-        yield from ReplaceCompanions(entity, settled)
-    return None
-
-
 def _finished(entity: EntityRef, view: View) -> Step[Settled | Again | None]:
     """Publish what the message's record owes; None if it has none."""
     if not view.companions:
@@ -194,15 +178,6 @@ def _finished(entity: EntityRef, view: View) -> Step[Settled | Again | None]:
     # Finish a processed message. Only its outputs may be missing.
     owed = yield from publish_records(entity, view.companions, view.memory)
     return owed or Settled("processed", view.memory)
-
-
-def _settled(found: Found) -> Found:
-    """Those of the records that owe, owing nothing."""
-    return tuple(
-        (replace(record, owed=None, owing_since=None), etag)
-        for record, etag in found
-        if isinstance(record, ColocatedRecord) and record.owed is not None
-    )
 
 
 def _record(entity: EntityRef, one: HandledMessage) -> ColocatedRecord:
@@ -217,4 +192,5 @@ def _record(entity: EntityRef, one: HandledMessage) -> ColocatedRecord:
         digest=digest(outputs),
         owed=outputs or None,
         owing_since=one.before.at if outputs else None,
+        answer=one.handled.answer,
     )

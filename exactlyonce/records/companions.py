@@ -11,16 +11,17 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
+from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape, write_shape
 
 KIND: Final = "_kind"
 """Property that tells a companion from an entity's document."""
@@ -44,6 +45,7 @@ class ColocatedRecord:
         digest: of the outputs' content.
         owed: outputs not yet known to be published; None when they are.
         owing_since: `at` while it owes, for queries; None otherwise.
+        answer: to the request that the message came by; None if it came by a queue.
     """
 
     entity: str
@@ -55,6 +57,7 @@ class ColocatedRecord:
     digest: str
     owed: tuple[Output, ...] | None
     owing_since: datetime | None
+    answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
     kind: Literal["processed"] = "processed"
     schema: int = SCHEMA
 
@@ -86,6 +89,9 @@ class StreamEntry:
         outputs: ids, destinations and places of all outputs.
         digest: of the outputs' content.
         events: what happened; None if the entity is not event-sourced.
+        owed: outputs not yet known to be published, if the message came by a request, which nobody delivers again; else None.
+        owing_since: `at` while it owes, for queries; None otherwise.
+        answer: to the request that the message came by; None if it came by a queue.
     """
 
     entity: str
@@ -99,6 +105,9 @@ class StreamEntry:
     outputs: tuple[OutputRef, ...]
     digest: str
     events: tuple[Event, ...] | None = None
+    owed: Annotated[tuple[Output, ...] | None, absent_if(None)] = None
+    owing_since: Annotated[datetime | None, absent_if(None)] = None
+    answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
     kind: Literal["entry"] = "entry"
     schema: int = SCHEMA
 

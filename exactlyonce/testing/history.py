@@ -78,12 +78,10 @@ class StoreHistory:
                 released = Commit.of(one.entity, one)
                 commit = Commit.of(one.entity, entry) if entry else replace(released, tx=batch)
                 self.commits.append(replace(commit, place=released.place))
-            case ColocatedRecord():
+            case ColocatedRecord() | StreamEntry():
                 self._take(one.entity, one)
                 if one.owed is not None:
                     self._owing[place].add((one.entity, one.message))
-            case StreamEntry():
-                self._take(one.entity, one)
 
     def _take(self, key: str, record: CommitRecord) -> None:
         self.records[key, record.tx] = record

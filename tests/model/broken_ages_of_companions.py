@@ -10,7 +10,7 @@ from exactlyonce.attempt import Again, Memory, Work, never
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.publish import Owed, Publish
 from exactlyonce.errors import TooOldToJudge
-from exactlyonce.protocols import colocated
+from exactlyonce.protocols.steps import publish_records as publishing
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.values.identity import EntityRef
 from tests.model.broken_ages import LOST, TWICE, BrokenAges, DeletedAtOnce, JudgedAtOnce
@@ -63,7 +63,7 @@ def as_young_as_the_youngest(publish: Publish, entity: EntityRef, found: Any, _m
 REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
 REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
-SINCE_THE_LAST = (around(colocated.publish_records, asks(Publish, as_young_as_the_youngest)),)
+SINCE_THE_LAST = (around(publishing.publish_records, asks(Publish, as_young_as_the_youngest)),)
 
 BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAges, ...] = (
     BrokenAges("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),

@@ -9,8 +9,8 @@ from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols import colocated
 from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.steps import publish_records as publishing
 from tests.model.broken_strategies import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
@@ -78,7 +78,7 @@ BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "owed outputs dropped before they are published",
-        (around(colocated.publish_records, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
+        (around(publishing.publish_records, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
         scenario(COLOCATED, ONE, crashes=2),
         "nothing_lost",
     ),
@@ -102,7 +102,7 @@ BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "a sweeper that drops without publishing",
-        (around(colocated.Colocated.sweep, unasked(Publish, PUBLISHED)),),
+        (around(publishing.sweep_records, unasked(Publish, PUBLISHED)),),
         scenario(COLOCATED, ONE, crashes=1, sweeps=1),
         "nothing_lost",
     ),

@@ -13,6 +13,7 @@ from exactlyonce.effects.library import LoadProcessed
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import answers as answering
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.steps.answers import answers_in
 from exactlyonce.records.library import ProcessedRecord
 from tests.model.careless import COMMIT, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
@@ -34,7 +35,7 @@ def _answered_by_the_loser(reply: Any, _save: Any, _self: Any, work: Any, view: 
     if not isinstance(reply, Conflict):
         return None
     del work
-    return Finished(view.memory, draft.processed, answers=answering.answers_in(draft.entries))
+    return Finished(view.memory, draft.processed, answers=answers_in(draft.entries))
 
 
 def _recomputed(result: Any, _self: Any, work: Any, messages: Any, view: Any) -> Any:

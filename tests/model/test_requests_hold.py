@@ -1,4 +1,4 @@
-"""Requests to the outbox, in every interleaving of small worlds; and every broken twin is found."""
+"""Requests, in every interleaving of small worlds; and every broken twin is found."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.model.broken_requests import BODIES, ONE, TOGETHER, TWINS
+from tests.model import broken_requests, broken_requests_beside
+from tests.model.broken_requests import BODIES, ONE, TOGETHER
 from tests.model.searches import assert_falls, assert_holds, name_of
 from tests.model.zoo import Broken
 from verification.checker.search import explore
-from verification.scenarios.requests import SMALL
+from verification.scenarios.requests import IN_ONE_PARTITION, SMALL
 from verification.world.scenario import Chores, Scenario
 
+TWINS = (*broken_requests.TWINS, *broken_requests_beside.TWINS)
 LIMIT = 100_000
 """More states than any twin takes to fall."""
 
@@ -25,10 +27,15 @@ STATES = {
     "requests: beside messages from a queue": 14_856,
     "requests: outputs staged": 9_512,
     "requests: everything embedded": 18_105,
+    "requests: co-located, lost replies": 2_715,
+    "requests: co-located, stale reads": 16_396,
+    "requests: stream, lost replies": 2_261,
+    "requests: stream, stale reads": 14_448,
+    "requests: stream, groups beside messages from a queue": 9_350,
 }
 
 
-@pytest.mark.parametrize("scenario", SMALL, ids=name_of)
+@pytest.mark.parametrize("scenario", [*SMALL, *IN_ONE_PARTITION], ids=name_of)
 def test_every_client_gets_the_committed_answer_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     assert_holds(scenario, STATES[scenario.name])
 

@@ -55,6 +55,7 @@ _REPLIES: Final[dict[str, str | None]] = {
     "strategy.committed": "frozenset()",
     "publish_owed": "view.memory",
     "publish_records": "None",
+    "sweep_records": None,
     "handled_again": "()",
     "write_apart": "view.ledger.token",
     "delete_superseded": "None",

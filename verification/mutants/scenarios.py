@@ -7,7 +7,7 @@ from typing import Final
 
 from exactlyonce import Outbox
 from verification.scenarios.numbers import A1, A2, A3, B1, NUMBERS, ONE_CHANNEL
-from verification.world.scenario import Budget, Scenario
+from verification.world.scenario import UNLIMITED, Budget, Request, Scenario
 
 STAGED: Final = Outbox.transaction_id()
 ONE: Final = Outbox(window=1, channels=1)
@@ -65,6 +65,14 @@ WORLDS: Final = (
     Scenario("marking at once", (2, 1), Outbox(window=1), marking=True),
     Scenario("a window of two", (2, 1, 1), Outbox(window=2), workers=1, budget=Budget(crashes=1)),
     Scenario("more than the window", (1, 1), Outbox(window=1), workers=1, group=2, budget=Budget(crashes=1)),
+    *(
+        replace(world, name=f"requests: {world.name}", workers=1, requests=(Request(0), Request(1)))
+        for world in (
+            Scenario("in turn", (2, 1), Outbox(window=1), budget=Budget(crashes=1, sweeps=UNLIMITED)),
+            Scenario("lost replies", (2, 1), Outbox(window=1), budget=Budget(unknown=1, stale=1, sweeps=UNLIMITED)),
+            Scenario("in a group", (2, 1), Outbox(window=1), group=2, budget=Budget(sweeps=UNLIMITED)),
+        )
+    ),
     *(
         replace(world, name=f"numbers: {world.name}")
         for world in (
@@ -149,6 +157,9 @@ STATES: Final = {
     "marking at once": 2_368,
     "a window of two": 574,
     "more than the window": 340,
+    "requests: in turn": 656,
+    "requests: lost replies": 7_919,
+    "requests: in a group": 348,
     "numbers: in the wrong order": 100,
     "numbers: a channel leaves": 790,
     "numbers: a channel comes back": 7_477,

@@ -26,7 +26,7 @@ from verification.scenarios.companions import (
     numbered,
 )
 from verification.twins.modules import Patch, constant
-from verification.world.scenario import UNLIMITED, Budget, Message, Scenario
+from verification.world.scenario import UNLIMITED, Budget, Message, Request, Scenario
 
 
 def _world(name: str, messages: tuple[Message, ...], strategy: Any, *, workers: int = 1, **more: Any) -> Scenario:
@@ -49,6 +49,9 @@ SAME_TIMES: Final = (
 )
 FOUR_AND_ONE: Final = numbered(1, 1, 1, 1, source="a") + numbered(1, source="b")
 STOPPING: Final = (Message(source="a", number=1, raises=True), Message(source="b", number=1))
+ASKED: Final = (Request(0), Request(1))
+ASKED_ONCE: Final = (Request(0), None)
+SWEPT: Final = {"sweeps": UNLIMITED}
 READS: Final = {"stale": UNLIMITED}
 FAULTS: Final = {"crashes": 1, "unknown": 1, "repeated": 1}
 TENDED: Final = {"nudges": UNLIMITED}
@@ -86,6 +89,8 @@ STREAMS: Final = (
     _world("stream: cleaned", (ONE, TWO), STREAM, forgotten=1, unknown=1, **READS),
     _world("stream: cleaned of events", (ONE, ONE, TWO), STREAM, sourced=True, forgotten=1, crashes=1),
     _world("stream: cleaned of events, stale reads", (ONE, TWO), STREAM, sourced=True, forgotten=1, **READS),
+    _world("stream: requests", (TWO, ONE), STREAM, requests=ASKED, crashes=1, unknown=1, **SWEPT),
+    _world("stream: a request in a group", (TWO, ONE), STREAM, requests=ASKED_ONCE, group=2, crashes=1, **SWEPT),
     _world("stream: two at once", (ONE, ONE), STREAM, workers=2, crashes=1),
     _world("stream: copies at once", (TWO,), STREAM, workers=2, **FAULTS),
     _world("stream: copies at once, stale reads", (TWO,), STREAM, workers=2, **READS),
@@ -105,6 +110,8 @@ RECORDED: Final = (
     _world("co-located: given back", (ONE,), COLOCATED, workers=2, poisoned=1, returned=1),
     _world("co-located: given up", (TWO,), COLOCATED, poisoned=1, **FAULTS, **READS),
     _world("co-located: cleaned", (TWO,), COLOCATED, forgotten=1, crashes=1, unknown=1),
+    _world("co-located: requests", (TWO, ONE), COLOCATED, requests=ASKED, crashes=1, unknown=1, **SWEPT),
+    _world("co-located: a request in a group", (TWO, ONE), COLOCATED, requests=ASKED_ONCE, group=2, crashes=1, **SWEPT),
     _world("co-located: two at once", (ONE, ONE), COLOCATED, workers=2, crashes=1),
     _world("co-located: copies at once", (TWO,), COLOCATED, workers=2, crashes=1, unknown=1),
     _world("co-located: swept at once", (ONE, ONE), COLOCATED, workers=2, sweeps=1),
@@ -199,6 +206,8 @@ STATES_OF_COMPANIONS: Final = {
     "stream: cleaned": 1_138,
     "stream: cleaned of events": 912,
     "stream: cleaned of events, stale reads": 114,
+    "stream: requests": 3_864,
+    "stream: a request in a group": 731,
     "stream: two at once": 498,
     "stream: copies at once": 1_141,
     "stream: copies at once, stale reads": 42,
@@ -215,6 +224,8 @@ STATES_OF_COMPANIONS: Final = {
     "co-located: given back": 135,
     "co-located: given up": 6_482,
     "co-located: cleaned": 273,
+    "co-located: requests": 3_942,
+    "co-located: a request in a group": 775,
     "co-located: two at once": 1_010,
     "co-located: copies at once": 1_180,
     "co-located: swept at once": 532,

@@ -31,7 +31,7 @@ class Scenarios(NamedTuple):
 CATALOGUE: Final = {
     "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
     "numbers": Scenarios((*numbers.SMALL, *chains.SMALL, numbers.STREAM), (*numbers.LARGE, *chains.LARGE)),
-    "requests": Scenarios(requests.SMALL, requests.LARGE),
+    "requests": Scenarios((*requests.SMALL, *requests.IN_ONE_PARTITION), requests.LARGE),
     "companions": Scenarios(companions.SMALL, companions.LARGE),
     "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
     "returning": Scenarios(returns.SMALL, returns.LARGE),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from exactlyonce import Outbox
+from exactlyonce import Colocated, Outbox, VersionStream
+from exactlyonce.attempt import Strategy
 from verification.explorers.requests import LEFT, REFUSED
 from verification.scenarios.outbox import LATE, OTHER, OWN, RECORD, STALE
 from verification.world.answers import READ
-from verification.world.scenario import UNLIMITED, Budget, Request, Scenario
+from verification.world.scenario import UNLIMITED, Budget, Message, Request, Scenario, scenario_of
 
 ROOM_FOR_ONE: Final = Outbox(window=1)
+STREAM: Final = VersionStream(snapshot_every=2)
 K0: Final = Request(0)
 K1: Final = Request(1)
 K2: Final = Request(2)
@@ -24,6 +26,15 @@ def _scenario(
 ) -> Scenario:
     witnesses = frozenset((LEFT, *seen))
     return Scenario(name, copies, strategy, requests=requests, witnesses=witnesses, **more)  # type: ignore[arg-type]
+
+
+def _beside(
+    kind: str, name: str, strategy: Strategy, messages: tuple[Message, ...], *seen: str, queued: int = 0, **more: object
+) -> Scenario:
+    """A scenario of a protocol whose records are companions; so many of the messages, the last ones, come by queues."""
+    asked = len(messages) - queued
+    requests = tuple(Request(number) if number < asked else None for number in range(len(messages)))
+    return scenario_of(f"requests: {kind}, {name}", messages, strategy, LEFT, *seen, requests=requests, **more)
 
 
 def swept(**faults: int) -> Budget:
@@ -55,6 +66,49 @@ SMALL: Final = (
         "requests: everything embedded", (2, 1), (K0, K1), OTHER, strategy=Outbox.embedded(), budget=swept(crashes=1)
     ),
 )  # fmt: skip
+
+IN_ONE_PARTITION: Final = (
+    _beside(
+        "co-located",
+        "lost replies",
+        Colocated(),
+        (Message(copies=2),),
+        OWN,
+        OTHER,
+        LATE,
+        budget=swept(crashes=1, unknown=1, repeated=1),
+    ),
+    _beside(
+        "co-located",
+        "stale reads",
+        Colocated(),
+        (Message(copies=2), Message()),
+        STALE,
+        budget=swept(crashes=1, stale=1),
+    ),
+    _beside(
+        "stream",
+        "lost replies",
+        STREAM,
+        (Message(copies=2),),
+        OWN,
+        OTHER,
+        LATE,
+        budget=swept(crashes=1, unknown=1, repeated=1),
+    ),
+    _beside("stream", "stale reads", STREAM, (Message(copies=2), Message()), STALE, budget=swept(crashes=1, stale=1)),
+    _beside(
+        "stream",
+        "groups beside messages from a queue",
+        STREAM,
+        (Message(copies=2), Message()),
+        queued=1,
+        workers=1,
+        group=2,
+        budget=swept(crashes=1, unknown=1),
+    ),
+)
+"""Of protocols whose records are companions."""
 
 LARGE: Final = (
     _scenario(

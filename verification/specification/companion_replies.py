@@ -64,4 +64,4 @@ def _entries(view: View) -> list[tuple[StreamEntry, str]]:
 
 
 def _owes(one: Companion) -> bool:
-    return isinstance(one, ColocatedRecord) and one.owed is not None
+    return isinstance(one, ColocatedRecord | StreamEntry) and one.owed is not None

@@ -110,7 +110,7 @@ def _is_releasable(ledger: Ledger, document: NumberedMessage) -> bool:
 
 def _unfinished(record: Entry | ProcessedRecord | ColocatedRecord | StreamEntry, stored: Stored) -> str | None:
     arrived = {output.id for output in record.outputs} <= stored.published
-    if isinstance(record, Entry | ColocatedRecord) and record.owed is not None:
+    if isinstance(record, Entry | ColocatedRecord | StreamEntry) and record.owed is not None:
         return "published, not marked" if arrived else "committed, not published"
     if isinstance(record, StreamEntry) and not arrived:
         return "committed, not published"

@@ -45,6 +45,7 @@ from verification.specification.playing import (
     Occasion,
     Start,
     attempt,
+    changes,
     marking,
     message,
     next_release,
@@ -115,8 +116,10 @@ def outbox_attempts() -> Iterator[Occasion]:
 
 
 def stream_attempts() -> Iterator[Occasion]:
-    """Process messages with a stream; also when the handler has changed since."""
+    """Process messages with a stream; also requests, and when the handler has changed since."""
     yield from attempts(STREAM)
+    asked = attempt(STRATEGIES[STREAM], Memory(), ASKED)
+    yield from (Occasion(STREAM, asked, stored, (ASKED,)) for stored in (Stored(), *changes(asked, Stored())))
     for _, stored in pasts(STREAM):
         if any(entry.message == key_of(FIRST) for entry in stored.companions_of(StreamEntry)):
             changed = attempt(STRATEGIES[STREAM], Memory(), FIRST, handler=next_release)

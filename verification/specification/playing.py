@@ -11,6 +11,7 @@ from typing import Any, Final
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import HandlerFailed
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import numbered
@@ -53,7 +54,8 @@ def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled
     blobs = (blob_of(before, envelope),) if "blob" in kinds else ()
     names = [*(before.body.value.get("blobs", []) if before.body is not None else []), *(blob.name for blob in blobs)]
     body = {**WHERE, "handled": handled + 1, **({"blobs": names} if names else {})}
-    return Handled(Json.of(body), outputs, sequences=sequences, blobs=blobs)
+    answer = None if envelope.asked is None else Answer(asked=envelope.asked)
+    return Handled(Json.of(body), outputs, sequences=sequences, blobs=blobs, answer=answer)
 
 
 def blob_of(before: Before, envelope: Envelope) -> Blob:

@@ -27,11 +27,13 @@ from exactlyonce.protocols.resequencer import gaps, positions
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
+from exactlyonce.protocols.steps import answers as keeping
 from exactlyonce.protocols.steps import batch as batching
 from exactlyonce.protocols.steps import clean_blobs
 from exactlyonce.protocols.steps import clean_companions as truncation
 from exactlyonce.protocols.steps import load as loading
 from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.steps import publish_records as publishing
 from exactlyonce.protocols.steps import save as saving
 from exactlyonce.protocols.steps import settle as settling
 from exactlyonce.protocols.stream import protocol as version_stream
@@ -39,7 +41,7 @@ from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
 from verification.twins.all_effects import effects
 
-STEPS: Final = (loading, saving, parking, settling, truncation, clean_blobs, batching)
+STEPS: Final = (keeping, loading, saving, parking, settling, truncation, clean_blobs, batching, publishing)
 OUTBOX: Final = (judging, answering, looking, drafting, owed, apart, forgotten, outbox)
 EVERYTHING: Final = (
     *(*STEPS, *OUTBOX, retention, forgetting, colocated, versions, version_stream, replaying),

@@ -9,6 +9,7 @@ from typing import Final
 
 from exactlyonce.attempt import Before, Handled, key_of
 from exactlyonce.errors import HandlerFailed
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.places import Place
@@ -87,13 +88,16 @@ def handle(
     if message.does == "keeps":
         kept = () if sourced else None
         outputs = (_output(key, history, before, None, dates=dates),)
-        return Handled(_state(history), outputs, sequences=before.sequences, events=kept)
+        return Handled(
+            _state(history), outputs, sequences=before.sequences, events=kept, answer=_answer(envelope, outputs)
+        )
     sequences, place = _placed(before)
     outputs = (_output(key, history, before, place, dates=dates),)
     if message.does == "deletes":
         return Handled(ABSENT, outputs, deleted=True, sequences=sequences)
     events = (Event("handled", Json.of(key)),) if sourced else None
-    return Handled(_state(grown(history, key)), outputs, sequences=sequences, events=events)
+    answer = _answer(envelope, outputs)
+    return Handled(_state(grown(history, key)), outputs, sequences=sequences, events=events, answer=answer)
 
 
 def evolve(body: Json | None, events: tuple[Event, ...]) -> Json:
@@ -125,6 +129,11 @@ def _output(key: str, history: str, before: Before, place: Place | None, *, date
     data = Json.of(said)
     content = Envelope("out", key, "out", data, before.at).to_json() if dates else data
     return Output(id_of_output(key), "out", content, place=place)
+
+
+def _answer(envelope: Envelope, outputs: tuple[Output, ...]) -> Answer | None:
+    """To a request: what the output says."""
+    return None if envelope.asked is None else Answer(200, (), outputs[0].envelope.text, envelope.asked)
 
 
 def id_of_output(key: str) -> str:

@@ -40,7 +40,9 @@ def owing(entity: Entity, position: int) -> FoundCompanions:
     """Records that owe outputs."""
     records = entity.companions(position).values()
     return FoundCompanions(
-        tuple((one, etag) for one, etag in records if isinstance(one, ColocatedRecord) and one.owing_since)
+        tuple(
+            (one, etag) for one, etag in records if isinstance(one, ColocatedRecord | StreamEntry) and one.owing_since
+        )
     )
 
 

@@ -353,11 +353,11 @@ class Workers:
     def _envelope(self, number: int) -> Envelope:
         """A message as it is sent."""
         messages = self._scenario.messages
-        return (
-            outbox_handler.envelope_of(number, self._scenario.place(number), self._scenario.request(number))
-            if not messages
-            else companions_handler.envelope_of(number, messages[number])
-        )
+        request = self._scenario.request(number)
+        if not messages:
+            return outbox_handler.envelope_of(number, self._scenario.place(number), request)
+        asked = None if request is None else request.body
+        return replace(companions_handler.envelope_of(number, messages[number]), asked=asked)
 
     def _work(self, start: Start) -> Work:
         """The messages that a run is about, with the handler of the model; the same object for the same start.

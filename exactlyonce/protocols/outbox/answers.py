@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from exactlyonce.attempt import Again
@@ -10,18 +9,7 @@ from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.library import LoadProcessed
 from exactlyonce.protocols.outbox.judge import Arrived
 from exactlyonce.protocols.steps.load import View
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.ledger import Entry
-from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.values.identity import EntityRef
-
-Answers = tuple[tuple[str, Answer], ...]
-"""Key and committed answer of each request."""
-
-
-def answers_in(committed: Iterable[Entry | ProcessedRecord]) -> Answers:
-    """The answers that entries and records hold."""
-    return tuple((one.message, one.answer) for one in committed if one.answer is not None)
 
 
 def with_answers(entity: EntityRef, arrived: Arrived, view: View, token: str | None) -> Step[View | Again]:

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
-from exactlyonce.protocols.outbox.answers import Answers
 from exactlyonce.protocols.outbox.forgotten import require_time
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, channels_in, received
+from exactlyonce.protocols.steps.answers import Answers
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.channels import Channel, Channels

@@ -30,13 +30,13 @@ from exactlyonce.effects.library import (
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.protocols.outbox.answers import answers_in
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
 from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
 from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, unknown_channels
 from exactlyonce.protocols.outbox.look import look_apart
 from exactlyonce.protocols.outbox.owed import publish_owed
+from exactlyonce.protocols.steps.answers import answers_in
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
 from exactlyonce.protocols.steps.save import start_over, with_ledger
 from exactlyonce.protocols.steps.settle import settle
@@ -108,6 +108,11 @@ class Outbox:
     def companions(self) -> bool:
         """Records lie in the library's container."""
         return False
+
+    @property
+    def answers(self) -> bool:
+        """Entries keep them. A request is a foreign message."""
+        return self.foreign == "window"
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:

@@ -88,6 +88,11 @@ class Resequencer:
         """Receptions stay."""
 
     @property
+    def answers(self) -> bool:
+        """A read model takes numbered messages only."""
+        return False
+
+    @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Ledgers owe outputs, and hold messages."""
         return ("owing", "holding")

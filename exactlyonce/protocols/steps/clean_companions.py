@@ -69,7 +69,7 @@ def may_go(kind: Kind, *, unfinished: bool, place: int, last: int) -> bool:
     kind      unfinished         place          last
     ========= ================== ============== =========================================
     processed `owed` is not null any            any
-    entry     never              `version`      `last_entry` of its stream
+    entry     `owed` is not null `version`      `last_entry` of its stream
     numbered  `held` is not null `number`       one before `next` in its channel's reception
     ========= ================== ============== =========================================
     """
@@ -152,7 +152,7 @@ def _may_go(companion: Companion, ledger: Ledger, newest: int) -> bool:
             return may_go("processed", unfinished=companion.owed is not None, place=0, last=0)
         case StreamEntry():
             last = last_entry(newest, snapshot_every=ledger.snapshot_every, event_sourced=ledger.event_sourced)
-            return may_go("entry", unfinished=False, place=companion.version, last=last)
+            return may_go("entry", unfinished=companion.owed is not None, place=companion.version, last=last)
         case NumberedMessage():
             following = next((one.next for one in ledger.receptions if one.channel == companion.channel), 1)
             held, number = companion.held is not None, companion.number

@@ -1,9 +1,11 @@
 """The state-based protocol: a version stream ("State-based consistent messaging", Masternak and Pobiega).
 
-No outputs are stored. Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also
-where the state did not change. A duplicate is handled again on the state, and with the time, of the first processing, and so
-sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects
-others.
+Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also where the state did
+not change. No outputs are stored: a duplicate is handled again on the state, and with the time, of the first processing, and so
+sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
+
+Nobody delivers a request again but its client, which may not come back. So the entry of a request keeps its answer, and its
+outputs until they are published.
 
 Publishing comes after the batch; messages are acknowledged after publishing. Nothing is ever undone.
 """
@@ -15,7 +17,7 @@ from datetime import datetime
 from typing import Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Settled, Unfinished, Work, key_of
-from exactlyonce.effects.companions import FindEntries, SaveBatch
+from exactlyonce.effects.companions import FindEntries, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
@@ -27,10 +29,12 @@ from exactlyonce.errors import (
     NonDeterministicHandler,
     TooOldToJudge,
 )
+from exactlyonce.protocols.steps.answers import answers_beside
 from exactlyonce.protocols.steps.batch import BATCH_BYTES, BATCH_MESSAGES, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
 from exactlyonce.protocols.steps.load import View, load_with_companions
+from exactlyonce.protocols.steps.publish_records import publish_records, settled, sweep_records
 from exactlyonce.protocols.steps.save import start_over, write_blobs
 from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.protocols.stream.versions import Point, is_whole, leads_back, point_before, versions_for, way_back
@@ -79,9 +83,14 @@ class VersionStream:
         """Numbers are not used."""
 
     @property
+    def answers(self) -> bool:
+        """Entries keep them."""
+        return True
+
+    @property
     def unfinished(self) -> tuple[Unfinished, ...]:
-        """Nothing is ever owed: a message that comes again is handled again."""
-        return ()
+        """Entries of requests owe outputs. A message of a queue comes again, and is handled again."""
+        return ("owing",)
 
     @property
     def group_limit(self) -> int:
@@ -93,7 +102,7 @@ class VersionStream:
         return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 11 effects.
+        """Process messages for one entity; copies of one message count once. At most 14 effects.
 
         Raises:
             StoredDataError: a document cannot be trusted.
@@ -103,26 +112,32 @@ class VersionStream:
         view = yield from self.load_state(work, memory)
         if isinstance(view, Again):
             return view
+        # Finish requests. Their entries have what they owe, and their answers.
+        owed = yield from publish_records(work.entity, view.companions, view.memory)
+        if owed is not None:
+            return owed
         entries = entries_in(view)
+        answers = answers_beside(entries)
         failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
-        if entries:
-            again = yield from handled_again(work, messages, entries, view)
+        queued = tuple(entry for entry in entries if entry.answer is None)
+        if queued:
+            again = yield from handled_again(work, messages, queued, view)
             if isinstance(again, Again):
                 return again
             failed = again
         known = {entry.message for entry in entries}
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
-            return Finished(view.memory, failed=failed)
+            return Finished(view.memory, failed=failed, answers=answers)
         # Begin, and handle the messages. Their entries keep the time given now, so that duplicates are handled at the same
         # time. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, view, fresh, begun, lambda result: _entry(work, view, result))
         batch = replace(batch, failed=(*failed, *batch.failed))
         if not batch.processed:
-            return Finished(view.memory, failed=batch.failed)
+            return Finished(view.memory, failed=batch.failed, answers=answers)
         outcome = yield from _commit(work.entity, view, batch)
-        return outcome
+        return replace(outcome, answers=(*answers, *outcome.answers)) if isinstance(outcome, Finished) else outcome
 
     def load_state(self, work: Work, memory: Memory) -> Step[View | Again]:
         """Load the newest state, and the entries of those messages that were processed before. At most 4 effects."""
@@ -142,16 +157,19 @@ class VersionStream:
         return ledger
 
     def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is ever owed in a stream. No effect."""
+        """Nothing is left to mark: an attempt drops what it published itself. No effect."""
         del entity, memory
         yield from ()
         return Finished(Memory())
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is ever owed in a stream. No effect."""
-        del work
-        yield from ()
-        return Finished(memory)
+        """Publish what entries of requests owe, and drop it. At most 3 effects, for at most 100 entries.
+
+        Raises:
+            StoredDataError: an entry cannot be trusted.
+        """
+        outcome = yield from sweep_records(work.entity, memory)
+        return outcome
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: handle it again as it was, or park it. At most 9 effects."""
@@ -302,6 +320,7 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
         way = start.json if whole else None
     else:
         way, whole = way_back(start, after, whole=whole)
+    owed = (handled.outputs or None) if handled.answer is not None else None
     return StreamEntry(
         entity=work.entity.key,
         message=one.key,
@@ -314,6 +333,9 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
         outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         events=handled.events,
+        owed=owed,
+        owing_since=None if owed is None else one.before.at,
+        answer=handled.answer,
     )
 
 
@@ -337,7 +359,7 @@ def _require_room(entity: EntityRef, message: str, before: Point, after: Point) 
 
 
 def _commit(entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
-    """Commit, then publish, and never back. At most 3 effects."""
+    """Commit, then publish, and never back. At most 4 effects."""
     kept = yield from write_blobs(batch.blobs, view.memory)
     if kept is not None:
         return kept
@@ -353,7 +375,10 @@ def _commit(entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Agai
         published = yield from Publish(batch.outputs)
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")
-    return Finished(memory, batch.processed, batch.failed)
+    if owing := settled(tuple((entry, None) for entry in batch.companions)):
+        # Drop the outputs of requests from their entries. Without a condition: what is published stays so.
+        yield from ReplaceCompanions(entity, owing)
+    return Finished(memory, batch.processed, batch.failed, answers=answers_beside(batch.companions))
 
 
 def _finished(work: Work, view: View) -> Step[Settled | Again | None]:

@@ -129,12 +129,10 @@ class CosmosCompanions(CosmosContainers):
     async def find_owing(self, effect: FindOwing) -> Read:
         """Read records that owe outputs."""
         query = (
-            f"SELECT TOP 100 * FROM c WHERE c.{KIND} = @kind AND c.entity = @entity "  # noqa: S608
+            f"SELECT TOP 100 * FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity "  # noqa: S608
             "AND IS_STRING(c.owing_since)"
         )
-        reply = await self._shared(effect.entity).query(
-            query, {"@entity": effect.entity.key, "@kind": "processed"}, None
-        )
+        reply = await self._shared(effect.entity).query(query, {"@entity": effect.entity.key}, None)
         return self._read(effect.entity, reply.properties) if isinstance(reply, Documents) else reply
 
     @performs(HasCompanions)

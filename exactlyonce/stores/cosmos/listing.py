@@ -71,9 +71,9 @@ class CosmosListing:
             return
         query = (
             "SELECT c.id, c.entity, c.owing_since FROM c "  # noqa: S608
-            f"WHERE c.{KIND} = @kind AND c.owing_since < @before"
+            f"WHERE IS_DEFINED(c.{KIND}) AND c.owing_since < @before"
         )
-        async for rows in self._pages(place.container, query, {**given, "@kind": "processed"}):
+        async for rows in self._pages(place.container, query, given):
             yield oldest_first([(entity, row["owing_since"]) for entity, row in _owners(place, rows)])
 
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:

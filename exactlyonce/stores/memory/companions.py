@@ -104,7 +104,7 @@ class MemoryCompanions(MemoryPartitions):
     @performs(FindOwing)
     def find_owing(self, effect: FindOwing) -> FoundCompanions | NoAnswer | Busy:
         def owes(document: dict[str, Any]) -> bool:
-            return document[KIND] == "processed" and isinstance(document.get("owing_since"), str)
+            return isinstance(document.get("owing_since"), str)
 
         def found(view: View) -> Found:
             return [one for one in _companions_of(effect.entity, view) if owes(one[0])][:MOST_OWING]

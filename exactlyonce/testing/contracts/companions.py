@@ -30,6 +30,7 @@ from exactlyonce.testing.contracts.samples import (
     a_colocated,
     a_numbered,
     an_entry,
+    an_owing_entry,
     companions_now,
     companions_of,
     entries,
@@ -89,12 +90,12 @@ class CompanionContract:
             a_colocated(entity, "web/2", 2),
             a_colocated(entity, "web/3", 3, owes=True),
             an_entry(entity, 4),
+            (entry := an_owing_entry(entity, 5)),
             a_numbered(entity),
         )
         found = await owing(store, entity)
-        assert {companion for companion, _ in found} == {
-            a_colocated(entity, f"web/{number}", number, owes=True) for number in (1, 3)
-        }
+        records = {a_colocated(entity, f"web/{number}", number, owes=True) for number in (1, 3)}
+        assert {companion for companion, _ in found} == {*records, entry}
         settled = tuple((replace(companion, owed=None, owing_since=None), etag) for companion, etag in found)
         await store.perform(ReplaceCompanions(entity, settled))
         assert await owing(store, entity) == ()

@@ -31,6 +31,7 @@ from exactlyonce.testing.contracts.samples import (
     a_numbered,
     a_parked,
     an_entry,
+    an_owing_entry,
     entity_document,
     owned_entity,
     park,
@@ -160,9 +161,11 @@ class ListingContract:
         entity, neighbour = owned_entity("someone", kind), owned_entity("someone", kind)
         since = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=LONG_AGO)
         await together(store, entity, since, replace(since, message="web/m-2"), total=1)
-        await together(store, neighbour, a_colocated(neighbour, "web/m-1"), total=1)
+        await together(store, neighbour, a_colocated(neighbour, "web/m-1"), an_entry(neighbour, 1), total=1)
+        streamed = owned_entity("someone", kind)
+        await together(store, streamed, replace(an_owing_entry(streamed, 1), owing_since=LONG_AGO), total=1)
         listed = await all_of(listing.owing(kind, LATER))
-        assert (listed.count(entity), listed.count(neighbour)) == (1, 0)
+        assert [listed.count(one) for one in (entity, streamed, neighbour)] == [1, 1, 0]
         assert entity not in await all_of(listing.owing(kind, LONG_AGO))
 
     async def test_a_read_model_that_holds_and_misses_messages_for_long_is_listed(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
 from uuid import uuid4
@@ -22,6 +23,7 @@ from exactlyonce.effects.library import (
     WriteRecords,
     Written,
 )
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef
@@ -209,6 +211,13 @@ def an_entry(entity: EntityRef, version: int, message: str | None = None, *, pad
         outputs=(OutputRef("o-1", "receipts"),),
         digest="digest",
     )
+
+
+def an_owing_entry(entity: EntityRef, version: int) -> StreamEntry:
+    """An entry of a request that owes its output."""
+    owed = a_colocated(entity, "web/1", owes=True).owed
+    answer = Answer(201, (("X-Kind", "ÄÖÜ"),), '{"whole":1.0}', "f")
+    return replace(an_entry(entity, version), owed=owed, owing_since=AT, answer=answer)
 
 
 def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessage:

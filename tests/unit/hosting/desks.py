@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import azure.functions as func
 
 from exactlyonce import Entity
+from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Clock
+from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.hosting.asker import Answered, Asker, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.failures import Failures
 from exactlyonce.hosting.http.door import Door
 from exactlyonce.hosting.http.keys import Keys
 from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.sweeper import Sweeper, Swept
 from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.trouble import Trouble
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import Add, Counter, added_queue, counters
 from tests.unit.hosting.settlers import maintenance, ready, settler
+
+_LATER: Final = InstantClock()
+_LATER.advance(timedelta(days=1).total_seconds())
 
 
 class Desk(World):
@@ -36,15 +42,16 @@ class Desk(World):
         outcome: Callable[[Output], tuple[bool, bool]] = lambda _: (True, True),
         clock: Clock | None = None,
         tries: int = 10,
+        strategy: Strategy | None = None,
     ) -> None:
         super().__init__((added_queue,), trouble=trouble, outcome=outcome, clock=clock or InstantClock())
-        self.counters = counters()
+        self.counters = counters(strategy)
         self.tries = tries
         self.restart()
 
     def restart(self) -> None:
         """Go on in a process that remembers nothing."""
-        runs = maintenance(self, self.tries)
+        runs = self.runs = maintenance(self, self.tries)
         self.lanes = Lanes(runs.driver, Retrying(Backoff(tries=self.tries), self.random), InstantClock())
         self.receiver = Receiver(
             self.lanes, runs, ClaimChecks(None), Failures(), settler(self), ready, ready, Lifetimes, self.clock.now
@@ -75,6 +82,13 @@ class Desk(World):
         request = func.HttpRequest("POST", f"http://localhost{path}?code=secret", headers=given, body=content)
         made = Add("c") if message is None else message
         return await Door(self.asker).answer(request, entity or self.counters, made, scope, keys)
+
+    async def sweep(self) -> Swept:
+        """Sweep once, as a timer does, when the counter has owed for an hour."""
+        runtime = Runtime(_LATER, self.random)
+        return await Sweeper(self.runs, MemoryListing(self.store), runtime).sweep(
+            [self.counters], timedelta(hours=1), 100
+        )
 
     @property
     async def total(self) -> int:

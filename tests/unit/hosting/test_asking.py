@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, HandlerFailed, KeyReused, Outbox, Resequencer, TooOldToJudge, TryAgainLater
+from exactlyonce import (
+    Colocated,
+    ConfigurationError,
+    HandlerFailed,
+    KeyReused,
+    Outbox,
+    Resequencer,
+    TooOldToJudge,
+    TryAgainLater,
+    VersionStream,
+)
+from exactlyonce.attempt import Strategy
 from exactlyonce.hosting.asker import MOST_ASKED, Answered, Request, require_answers
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
@@ -21,10 +32,15 @@ from tests.unit.hosting.desks import Desk
 
 FATES = {Fate.LOST_BEFORE: 0.1, Fate.LOST_AFTER: 0.2, Fate.REPEATED: 0.1, Fate.BUSY: 0.1}
 LOCATION = (("Location", "/counters/c"),)
+STRATEGIES = (Outbox(), Outbox(window=4), Outbox.transaction_id(), Outbox.embedded(), Colocated(), VersionStream())
 
 
-async def test_a_first_request_is_answered_with_the_reply_and_a_retry_with_the_same() -> None:
-    desk = Desk()
+@pytest.fixture(params=STRATEGIES, ids=str)
+def desk(request: pytest.FixtureRequest) -> Desk:
+    return Desk(strategy=request.param)
+
+
+async def test_a_first_request_is_answered_with_the_reply_and_a_retry_with_the_same(desk: Desk) -> None:
     first = await desk.ask("k-1", amount=3, status=201)
     assert first == Answered(201, LOCATION, '{"total":3}', replayed=False)
     await desk.ask("k-2")
@@ -34,16 +50,14 @@ async def test_a_first_request_is_answered_with_the_reply_and_a_retry_with_the_s
     assert await desk.total == 4
 
 
-async def test_another_request_under_a_known_key_is_refused_and_changes_nothing() -> None:
-    desk = Desk()
+async def test_another_request_under_a_known_key_is_refused_and_changes_nothing(desk: Desk) -> None:
     await desk.ask("k-1")
     with pytest.raises(KeyReused, match="test/k-1 differs"):
         await desk.ask("k-1", "g", amount=5)
     assert await desk.total == 1
 
 
-async def test_two_bodies_under_one_key_in_one_commit_have_one_winner() -> None:
-    desk = Desk()
+async def test_two_bodies_under_one_key_in_one_commit_have_one_winner(desk: Desk) -> None:
     both = await asyncio.gather(
         desk.ask("k-0"), desk.ask("k-1", "f"), desk.ask("k-1", "g", amount=5), return_exceptions=True
     )
@@ -52,34 +66,49 @@ async def test_two_bodies_under_one_key_in_one_commit_have_one_winner() -> None:
     assert len(desk.published) == 2
 
 
-async def test_a_key_of_a_message_from_a_queue_has_no_answer() -> None:
-    desk = Desk()
+async def test_a_key_of_a_message_from_a_queue_has_no_answer(desk: Desk) -> None:
     queued = replace(request("k-1"), source="test", asked=None, time=desk.clock.now())
     await desk.receiver._process(queued, desk.counters)
     with pytest.raises(KeyReused):
         await desk.ask("k-1")
 
 
-async def test_requests_and_messages_for_one_entity_share_commits() -> None:
-    desk = Desk()
+@pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()], ids=str)
+async def test_requests_and_messages_for_one_entity_share_commits(strategy: Strategy) -> None:
+    desk = Desk(strategy=strategy)
     queued = replace(request("m-1"), source="web", asked=None, time=desk.clock.now())
     jobs = [desk.ask("k-1"), desk.ask("k-2"), desk.receiver._process(queued, desk.counters), desk.ask("k-3")]
     await asyncio.gather(*jobs)
     assert len({(one.message, one.version) for one in desk.facts().commits}) == 4
-    saves = [version for partition in desk.store.entities.values() for version in partition.log]
+    saves = [one for partition in desk.store.entities.values() for one in partition.log if not one.companion]
     assert len(saves) <= 3  # One for the first, one for the others, and one that marks.
 
 
-async def test_a_handler_that_raises_leaves_the_key_free() -> None:
-    desk = Desk()
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+async def test_a_client_that_never_comes_back_leaves_nothing_owed_after_one_sweep(strategy: Strategy) -> None:
+    arrives = iter([False, True])
+    desk = Desk(outcome=lambda _: ((now := next(arrives)), now), tries=1, strategy=strategy)
+    with pytest.raises(TryAgainLater):
+        await desk.ask("k-1")
+    assert not desk.published
+    desk.restart()
+    await desk.sweep()
+    assert len(desk.published) == 1
+    assert violations(desk.facts(), drained=True) == ()
+    await desk.sweep()
+    assert len(desk.published) == 1
+
+
+async def test_a_handler_that_raises_leaves_the_key_free(desk: Desk) -> None:
     with pytest.raises(HandlerFailed):
         await desk.ask("k-1", failing=True)
     assert (await desk.ask("k-1")).replayed is False
 
 
-async def test_an_old_request_is_refused_unless_it_is_known() -> None:
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+async def test_an_old_request_is_refused_unless_it_is_known(strategy: Strategy) -> None:
     clock = InstantClock()
-    desk = Desk(clock=clock)
+    desk = Desk(clock=clock, strategy=strategy)
     began = clock.now()
     known = await desk.ask("k-1", time=began)
     clock.advance(timedelta(days=29).total_seconds())
@@ -90,13 +119,14 @@ async def test_an_old_request_is_refused_unless_it_is_known() -> None:
     assert (await desk.ask("k-3", time=clock.now() - limit)).replayed is False
 
 
-@pytest.mark.parametrize("strategy", [Outbox(), Outbox(window=2), Outbox.transaction_id(), Outbox.embedded()])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 @pytest.mark.parametrize("seed", range(5))
-async def test_every_retry_gets_the_one_answer_whatever_replies_are_lost(seed: int, strategy: Outbox) -> None:
+async def test_every_retry_gets_the_one_answer_whatever_replies_are_lost(seed: int, strategy: Strategy) -> None:
     random = Random(seed)
     trouble = SeededTrouble(random, FATES, stale=0.2, lag=3)
-    desk = Desk(trouble, lambda _: random.choice([(True, True), (True, False), (False, False)]), tries=2)
-    desk.counters = counters(strategy)
+    desk = Desk(
+        trouble, lambda _: random.choice([(True, True), (True, False), (False, False)]), tries=2, strategy=strategy
+    )
     answers: dict[str, set[Answered]] = {}
     for number in (*range(6), *range(6)):
         while True:
@@ -133,8 +163,8 @@ def test_a_request_that_cannot_be_is_refused(wrong: dict[str, str]) -> None:
 
 
 def test_only_strategies_that_keep_answers_are_asked() -> None:
-    require_answers(counters())
-    require_answers(counters(Outbox.embedded()))
-    for strategy in (Resequencer(), Outbox(foreign="refuse")):
+    for strategy in STRATEGIES:
+        require_answers(counters(strategy))
+    for refused in (Resequencer(), Outbox(foreign="refuse")):
         with pytest.raises(ConfigurationError, match="cannot answer requests"):
-            require_answers(counters(strategy))
+            require_answers(counters(refused))

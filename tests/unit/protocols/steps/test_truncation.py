@@ -32,6 +32,7 @@ class TestTheRule:
             ("processed", True, 0, 0, False),
             ("entry", False, 6, 6, True),
             ("entry", False, 7, 6, False),
+            ("entry", True, 6, 6, False),
             ("numbered", False, 4, 4, True),
             ("numbered", False, 5, 4, False),
             ("numbered", True, 4, 4, False),

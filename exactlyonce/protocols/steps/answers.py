@@ -1,0 +1,24 @@
+"""Answers to requests, as what is committed holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from exactlyonce.records.answers import Answer
+from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry
+from exactlyonce.records.ledger import Entry
+from exactlyonce.records.library import ProcessedRecord
+
+Answers = tuple[tuple[str, Answer], ...]
+"""Key and committed answer of each request."""
+
+
+def answers_in(committed: Iterable[Entry | ProcessedRecord]) -> Answers:
+    """The answers that entries and records hold."""
+    return tuple((one.message, one.answer) for one in committed if one.answer is not None)
+
+
+def answers_beside(companions: Iterable[Companion]) -> Answers:
+    """The answers that companions hold."""
+    records = (one for one in companions if isinstance(one, ColocatedRecord | StreamEntry))
+    return tuple((one.message, one.answer) for one in records if one.answer is not None)
