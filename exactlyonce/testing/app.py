@@ -61,7 +61,8 @@ class App:
         host: what delivers the messages; for tools such as `explore`.
 
     Raises:
-        ConfigurationError: as `ExactlyOnce` does; or `queues` names a destination or an entity type that there is not.
+        ConfigurationError: as `ExactlyOnce` does; `queues` names a destination or an entity type that there is not; or the
+            packages are missing that an application needs.
     """
 
     def __init__(
@@ -72,7 +73,12 @@ class App:
         now: datetime = NOW,
         blobs: bool = False,
     ) -> None:
-        from exactlyonce.testing.in_memory import Host  # noqa: PLC0415  # It loads the SDKs of Azure, and `run` needs none.
+        try:
+            from exactlyonce.testing.in_memory import Host  # noqa: PLC0415  # It loads SDKs of Azure; `run` needs none.
+        except ImportError as error:
+            raise ConfigurationError(
+                f"App(...) needs {error.name}: install exactlyonce[azure], as applications do."
+            ) from None
 
         destinations = tuple(destinations)
         takers = _takers(entities, destinations, queues or {})

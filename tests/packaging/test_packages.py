@@ -18,7 +18,7 @@ from tests.packaging.test_requirements import uncovered
 from tests.packaging.test_wheel import build_wheel
 
 PACKAGES: Final = sorted(path.parent for path in (ROOT / "packages").glob("*/pyproject.toml"))
-OURS: Final = {"exactlyonce", "function-host", "local-cosmos", "local-service-bus"}
+OURS: Final = {"exactlyonce", "function-host", "local-cosmos", "local-service-bus", "yieldcheck"}
 """Of this repository, so in none of its locks."""
 STAND_INS: Final = ("function-host", "local-cosmos", "local-service-bus")
 DISTRIBUTIONS: Final = {

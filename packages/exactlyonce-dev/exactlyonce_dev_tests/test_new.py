@@ -116,4 +116,4 @@ def test_the_tests_of_a_new_app_pass(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert "3 passed" in run.stdout, run.stdout + run.stderr
+    assert "4 passed" in run.stdout, run.stdout + run.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable
 from copy import copy
@@ -133,6 +134,17 @@ def test_a_handler_that_raises_in_some_order_is_found_unless_messages_may_fail()
         assert not seen.failed() or (status(seen), seen.failed()) == ("paid", (CancelIfUnpaid(order="o-1"),))
 
     explore(shop(orders, CancelIfUnpaid, insist), [(orders, SHOES)], failed_if_paid, may_fail=True)
+
+
+def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = sound_shop()
+    monkeypatch.setitem(sys.modules, "yieldcheck", None)
+    with pytest.raises(ConfigurationError, match="needs the package yieldcheck, which exactlyonce-dev brings"):
+        explore(app, [(orders, SHOES)])
+    monkeypatch.delitem(sys.modules, "exactlyonce.testing.in_memory")
+    monkeypatch.setitem(sys.modules, "azure.functions.queue", None)
+    with pytest.raises(ConfigurationError, match=r"needs azure\.functions\.queue: install exactlyonce\[azure\]"):
+        sound_shop()
 
 
 def test_too_many_states_prove_nothing() -> None:
