@@ -62,10 +62,12 @@ class Auditor:
         checkpoints = Checkpoints(work.spark, Folder(work.spark, options.checkpoint)) if options.checkpoint else None
         subject = Subject.of(work.job, work.account)
         last = checkpoints.newest(subject) if checkpoints else None
-        seen = checkpoints.seen(last) if checkpoints else None
         reader = AccountReader(work)
         with translated():
             mode = FullAudit() if options.full else self._mode(checkpoints, last, reader)
+            seen = (
+                checkpoints.seen(last) if checkpoints and mode.name == "full" else None
+            )  # It is for rules about absence.
             judgement = Judgement(work, mode.rules)
             found = mode.read(reader)
             with suited(work.spark, found.rows):

@@ -104,7 +104,8 @@ def suspects(facts: Facts, thresholds: Thresholds, now: int, rules: Sequence[Rul
     """What rules find in facts of so many documents: `schemas.FINDING`. What concerns one entity alone they judge only of
     the entities that the screen does not clear."""
     sizes = sizes_of(facts)
-    across = (rule.across for rule in rules if any(name in sizes for name in rule.needs))
+    parts = (part for rule in rules for part in rule.across.items())
+    across = (judge for judge, needs in parts if any(name in sizes for name in needs))
     found = _found(across, facts, thresholds, now, rows)
     entities = kept(packed(doubtful(facts, thresholds, now), rows))
     doubts = entities.count()

@@ -79,7 +79,7 @@ class Facts:
         channels: what outboxes received through channels that they have not forgotten: `entity, channel, source, prefix,
             received` (ranges), `ts` of the document, and `version`, of the ledger that a channel's document was read from;
             null where it is in the ledger.
-        sequences: `entity, destination, receiver, channel, last, ts`.
+        sequences: of channels to outboxes that have a document: `entity, destination, receiver, channel, last, ts`.
         seals: `entity, ts`.
         staged: `entity, message, tx, at, ts`.
         numbered: `entity, channel, number, source, message, held, at, ts`.
@@ -111,11 +111,12 @@ class Facts:
         """
         known = documents.where(F.col("problem").isNull())
         ledgers = known.where((F.col("kind") == "entity") & F.col("ledger").isNotNull())
+        entities = _entities(ledgers)
         return cls(
-            _entities(ledgers),
+            entities,
             _entries(ledgers).unionByName(_records(known)),
             _channels(ledgers, known),
-            _sequences(ledgers),
+            _sequences(ledgers).join(outboxes(entities), "receiver", "left_semi"),
             known.where(F.col("kind") == "seal").select("entity", "ts"),
             known.where(F.col("kind") == "staged").select("entity", "message", "tx", "at", "ts"),
             known.where(F.col("kind") == "numbered").select(
@@ -149,6 +150,12 @@ class Facts:
         if name not in self.shared:
             self.shared[name] = kept(make(self, thresholds, now))
         return self.shared[name]
+
+
+def outboxes(entities: DataFrame) -> DataFrame:
+    """Outboxes: `receiver` (source of what they send), `entity`, `apart` (whether channels lie outside the ledger)."""
+    found = entities.where(F.col("protocol") == "outbox")
+    return found.select(F.col("source").alias("receiver"), "entity", F.col("apart.channels").alias("apart"))
 
 
 def before(now: int, age: timedelta) -> int:

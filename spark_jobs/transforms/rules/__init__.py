@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -19,8 +19,10 @@ from spark_jobs.transforms.rules.outputs import (
     consistent_state_and_output,
     contradictory_commits,
     ghosts,
+    lost_numbers,
     output_lost,
     output_owed,
+    unknown_outputs,
 )
 from spark_jobs.transforms.rules.sequences import sequence_gap, stuck_reader
 from spark_jobs.transforms.rules.staging import orphan_staged, staged_missing
@@ -42,8 +44,7 @@ class Rule:
             second look. The others ask what is absent, which a change feed does not show: they run in full audits only.
         grace: what it waits for before it accuses.
         alone: the part that judges each entity by its own documents: only those that `screen.doubtful` names; None for none.
-        across: the part that compares entities; None for none.
-        needs: the facts without any of which `across` finds nothing.
+        across: the parts that compare entities, each with the facts without any of which it finds nothing.
     """
 
     judge: Judge
@@ -52,8 +53,7 @@ class Rule:
     incremental: bool
     grace: str
     alone: Judge | None = None
-    across: Judge | None = None
-    needs: tuple[str, ...] = ("transactions", "numbered")
+    across: Mapping[Judge, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -66,8 +66,10 @@ def _alone(judge: Judge, title: str, severity: Severity, incremental: bool, grac
 
 
 def _across(judge: Judge, title: str, severity: Severity, grace: str, *needs: str) -> Rule:
-    return Rule(judge, title, severity, False, grace, across=judge, needs=needs)
+    return Rule(judge, title, severity, False, grace, across={judge: needs})
 
+
+_MESSAGES: Final = ("transactions", "numbered")
 
 ALL: Final = (
     _alone(
@@ -95,7 +97,7 @@ ALL: Final = (
         False,
         "grace, by the time of the oldest attempt that is kept",
         alone=below_the_oldest,
-        across=seen_by_consumers,
+        across={seen_by_consumers: _MESSAGES},
     ),
     Rule(
         consistent_state_and_output,
@@ -104,19 +106,18 @@ ALL: Final = (
         False,
         "grace, by the time at which a consumer's message came; else none",
         alone=contradictory_commits,
-        across=ghosts,
+        across={ghosts: _MESSAGES},
     ),
     _alone(
         output_owed, "Outputs are not published yet", Severity.WATCH, True, "owed_after, by the time of the attempt"
     ),
-    _across(
+    Rule(
         output_lost,
         "An output did not arrive",
         Severity.LOST,
+        False,
         "lost_after, by the time of the attempt",
-        "transactions",
-        "sequences",
-        "channels",
+        across={unknown_outputs: ("transactions",), lost_numbers: ("sequences", "channels")},
     ),
     _across(
         number_missing,

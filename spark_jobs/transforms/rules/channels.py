@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.transforms.facts import Facts, Thresholds, before, second, source_of
+from spark_jobs.transforms.facts import Facts, Thresholds, before, outboxes, second, source_of
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import outputs, prefix_of
 
@@ -179,8 +179,7 @@ def _missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 def by_number(facts: Facts) -> DataFrame:
     """Outboxes: `receiver` (source of what they send), `entity`, `apart` (whether channels lie outside the ledger)."""
-    outboxes = facts.entities.where(F.col("protocol") == "outbox")
-    return outboxes.select(F.col("source").alias("receiver"), "entity", F.col("apart.channels").alias("apart"))
+    return outboxes(facts.entities)
 
 
 def versioned(facts: Facts, frame: DataFrame) -> DataFrame:
@@ -193,7 +192,8 @@ def _sent(facts: Facts) -> DataFrame:
     """How far sources have numbered what they send to outboxes: `entity` (the receiver), `apart, channel, last, ts` (of the
     source's document), `source, prefix`."""
     senders = facts.entities.select(F.col("entity").alias("sender"), "source", "prefix")
-    sequences = facts.sequences.withColumnRenamed("entity", "sender").join(senders, "sender")
+    sequences = facts.sequences.select(F.col("entity").alias("sender"), "receiver", "channel", "last", "ts")
+    sequences = sequences.join(senders, "sender")
     return sequences.join(by_number(facts), "receiver").select(*_CHANNEL, "apart", "last", "ts", "source", "prefix")
 
 

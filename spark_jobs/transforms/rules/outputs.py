@@ -12,6 +12,7 @@ from spark_jobs.transforms.facts import Facts, Thresholds, before, second, type_
 from spark_jobs.transforms.rules.channels import by_number, missing
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import outputs, unexplained
+from spark_jobs.transforms.schemas import FINDING
 
 _CONSISTENT = "consistent_state_and_output"
 
@@ -160,9 +161,13 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     come yet: stored documents do not distinguish it from a lost one. Set the threshold above the longest delay. It cannot see
     outputs to destinations that no entity type consumes. Grace: the threshold, by the time of the attempt.
     """
-    by_numbers = _lost_numbers(facts, thresholds, now)
+    return unknown_outputs(facts, thresholds, now).unionByName(lost_numbers(facts, thresholds, now))
+
+
+def unknown_outputs(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What messages show of `output_lost`."""
     if not thresholds.consumers:
-        return by_numbers
+        return facts.entities.sparkSession.createDataFrame([], FINDING)
     consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
     young = F.least(second("at"), F.col("after")) >= thresholds.kept_since(now)
     settled = (second("at") <= before(now, thresholds.lost_after)) & young
@@ -176,7 +181,7 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     due = due.where(F.col("consumer").isNotNull()).join(senders, "entity")
     due = due.withColumn("sent", F.concat("prefix", "output.id"))
     due = due.join(by_number(facts), F.col("output.place.receiver") == F.col("receiver"), "left_anti")
-    others = findings(
+    return findings(
         _unknown(facts, facts.without_unreadable(due)),
         "output_lost",
         message="message",
@@ -187,11 +192,10 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         "of the entity if it has one, or send its content by hand, with the id that the finding names.",
         since="at",
     )
-    return others.unionByName(by_numbers)
 
 
-def _lost_numbers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """The last numbers of a channel, where its receiver has not got them."""
+def lost_numbers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What numbers show of `output_lost`: the last ones of a channel, where its receiver has not got them."""
     lost = missing(facts, thresholds, now).where(F.col("first") > F.col("highest"))
     senders = facts.entities.select(F.col("entity").alias("sender"), "source")
     lost = lost.withColumnRenamed("entity", "receiver").join(senders, "source").withColumnRenamed("sender", "entity")
