@@ -14,9 +14,11 @@ from spark_jobs.auditor.checkpoints import Checkpoint, Checkpoints, Subject, sti
 from spark_jobs.auditor.figures import instant, pictures
 from spark_jobs.auditor.judgement import Judgement, chosen, to_look_at_again
 from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
+from spark_jobs.auditor.own_rules import OwnRules
 from spark_jobs.auditor.results import destination, write
 from spark_jobs.report.contents import Contents, Finding, urgency
 from spark_jobs.report.page import MOST_SHOWN
+from spark_jobs.rules import rules_of
 from spark_jobs.source.failures import translated
 from spark_jobs.spark.folder import Folder
 from spark_jobs.spark.frames import kept, suited
@@ -58,6 +60,7 @@ class Auditor:
             ConfigurationError: a folder cannot be used, or a container is absent. Nothing was written.
         """
         work, begun = self.work, self.work.clock()
+        own = OwnRules(work, rules_of(work.job.rules))
         out = destination(work.spark, options.out)
         checkpoints = Checkpoints(work.spark, Folder(work.spark, options.checkpoint)) if options.checkpoint else None
         subject = Subject.of(work.job, work.account)
@@ -73,14 +76,19 @@ class Auditor:
             with suited(work.spark, found.rows):
                 facts = judgement.facts(found, seen)
                 findings = self._findings(facts, found.rows, reader, judgement)
+                if mode.name == "full":
+                    findings = findings.unionByName(own.findings())
+                else:
+                    own.skip()
                 left_open = kept(still_open(facts, findings))
                 contents = self._contents(
                     mode,
                     judgement,
                     facts,
                     findings,
+                    own,
                     open=left_open.count(),
-                    reads=tuple(reader.reads),
+                    reads=(*reader.reads, *own.reads),
                     seconds=work.clock() - begun,
                 )
                 work.progress.begin("results")
@@ -118,11 +126,12 @@ class Auditor:
         judgement: Judgement,
         facts: Facts,
         findings: DataFrame,
+        own: OwnRules,
         **rest: Any,
     ) -> Contents:
         """The contents of the report. `rest`: its fields that need no count."""
         self.work.progress.begin("charts")
-        rules = judgement.results(findings)
+        rules = (*judgement.results(findings), *own.results)
         worst_first = enumerate(sorted(rules, key=urgency))
         place = F.create_map(*(F.lit(one) for number, rule in worst_first for one in (rule.name, number)))[
             F.col("rule")

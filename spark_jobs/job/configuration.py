@@ -80,6 +80,7 @@ class Job(_Model):
         live_since: when the application went live; None if that is not known.
         rate: most RU per second that the job may spend; None for no limit.
         source: "feed_ranges" for the Python SDK, "connector" for azure-cosmos-spark.
+        rules: module with rules of the application's own, see `spark_jobs.rules`; None for none.
     """
 
     database: Name
@@ -96,6 +97,7 @@ class Job(_Model):
     live_since: AwareDatetime | None = None
     rate: float | None = Field(None, gt=0)
     source: Literal["feed_ranges", "connector"] = "feed_ranges"
+    rules: str | None = Field(None, min_length=1)
 
     @classmethod
     def of(cls, entities: Iterable[Entity[Any]], *, database: str, **rest: Any) -> Self:

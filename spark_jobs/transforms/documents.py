@@ -74,11 +74,11 @@ def _entity(place: str) -> Column:
     if place == LIBRARY:
         return F.coalesce("entity", "pk")
     type = F.when(F.length("ledger.type") > 0, F.col("ledger.type")).otherwise(place)
-    return F.when(F.col("kind") == "entity", _key(type, "partition", "id")).otherwise(F.col("entity"))
+    return F.when(F.col("kind") == "entity", entity_key(type, "partition", "id")).otherwise(F.col("entity"))
 
 
 @F.udf(StringType())
-def _key(type: str, partition: str | None, id: str | None) -> str | None:
+def entity_key(type: str, partition: str | None, id: str | None) -> str | None:
     """`EntityRef.key`: JSON text has more than one form, and this is the library's own."""
     if partition is None or id is None:
         return None

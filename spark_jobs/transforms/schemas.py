@@ -250,13 +250,18 @@ def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
 
 def _of_entities(partition_key: tuple[str, ...]) -> tuple[str, ...]:
     kept = ", ".join(f'"{name}": {_property(LEDGER)}["{name}"]' for name in _STORED_LEDGER.fieldNames())
-    values = ", ".join("c" + "".join(f'["{step}"]' for step in path.split("/")[1:]) for path in partition_key)
     return (
         *map(_property, _FROM_SERVICE),
         f"IS_DEFINED({_property(LEDGER)}) AS has_ledger",
         f"{{{kept}}} AS ledger",
-        f"[{values}] AS partition",
+        f"{partition_of(partition_key)} AS partition",
     )
+
+
+def partition_of(paths: tuple[str, ...]) -> str:
+    """The expression of the query language for the values of a document's partition key, as an array."""
+    values = ("c" + "".join(f'["{step}"]' for step in path.split("/")[1:]) for path in paths)
+    return f"[{', '.join(values)}]"
 
 
 LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
