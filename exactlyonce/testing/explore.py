@@ -132,7 +132,7 @@ def explore(
         from yieldcheck import check  # noqa: PLC0415  # Nothing else needs it.
     except ImportError:
         raise ConfigurationError(
-            "explore(...) needs the package yieldcheck: install its wheel beside this one."
+            "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
         ) from None
 
     bounds = Bounds(instances, faults, interruptions, may_fail)
