@@ -25,7 +25,8 @@ class Mutant:
 
     Attributes:
         name: function, and what was done; with its module only where another module has a function of that name.
-        key: by which it is found again when files are moved and names are changed.
+        form: of the function that is changed, as shipped.
+        function: the text of that function, changed.
         module: name of the module that is changed.
         line: where; for a statement of several lines the first.
         original: source of the module.
@@ -34,13 +35,19 @@ class Mutant:
     """
 
     name: str
-    key: Key
+    form: Key
+    function: bytes
     module: str
     line: int
     original: str
     start: int
     end: int
     text: str
+
+    @property
+    def key(self) -> Key:
+        """By which it is found again when files are moved and names are changed. It takes most of the time, and few ask."""
+        return key_of(self.form, form_of(_parsed(self.function)))
 
     @property
     def source(self) -> str:
@@ -97,16 +104,15 @@ def _of_module(module: ModuleType, tree: ast.Module, ambiguous: Collection[str])
             start = starts[node.lineno - 1] + node.col_offset  # Columns count bytes.
             end = starts[node.end_lineno - 1] + node.end_col_offset
             around = source.encode()[starts[first - 1] : start], source.encode()[end : starts[last]]
-            changed = _parsed(swap.text.encode().join(around))
-            again = (function.outermost.name, ast.dump(changed))
+            changed = swap.text.encode().join(around)
+            again = (function.outermost.name, ast.dump(_parsed(changed)))
             if again in seen:
                 continue
             seen.add(again)
             name = f"{alias}{function.name}: {swap.what}"
             names[name] += 1
             place = f" (place {names[name]})" if names[name] > 1 else ""
-            key = key_of(form, form_of(changed))
-            yield Mutant(name + place, key, module.__name__, node.lineno, source, start, end, swap.text)
+            yield Mutant(name + place, form, changed, module.__name__, node.lineno, source, start, end, swap.text)
 
 
 def _functions(tree: ast.Module) -> list[_Function]:
