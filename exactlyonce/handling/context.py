@@ -12,7 +12,7 @@ from urllib.parse import quote
 from exactlyonce.errors import OutputTooLarge, UnknownDestination
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.replies import answer_of
-from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.routes import Destination, Routes, name_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
@@ -75,11 +75,12 @@ class Context:
         self._ids += 1
         return self._origin.new_id(self._ids - 1)
 
-    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
+    def send(self, destination: str | Destination, message: object, *, delay: timedelta | None = None) -> None:
         """Send a message once the new state is committed.
 
         Args:
-            destination: logical name of a queue or topic.
+            destination: a queue or topic, or its logical name. An application refuses to start if a handler names a
+                `Destination` that the application does not have; a name is only checked when a message is sent.
             message: an instance of a registered message type.
             delay: how long it stays invisible after it was published. A receiver that takes messages in their order waits for
                 it.
@@ -94,7 +95,7 @@ class Context:
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
-        self._send(destination, message, encode(message), wait)
+        self._send(name_of(destination), message, encode(message), wait)
 
     def _send(self, destination: str, message: object, encoded: tuple[str, Json], wait: timedelta) -> None:
         name, data = encoded

@@ -134,6 +134,11 @@ class Entity(Generic[State]):
         return self._appliers.apply(state, event)
 
     @property
+    def handlers(self) -> tuple[Handler[State, Any], ...]:
+        """The handlers of its messages."""
+        return tuple(dict.fromkeys(registration.handler for registration in self._registrations.values()))
+
+    @property
     def models(self) -> dict[str, type]:
         """The message types that this entity handles, by all of their names."""
         return {name: registration.model for name, registration in self._registrations.items()}

@@ -83,6 +83,11 @@ class Destination:
             )
 
 
+def name_of(destination: str | Destination) -> str:
+    """The logical name of a destination."""
+    return destination if isinstance(destination, str) else destination.name
+
+
 @dataclass(frozen=True)
 class Routes:
     """The rules for a handler's outputs.

@@ -12,11 +12,11 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.routes import Destination
+from exactlyonce.handling.routes import Destination, name_of
 from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.asker import Answered, Request, require_answers
-from exactlyonce.hosting.config.checks import require_distinct, require_rebuilds
+from exactlyonce.hosting.config.checks import require_destinations, require_distinct, require_rebuilds
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
@@ -68,6 +68,7 @@ class ExactlyOnce:
         self._entities, self._destinations = tuple(entities), tuple(destinations)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
+        require_destinations(self._entities, self._destinations)
         self._settings = settings
         connections = Connections(storage, service_bus)
 
@@ -239,7 +240,7 @@ class ExactlyOnce:
 
     async def send(
         self,
-        destination: str,
+        destination: str | Destination,
         message: object,
         *,
         message_id: str,
@@ -252,7 +253,7 @@ class ExactlyOnce:
         retention less a day are processed as two messages: the record of the first may be gone by then.
 
         Args:
-            destination: logical name.
+            destination: a destination of the application, or its logical name.
             message: an instance of a registered message type.
             message_id: the caller's id; the same id and source mean the same message, however often it is sent.
             source: the sender.
@@ -263,7 +264,7 @@ class ExactlyOnce:
             TryAgainLater: the queue, or the container for blobs, may not have taken it; send it again under the same id.
         """
         await self._parts.startup.begin()
-        await self._parts.sender.send(destination, message, message_id, source, time)
+        await self._parts.sender.send(name_of(destination), message, message_id, source, time)
 
     async def answer(
         self,

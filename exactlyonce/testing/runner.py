@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -10,8 +10,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.context import Context
-from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.routes import Destination, Routes, name_of
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.outputs import MAX_OUTPUT_BYTES
 from exactlyonce.values.identity import EntityRef, Origin, message_key
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -63,6 +64,7 @@ def run(
     source: str = "test",
     entity: EntityRef | None = None,
     now: datetime = NOW,
+    destinations: Iterable[Destination] | None = None,
 ) -> Ran[State]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
 
@@ -72,11 +74,15 @@ def run(
         message: an instance of a registered message type.
         message_id, source, entity: `context.new_id()` and `context.random` derive from them.
         now: the value of `context.now`.
+        destinations: those that the handler may send to; None for any.
 
     Raises:
+        UnknownDestination: the handler sends to another destination.
         NoStateReturned: the handler returned None without deleting the entity.
     """
-    context = _Recorder(Origin(entity or EntityRef("test", ("e-1",), "e-1"), message_key(source, message_id)), now)
+    context = _Recorder(
+        Origin(entity or EntityRef("test", ("e-1",), "e-1"), message_key(source, message_id)), now, destinations
+    )
     result = handler(state, message, context)
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
@@ -84,16 +90,21 @@ def run(
 
 
 class _Recorder(Context):
-    """A context that knows every destination, and records copies of sent messages and written blobs."""
+    """A context that knows every destination or the given ones, and records copies of sent messages and written blobs."""
 
-    def __init__(self, origin: Origin, now: datetime) -> None:
-        super().__init__(origin, now, _Anywhere(blobs="https://example.blob.core.windows.net/blobs"), tx="t-1")
+    def __init__(self, origin: Origin, now: datetime, destinations: Iterable[Destination] | None) -> None:
+        blobs = "https://example.blob.core.windows.net/blobs"
+        if destinations is None:
+            routes: Routes = _Anywhere(blobs=blobs)
+        else:
+            routes = Routes({one.name: MAX_OUTPUT_BYTES for one in destinations}, blobs=blobs)
+        super().__init__(origin, now, routes, tx="t-1")
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
 
-    def send(self, destination: str, message: object, *, delay: timedelta | None = None) -> None:
+    def send(self, destination: str | Destination, message: object, *, delay: timedelta | None = None) -> None:
         super().send(destination, message, delay=delay)
-        self.sent.append(Sent(destination, deepcopy(message), delay))
+        self.sent.append(Sent(name_of(destination), deepcopy(message), delay))
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         address = super().write_once(name, content, content_type=content_type)

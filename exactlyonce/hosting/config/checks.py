@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 from exactlyonce.errors import ConfigurationError
@@ -22,6 +25,27 @@ def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Dest
                 f"Rebuild(...) of entity {entity.name!r} names {rebuild.through!r}, which is no destination of this "
                 f"application; declared are: {', '.join(sorted(names)) or 'none'}."
             )
+
+
+def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` if a handler names a `Destination` of its module that the application does not have."""
+    known = {destination.name for destination in destinations}
+    for entity in entities:
+        for handler in entity.handlers:
+            if unknown := {one.name for one in _named_destinations(handler)} - known:
+                raise ConfigurationError(
+                    f"The handler {getattr(handler, '__name__', handler)} of entity {entity.name!r} names destination "
+                    f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(known)) or 'none'}."
+                )
+
+
+def _named_destinations(handler: Callable[..., Any]) -> Iterator[Destination]:
+    """The destinations that the code of a handler names; none where it has no code of its own, as a partial."""
+    function = inspect.unwrap(handler)
+    if isinstance(function, FunctionType):
+        for name in function.__code__.co_names:
+            if isinstance(found := function.__globals__.get(name), Destination):
+                yield found
 
 
 def require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

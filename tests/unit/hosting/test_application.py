@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import azure.functions as func
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 
 from exactlyonce import (
     ConfigurationError,
+    Context,
     Destination,
     Entity,
     Envelope,
@@ -28,12 +30,17 @@ from exactlyonce import (
 )
 from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
-from tests.samples import Deposit, accounts, deposit
+from tests.samples import Account, Deposit, accounts, deposit
 from tests.unit.bus import delivered
 
 STORAGE = StorageConnection(
     "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:9/a;"
 )
+
+
+@message("receipt")
+class Receipt(BaseModel):
+    account: str
 
 
 BUS = ServiceBusConnection("name.servicebus.windows.net")
@@ -140,6 +147,37 @@ def test_a_read_model_that_rebuilds_through_an_unknown_destination_is_refused() 
     rebuild = Rebuild(of=accounts(VersionStream()), through="deposits")
     with pytest.raises(ConfigurationError, match="names 'deposits', which is no destination"):
         application(accounts(Resequencer(on_gap=rebuild)), destinations=(Destination("board"),))
+
+
+RECEIPTS = Destination("receipts")
+
+
+def test_a_handler_that_names_a_destination_which_there_is_not_is_refused() -> None:
+    kind = accounts()
+
+    @kind.handles(Receipt, key=lambda given: given.account)
+    def acknowledge(state: Account, given: Receipt, context: Context) -> Account:
+        context.send(RECEIPTS, given)
+        return state
+
+    with pytest.raises(
+        ConfigurationError, match=r"handler acknowledge of entity 'account' names destination 'receipts', .*: mail"
+    ):
+        application(kind, destinations=(Destination("mail"),))
+    with pytest.raises(ConfigurationError, match="declared are: none"):
+        application(kind)
+    assert application(kind, destinations=(RECEIPTS,)).entities == (kind,)
+
+
+def test_a_handler_without_code_of_its_own_is_not_looked_into() -> None:
+    kind = accounts()
+
+    def acknowledge(to: Destination, state: Account, given: Receipt, context: Context) -> Account:
+        context.send(to, given)
+        return state
+
+    kind.handles(Receipt, key=lambda given: given.account)(partial(acknowledge, RECEIPTS))
+    assert application(kind).entities == (kind,)
 
 
 async def test_an_entity_the_application_was_not_made_with_is_refused() -> None:

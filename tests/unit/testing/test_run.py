@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Context, NoStateReturned
+from exactlyonce import ConfigurationError, Context, Destination, NoStateReturned, UnknownDestination
 from exactlyonce.testing import Sent, WrittenOnce, run
 from tests.samples import Account, Deposit
 
@@ -24,6 +24,20 @@ def test_run_returns_the_new_state_and_the_sent_messages() -> None:
     assert ran.sent == (Sent("anywhere", Deposit("b"), timedelta(seconds=5)), Sent(None, Deposit("c")))
     assert ran.messages == (Deposit("b"), Deposit("c"))
     assert ran.deleted is False
+
+
+def test_a_destination_may_be_given_in_place_of_its_name_and_others_are_refused() -> None:
+    mail = Destination("mail")
+
+    def posting(state: Account, given: Deposit, context: Context) -> Account:
+        context.send(mail, given)
+        return state
+
+    sent = (Sent("mail", Deposit("a")),)
+    assert run(posting, Account(), Deposit("a")).sent == sent
+    assert run(posting, Account(), Deposit("a"), destinations=(mail,)).sent == sent
+    with pytest.raises(UnknownDestination, match="There is no destination 'mail'; known are: post"):
+        run(posting, Account(), Deposit("a"), destinations=(Destination("post"),))
 
 
 def test_a_message_that_the_handler_changes_later_is_recorded_as_sent() -> None:

@@ -36,7 +36,7 @@ async def put_line(req: func.HttpRequest) -> func.HttpResponse:
         given = OrderLine(order=req.route_params["order"], **req.get_json())
     except (TypeError, ValueError):
         return func.HttpResponse('The body has to be such as {"item": "tea", "quantity": 2}.', status_code=400)
-    await once.send("orders", given, message_id=req.route_params["line"], source="http")
+    await once.send(to_orders, given, message_id=req.route_params["line"], source="http")
     return func.HttpResponse(status_code=202)
 
 
