@@ -13,7 +13,7 @@ import pytest
 from benchmarks.accounting import NO_REQUEST, RoundTrips
 from benchmarks.application import LATER
 from benchmarks.contenders import Contender, contenders, reports
-from benchmarks.subjects import NUMBERED
+from benchmarks.subjects import FOREIGN, NUMBERED
 from exactlyonce import Envelope
 from exactlyonce.effects.effect import Effect
 from exactlyonce.testing.loop import START, VirtualClock, VirtualLoop
@@ -100,3 +100,19 @@ def test_the_median_message_takes_half_as_long_as_without_any_guarantee() -> Non
         played(contender, on_many_entities(contender), 4, 20)[1] for contender in (BY_NAME[NUMBERED], BY_NAME["naive"])
     ]
     assert p50s == pytest.approx([20, 40])
+
+
+@pytest.mark.parametrize(
+    ("messages", "in_flight", "expected"),
+    [(on_many_entities, 4, [10, 10]), (on_one_entity, 64, [60, 640])],
+    ids=["quiet", "busy"],
+)
+def test_the_median_answer_takes_no_longer_than_without_any_guarantee(
+    messages: Callable[[Contender], list[Envelope]], in_flight: int, expected: list[float]
+) -> None:
+    """Both read and write, requests for one entity take turns, and sending takes no time; but naive ones share no commits."""
+    p50s = []
+    for contender in (BY_NAME[FOREIGN], BY_NAME["naive"]):
+        requests = [replace(one, asked="fingerprint") for one in messages(contender)]
+        p50s.append(played(contender, requests, in_flight, 5)[1])
+    assert p50s == pytest.approx(expected)

@@ -89,6 +89,16 @@ async def test_another_request_with_the_same_key_is_422(differing: dict[str, Any
     assert await desk.total == 1
 
 
+async def test_a_retry_across_a_deploy_that_changed_a_default_gets_its_answer() -> None:
+    desk = Desk()
+    first = await desk.post(message=Add("c"))
+    desk.restart()
+    again = await desk.post(message=Add("c", amount=7, status=202))
+    assert (again.status_code, again.get_body()) == (first.status_code, first.get_body())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert await desk.total == 1
+
+
 async def test_callers_do_not_share_keys() -> None:
     desk = Desk()
     await desk.post(b'{"by":"nobody"}')
