@@ -74,6 +74,8 @@ _REPLIES: Final[dict[str, str | None]] = {
     "self._finished": "None",
     "self._commit": None,
     "_commit": None,
+    "_forget": None,
+    "ended": "finished",
     "_received": None,
     "Begin": None,
     "()": None,
