@@ -90,7 +90,7 @@ class History:
     def _owed(self, entry: Entry) -> tuple[Output, ...]:
         if entry.owed == "staged":
             return read_staged(from_library(self.apart[staged_id(entry.tx)])).outputs
-        return entry.owed_outputs
+        return entry.owed_outputs(self._entity.source)
 
     @property
     def _ledger(self) -> Ledger:

@@ -60,13 +60,16 @@ class Entry:
     seen: Annotated[int | None, absent_if(None)] = None  # Lost, the entry is dated later.
     answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
 
-    @property
-    def owed_outputs(self) -> tuple[Output, ...]:
-        """The outputs that it owes, but for staged ones."""
+    def owed_outputs(self, source: str) -> tuple[Output, ...]:
+        """The outputs that it owes, but for staged ones.
+
+        Args:
+            source: of the entity that sends them.
+        """
         if not isinstance(self.owed, tuple):
             return ()
         pairs = zip(self.outputs, self.owed, strict=True)
-        return tuple(Output(ref.id, ref.destination, one.envelope, one.delay, ref.place) for ref, one in pairs)
+        return tuple(content.output(ref, source, self.at) for ref, content in pairs)
 
 
 @with_config(EXACT)

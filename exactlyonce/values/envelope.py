@@ -54,6 +54,12 @@ Extensions = tuple[tuple[str, Extension], ...]
 """Attributes beyond those of every CloudEvent, sorted by name."""
 
 
+def written_time(time: datetime) -> str:
+    """A time as it is on the wire."""
+    told = time.isoformat()
+    return f"{told[:-6]}Z" if told.endswith("+00:00") else told
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """One message: what CloudEvents calls an event. Its identity is the pair (`source`, `id`).
@@ -99,8 +105,7 @@ class Envelope:
         # A copy: the package fills in the present where there is no time, which must not leak into a pure value.
         CloudEvent(dict(attributes))
         if self.time is not None:
-            told = self.time.isoformat()
-            attributes["time"] = f"{told[:-6]}Z" if told.endswith("+00:00") else told
+            attributes["time"] = written_time(self.time)
         written = Json.of(attributes)
         return written if self.data.text == "null" else written.plus("data", self.data)
 

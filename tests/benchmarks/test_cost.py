@@ -58,7 +58,7 @@ SENT_AFTER: dict[str, dict[str, float]] = {
 
 
 UNITS = {
-    NUMBERED: 13.2,
+    NUMBERED: 12.7,
     FOREIGN: 22.1,
     "Outbox.transaction_id()": 29.5,
     "Colocated()": 29.6,

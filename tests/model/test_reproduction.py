@@ -86,7 +86,16 @@ def names_of_effects(events: list[Event]) -> set[str]:
 def test_the_walks_of_the_outbox_meet_every_kind_of_trouble_task_and_request() -> None:
     events = [event for scenario, seed in OUTBOX_WALKS for event in walked(scenario, seed)]
     assert {event.fault for event in events} == {None, "crashes", "unknown", "repeated", "stale", "poisoned"}
-    assert {event.task for event in events} == {None, "attempt", "mark", "sweep", "settle", "clean", "forget"}
+    assert {event.task for event in events} == {
+        None,
+        "attempt",
+        "mark",
+        "sweep",
+        "settle",
+        "clean",
+        "forget",
+        "forget channels",
+    }
     assert names_of_effects(events) == {
         "LoadEntity", "SaveEntity", "FindProcessed", "FindChannels", "WriteRecords", "Stage", "LoadStaged", "DeleteStaged",
         "DeleteChannels", "DeleteProcessed", "Park", "Publish",

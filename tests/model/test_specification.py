@@ -45,7 +45,7 @@ from verification.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
 from verification.specification.words import Line, words_at
 from verification.twins.all_effects import MODULES
 
-MOST_NODES = 26
+MOST_NODES = 27
 MOST_LINES = 260
 UNDOCUMENTED = {"token", "renumber"}
 """Modules of strategies that no page describes yet."""

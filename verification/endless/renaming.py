@@ -23,7 +23,7 @@ from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.values.frozen_json import Json
 from verification.endless.channels import distinct, named_document, numbers_of, with_numbers
 from verification.world.outbox_handler import content_of, output_of
-from verification.world.store import history_of, ledger_of, position_of, token_at
+from verification.world.store import entity_ref, history_of, ledger_of, position_of, token_at
 from verification.world.tasks import Start
 
 Atom = tuple[str, Any]
@@ -169,7 +169,8 @@ def _(part: Entry, rename: Rename) -> Any:
     key = rename(("key", part.message))
     owed = part.owed
     if isinstance(owed, tuple):
-        owed = tuple(output.content for output in _outputs(part.owed_outputs, rename))
+        source = entity_ref(0).source
+        owed = tuple(output.content(source, part.at) for output in _outputs(part.owed_outputs(source), rename))
     outputs = _refs(part.outputs, key)
     return replace(part, message=key, tx=rename(("tx", part.tx)), version=0, digest="", outputs=outputs, owed=owed)
 

@@ -38,11 +38,12 @@ _MESSAGE_BYTES: Final = (
 
 
 class _Commit(NamedTuple):
-    """What a commit gives an entry: its transaction, the entity's version, and the time of the attempt."""
+    """What a commit gives an entry: its transaction, the entity's version and source, and the time of the attempt."""
 
     tx: str
     version: int
     at: datetime
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
                 require_time(place.channel, limits.forget_after, begun.at, f"Message {key}")
             drafted = draft if place is None else _receiving(draft, known, envelope, place)
             handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
-            commit = _Commit(tx, view.ledger.version + len(draft.processed) + 1, begun.at)
+            commit = _Commit(tx, view.ledger.version + len(draft.processed) + 1, begun.at, work.entity.source)
             entry = _entry(limits, handled, key, commit, foreign=place is None)
             drafted = _adding(drafted, work.entity, key, handled, entry)
             drafted = _with_room(limits, view, drafted, kept)
@@ -213,6 +214,7 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, f
         return None
     size = sum(output.size for output in handled.outputs)
     staged = limits.inline_limit is not None and size > limits.inline_limit
+    contents = tuple(output.content(commit.source, commit.at) for output in handled.outputs)
     return Entry(
         message=message,
         tx=commit.tx,
@@ -221,7 +223,7 @@ def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, f
         outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         staged=staged,
-        owed=("staged" if staged else tuple(output.content for output in handled.outputs)) if handled.outputs else None,
+        owed=("staged" if staged else contents) if contents else None,
         recorded=recorded,
         answer=handled.answer,
     )

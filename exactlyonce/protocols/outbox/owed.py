@@ -16,7 +16,7 @@ from exactlyonce.values.identity import EntityRef
 def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
     """Publish what these entries owe and this process does not know to be published."""
     owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
-    outputs = tuple(output for entry in owing for output in entry.owed_outputs)
+    outputs = tuple(output for entry in owing for output in entry.owed_outputs(entity.source))
     if not owing:
         return view.memory
     if staged := tuple(entry.tx for entry in owing if entry.owed == "staged"):

@@ -252,7 +252,7 @@ class Release:
         if handled.outputs:
             refs = tuple(output.ref for output in handled.outputs)
             version = self._ledger.version + len(self.processed)
-            contents = tuple(output.content for output in handled.outputs)
+            contents = tuple(output.content(self._work.entity.source, at) for output in handled.outputs)
             entry = Entry(key, tx, version, at, refs, digest(handled.outputs), owed=contents)
             self._entries.append(entry)
             self._owed += entry_size(entry)

@@ -51,7 +51,7 @@ EVER: Final = datetime(2100, 1, 1, tzinfo=timezone.utc)
 def an_owing(at: datetime) -> Entry:
     """An entry that owes an output."""
     output = Output("o-1", "receipts", Json.of({"id": "o-1"}))
-    return Entry("web/m-1", unique(), 1, at, (output.ref,), "digest", owed=(output.content,))
+    return Entry("web/m-1", unique(), 1, at, (output.ref,), "digest", owed=(output.content("account/a", at),))
 
 
 async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:

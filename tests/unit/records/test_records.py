@@ -39,7 +39,7 @@ GAME = EntityRef("range", ("game-7",), "game-7")
 PLACE = Place("c1", "board/game-7", 12)
 PLACED = {"channel": "c1", "receiver": "board/game-7", "number": 12}
 OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5, PLACE)
-OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", recorded=False, owed=(OUTPUT.content,))
+OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", recorded=False, owed=(OUTPUT.content(GAME.source, AT),))
 SETTLED = Entry("web/m-42", "5f", 42, AT - timedelta(seconds=2), (), "d2", staged=True, seen=1_700_000_000)
 SEQUENCES = (Sequence("leader-board", "board/game-7", "c1", 12, ordered=True),)
 LEDGER_43 = Ledger(
@@ -63,7 +63,7 @@ JSONS = st.recursive(
 PLACES = st.none() | st.builds(Place, TEXT, TEXT, COUNTS)
 OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6), PLACES), max_size=2).map(tuple)
 REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT, PLACES), max_size=2).map(tuple)
-CONTENTS = st.builds(Content, JSONS, st.floats(0, 1e6))
+CONTENTS = st.builds(Content, JSONS | st.tuples(TEXT, TEXT), st.floats(0, 1e6))
 OWED = REFERENCES.flatmap(
     lambda refs: st.tuples(
         st.just(refs),
@@ -343,8 +343,8 @@ def test_owing_since_is_the_time_of_the_oldest_entry_that_owes() -> None:
 
 
 def test_an_entry_that_owes_gives_its_outputs_and_one_that_owes_nothing_or_staged_ones_none() -> None:
-    assert OWING.owed_outputs == (OUTPUT,)
-    assert [replace(OWING, owed=owed).owed_outputs for owed in (None, "staged")] == [(), ()]
+    assert OWING.owed_outputs(GAME.source) == (OUTPUT,)
+    assert [replace(OWING, owed=owed).owed_outputs(GAME.source) for owed in (None, "staged")] == [(), ()]
 
 
 def test_marking_touches_only_the_transactions_named() -> None:

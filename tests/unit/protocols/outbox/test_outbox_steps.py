@@ -20,7 +20,7 @@ def test_the_commit_holds_the_entry_with_everything_it_owes() -> None:
     assert played.only(Together) == Together(LoadEntity(ENTITY), FindProcessed(ENTITY, ("web/m-1",)))
     (entry,) = script.entries
     assert entry.at == AT
-    assert entry.owed_outputs == played.only(Publish).outputs
+    assert entry.owed_outputs(ENTITY.source) == played.only(Publish).outputs
     assert script.ledger.owing_since == AT
 
 
@@ -28,7 +28,7 @@ def test_when_the_window_overflows_owed_outputs_and_records_come_before_the_comm
     strategy, script = Outbox(window=2), Script()
     for number in (1, 2):
         script.play(attempt(strategy, deposit(f"m-{number}")))
-    owed = [entry.owed_outputs for entry in script.entries]
+    owed = [entry.owed_outputs(ENTITY.source) for entry in script.entries]
     played = script.play(attempt(strategy, deposit("m-3")))
     assert played.kinds == [Together, Begin, Publish, WriteRecords, SaveEntity, Publish]
     first, _ = played.all(Publish)
@@ -62,7 +62,7 @@ def test_outputs_over_the_limit_are_staged_before_the_commit_that_names_them() -
 def test_outputs_at_the_limit_ride_in_the_document() -> None:
     script = Script()
     script.play(attempt(Outbox(inline_limit=None), deposit("m-1")))
-    (owed,) = script.entries[0].owed_outputs
+    (owed,) = script.entries[0].owed_outputs(ENTITY.source)
     size = owed.size
     for limit, staged in ((size, False), (size - 1, True)):
         script = Script()

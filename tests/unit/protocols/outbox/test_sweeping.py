@@ -39,7 +39,7 @@ def swept(script: Script, replies: dict[Any, Any] | None = None, memory: Memory 
 class TestTheSweeper:
     def test_it_publishes_all_that_is_owed_and_then_marks_it_as_it_was_loaded(self) -> None:
         script = committed(1, 2)
-        owed = [output for entry in script.entries for output in entry.owed_outputs]
+        owed = [output for entry in script.entries for output in entry.owed_outputs(ENTITY.source)]
         played = swept(script)
         assert played.kinds == [LoadEntity, Publish, SaveEntity]
         assert list(played.only(Publish).outputs) == owed
