@@ -22,6 +22,7 @@ from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.stores.cosmos.application import CosmosApplicationStore
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.companions import unfit_for_companions
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.replies import FAILURES
@@ -68,6 +69,10 @@ class AzureResources:
             EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
             for one in entities
         )
+        if unfit := [
+            one for container in self._containers if container.companions for one in unfit_for_companions(container)
+        ]:
+            raise ConfigurationError("\n".join(unfit))
         self._library = settings.library_container
         self._connection = CosmosConnection(
             settings.account_endpoint,

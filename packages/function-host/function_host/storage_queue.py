@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.core.exceptions import (
+    AzureError,
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceNotFoundError,
+    ServiceRequestError,
+)
 from azure.storage.queue import QueueMessage, StorageErrorCode
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
@@ -129,5 +135,10 @@ def _translated() -> Iterator[None]:
         if code in _GONE:
             raise MessageGoneError(text) from error
         raise StorageError(text) from error
+    except ServiceRequestError as error:
+        raise StorageError(
+            "its queue service does not answer (ServiceRequestError): start it, as 'azurite' does on this machine, or correct "
+            "the connection"
+        ) from error
     except AzureError as error:
         raise StorageError(type(error).__name__) from error

@@ -1,7 +1,9 @@
 """The whole way of a message, on real queues."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import Any
 
 import azure.functions as func
@@ -9,8 +11,8 @@ import pytest
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
 from function_host import HostJson, HostOptions, Point, function_host
-from function_host.azurite import Azurite
-from function_host.storage_queue import MessageGoneError, QueueMissingError, StorageQueue
+from function_host.azurite import ACCOUNT, ACCOUNT_KEY, Azurite
+from function_host.storage_queue import MessageGoneError, QueueMissingError, StorageError, StorageQueue
 from function_host_tests.fakes import encoded
 
 pytestmark = pytest.mark.acceptance
@@ -246,3 +248,12 @@ async def test_storage_replies_are_distinguished(storage: Azurite, queue: QueueC
         assert await port.receive(16, 60) == []
         with pytest.raises(QueueMissingError):
             await StorageQueue(service, "no-such-queue").receive(16, 60)
+
+
+async def test_a_service_that_does_not_answer_is_told_with_what_to_start() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as unused:
+        port = unused.getsockname()[1]
+    nowhere = f"AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};QueueEndpoint=http://127.0.0.1:{port}/{ACCOUNT};"
+    async with QueueServiceClient.from_connection_string(nowhere, retry_total=0) as service:
+        with pytest.raises(StorageError, match=r"does not answer .*'azurite'"):
+            await StorageQueue(service, "orders").receive(1, 30)

@@ -319,3 +319,9 @@ def test_its_needs_are_what_it_declares_by_the_names_that_settings_give() -> Non
     )
     kind = accounts()
     assert once.needs == Needs("shop", {kind.container: kind.paths}, "exactlyonce", ("mail", "other"), "blobs")
+
+
+def test_a_partition_key_without_place_for_companions_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"entity 'board' has the partition key path '/id', so every document"):
+        application(Entity("board", state=Account, container="boards", strategy=Resequencer()))
+    assert application(Entity("board", state=Account, container="boards", strategy=Outbox())).entities
