@@ -6,7 +6,6 @@ import argparse
 from datetime import timedelta
 from typing import TypeAlias
 
-from exactlyonce.cli.bulk import add_parked
 from exactlyonce.values.durations import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
@@ -27,14 +26,59 @@ def parser() -> argparse.ArgumentParser:
         help="module that makes the application (%(default)s), and its name there if there are several",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _about_many_parked_messages(commands)
     _about_parked_messages(commands)
     _about_entities(commands)
     _about_the_application(commands)
     return made
 
 
+def _about_many_parked_messages(commands: _Commands) -> None:
+    parked = commands.add_parser("parked", help="list parked messages, with the reasons")
+    _selection(parked)
+    parked.add_argument("--groups", action="store_true", help="count them by entity type and reason")
+    parked.add_argument("--bodies", action="store_true", help="show the messages as well")
+    parked.add_argument("--evidence", action="store_true", help="show whether their receivers have processed them")
+
+    requeue = commands.add_parser("requeue-all", help="send many parked messages again")
+    _selection(requeue)
+    _pace(requeue)
+    requeue.add_argument(
+        "--to", metavar="DESTINATION", help="logical name of the queue (default: that of outputs never published)"
+    )
+
+    discard = commands.add_parser("discard-all", help="delete many parked messages for good, and close their numbers")
+    _selection(discard)
+    _pace(discard)
+
+
+def _selection(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--reason", metavar="TEXT", help="only messages whose reason contains this text")
+    command.add_argument("--type", help="only messages of this entity type")
+    command.add_argument("--limit", type=_count, metavar="N", help="at most so many, the oldest first")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _pace(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--rate", type=_rate, metavar="N", help="at most N in a second (default: 50)")
+    command.add_argument("--yes", action="store_true", help="do it; without, only say which messages are meant")
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("it has to be 1 or more")
+    return count
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 < rate < float("inf"):
+        raise argparse.ArgumentTypeError("it has to be above 0")
+    return rate
+
+
 def _about_parked_messages(commands: _Commands) -> None:
-    add_parked(commands)
     requeue = commands.add_parser("requeue", help="send a parked message again; one that is too old is refused")
     _parked_message(requeue)
     requeue.add_argument(

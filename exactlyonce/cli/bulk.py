@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import evidence_lines, group_lines, parked_lines, plain, pretty
@@ -27,7 +27,6 @@ from exactlyonce.hosting.bulk import (
 from exactlyonce.hosting.operator import Operator
 from exactlyonce.stores.listing import ListedMessage
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # It has no public name.
 _REQUEUING: Final = "Nothing was sent. Say --yes to send them, in this order, under their own ids."
 _DISCARDING: Final = """\
 Discarded messages are gone for good, bodies and all. Receivers take their numbers for received, and drop copies that still
@@ -36,52 +35,6 @@ _SECONDS_BETWEEN: Final = 1.0
 """Between two lines of progress."""
 _MOST_SHOWN: Final = 20
 """Messages that are still parked which the text output names. JSON names all."""
-
-
-def add_parked(commands: _Commands) -> None:
-    """Add the commands to a command line."""
-    parked = commands.add_parser("parked", help="list parked messages, with the reasons")
-    _selection(parked)
-    parked.add_argument("--groups", action="store_true", help="count them by entity type and reason")
-    parked.add_argument("--bodies", action="store_true", help="show the messages as well")
-    parked.add_argument("--evidence", action="store_true", help="show whether their receivers have processed them")
-
-    requeue = commands.add_parser("requeue-all", help="send many parked messages again")
-    _selection(requeue)
-    _pace(requeue)
-    requeue.add_argument(
-        "--to", metavar="DESTINATION", help="logical name of the queue (default: that of outputs never published)"
-    )
-
-    discard = commands.add_parser("discard-all", help="delete many parked messages for good, and close their numbers")
-    _selection(discard)
-    _pace(discard)
-
-
-def _selection(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--reason", metavar="TEXT", help="only messages whose reason contains this text")
-    command.add_argument("--type", help="only messages of this entity type")
-    command.add_argument("--limit", type=_count, metavar="N", help="at most so many, the oldest first")
-    command.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _pace(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--rate", type=_rate, default=RATE, metavar="N", help="at most N in a second (%(default)g)")
-    command.add_argument("--yes", action="store_true", help="do it; without, only say which messages are meant")
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError("it has to be 1 or more")
-    return count
-
-
-def _rate(text: str) -> float:
-    rate = float(text)
-    if not 0 < rate < float("inf"):
-        raise argparse.ArgumentTypeError("it has to be above 0")
-    return rate
 
 
 async def parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
@@ -138,7 +91,7 @@ async def _all(operator: Operator, given: argparse.Namespace, action: Action, ri
     if not given.yes:
         _print_selected(found, risk, as_json=given.json)
         return NOT_POSSIBLE if found else DONE
-    results = await on_each(found, action, clock, given.rate, _Progress(clock, len(found)))
+    results = await on_each(found, action, clock, given.rate or RATE, _Progress(clock, len(found)))
     if given.json:
         _print_json(_as_json(results))
     else:
