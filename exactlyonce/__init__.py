@@ -34,6 +34,7 @@ from exactlyonce.errors import (
     UnknownDestination,
     UnknownMessageType,
 )
+from exactlyonce.handling.calls import Api, Reply
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
@@ -49,6 +50,7 @@ from exactlyonce.values.envelope import Envelope
 __version__ = "0.1.0"
 
 __all__ = [
+    "Api",
     "Colocated",
     "ConfigurationError",
     "Context",
@@ -78,6 +80,7 @@ __all__ = [
     "Outbox",
     "OutputTooLarge",
     "Rebuild",
+    "Reply",
     "Resequencer",
     "StoredDataError",
     "TooOldToJudge",

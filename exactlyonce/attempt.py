@@ -11,6 +11,7 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.records.calls import Calls
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import EntityView, Ledger
 from exactlyonce.records.outputs import Output, OutputRef
@@ -33,6 +34,7 @@ class Handled:
         blobs: to be written before the commit.
         events: of an event-sourced entity; None for others.
         answer: to the request that the message came by; None if it came by a queue.
+        calls: ids of the outputs that are calls.
     """
 
     body: Json
@@ -42,6 +44,7 @@ class Handled:
     blobs: tuple[Blob, ...] = ()
     events: tuple[Event, ...] | None = None
     answer: Answer | None = None
+    calls: Calls = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Before:
         tx: transaction id of the message in this attempt.
         sequences: the numbers that the entity has given out.
         sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
+        version: of the entity, which the commit will produce; None where the strategy keeps no calls.
     """
 
     body: Json | None
@@ -61,6 +65,7 @@ class Before:
     tx: str
     sequences: Sequences = ()
     sent: tuple[OutputRef, ...] | None = field(default=None, compare=False)
+    version: int | None = None
 
 
 Handle = Callable[[Before, Envelope], Handled]

@@ -2,7 +2,7 @@
 
 The receiver of a message that is too old can neither apply nor drop it, since its record of the message may be gone. So an
 output that an entity owed for too long, or that a stream computes again for a very late copy, is parked for an operator.
-Numbered outputs are exempt: a read model never forgets numbers.
+Numbered outputs are exempt: a receiver never forgets numbers. So are calls, since nothing older than its key is called.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 from exactlyonce.attempt import key_of
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.publish import Publish
+from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -42,7 +43,8 @@ def divided(effect: Publish, lifetimes: Lifetimes, now: datetime) -> tuple[tuple
     place, kept, parked = place_of(effect.owed.entity), [], []
     for output in effect.outputs:
         envelope = Envelope.read(output.envelope.text)
-        if output.place is not None or envelope.time is None or now - envelope.time <= limit:
+        ageless = output.place is not None or envelope.type == CALL_TYPE
+        if ageless or envelope.time is None or now - envelope.time <= limit:
             kept.append(output)
             continue
         reason = (

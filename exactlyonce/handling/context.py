@@ -9,7 +9,8 @@ from random import Random
 from typing import Final
 from urllib.parse import quote
 
-from exactlyonce.errors import OutputTooLarge, UnknownDestination
+from exactlyonce.errors import ConfigurationError, OutputTooLarge, UnknownDestination
+from exactlyonce.handling.calls import Api, Call, Reply, call_of
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.replies import answer_of
 from exactlyonce.handling.routes import Destination, Routes, name_of
@@ -42,6 +43,7 @@ class Context:
         *,
         trace: Extensions = (),
         sent: tuple[OutputRef, ...] | None = None,
+        version: int | None = None,
     ) -> None:
         self._origin = origin
         self._now = now
@@ -50,6 +52,8 @@ class Context:
         self._tx = tx
         self._trace = trace
         self._sent = sent
+        self._version = version
+        self._calls: dict[str, Call] = {}
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -96,6 +100,44 @@ class Context:
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
         self._send(name_of(destination), message, encode(message), wait)
+
+    def call(
+        self,
+        api: Api,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        then: type[Reply],
+        tag: str = "",
+    ) -> None:
+        """Call another service once the new state is committed. Its reply comes as a message, exactly once.
+
+        The service gets the same idempotency key in every try. So it carries the call out once, if it keeps keys as long as the
+        `Api` says.
+
+        Args:
+            api: the service, which the application declares among its destinations.
+            method: GET, POST, PUT, PATCH or DELETE.
+            path: is appended to the base of the service; its query may follow. What comes from elsewhere has to be quoted.
+            body: a pydantic model or a dataclass, which is sent as JSON; None for none.
+            then: type of the reply, which one destination of the application receives.
+            tag: comes back with the reply; its handler's `key=` finds the entity by it.
+
+        Raises:
+            ConfigurationError: the entity's strategy is not `Outbox()`; no destination, or more than one, receives the reply;
+                or the body or the type of the reply is no model as required.
+            UnknownDestination, OutputTooLarge: as for `send`.
+            ValueError: the method, the path or the tag cannot be.
+        """
+        if self._version is None:
+            raise ConfigurationError(
+                "Only entities with the strategy Outbox() make calls: only they know their replies."
+            )
+        replies = self._routes.replies(then)
+        call = call_of(api, method, path, body, then=then, replies=replies, tag=tag, version=self._version)
+        self._send(api.name, call, encode(call), timedelta(0))
+        self._calls[self._outputs[-1].id] = call
 
     def _send(self, destination: str, message: object, encoded: tuple[str, Json], wait: timedelta) -> None:
         name, data = encoded
@@ -243,6 +285,11 @@ class Context:
     def answer(self) -> Answer | None:
         """The reply so far; None if there is none."""
         return self._answer
+
+    @property
+    def calls(self) -> dict[str, Call]:
+        """The calls so far, by the ids of their outputs."""
+        return dict(self._calls)
 
     @property
     def outputs(self) -> tuple[Output, ...]:

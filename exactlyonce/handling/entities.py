@@ -235,7 +235,7 @@ def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[st
     if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
         raise ConfigurationError(
             f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times: "
-            "bind its dependencies with functools.partial, and call other services by sending a message."
+            "bind its dependencies with functools.partial, and call other services with context.call."
         )
     try:
         inspect.signature(function).bind(*parameters)

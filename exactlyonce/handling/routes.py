@@ -163,6 +163,20 @@ class Routes:
         except InvalidMessage as error:
             raise ValueError(f"The receiver of a message to {destination!r} cannot be named: {error}") from None
 
+    def replies(self, then: type) -> str:
+        """The destination of replies of a type.
+
+        Raises:
+            ConfigurationError: none receives them, or more than one.
+        """
+        found = self.subscribers.get(message_type(then).name, ())
+        if len(found) != 1:
+            raise ConfigurationError(
+                f"Replies of type {then.__name__} go to one destination; this application has {len(found)} for them. Name the "
+                "type in receives= of the one that leads to the calling entity."
+            )
+        return found[0]
+
     def session(self, destination: str, message: object) -> Extensions:
         """The session of a message to a destination, as attributes of its envelope; none if that has no sessions.
 

@@ -40,7 +40,14 @@ class Runner:
         origin = Origin(self.entity, key_of(envelope))
         # Outputs inherit the message's trace, with or without telemetry: a commit derives from the message alone.
         context = Context(
-            origin, before.at, self.routes, before.sequences, before.tx, trace=envelope.trace, sent=before.sent
+            origin,
+            before.at,
+            self.routes,
+            before.sequences,
+            before.tx,
+            trace=envelope.trace,
+            sent=before.sent,
+            version=before.version,
         )
         try:
             handled = self._handle(registration.handler, message, before.body, context)
@@ -98,7 +105,7 @@ class Runner:
 
 
 def _handled(context: Context, body: Json) -> Handled:
-    return Handled(body, context.outputs, context.deleted, context.sequences, context.blobs)
+    return Handled(body, context.outputs, context.deleted, context.sequences, context.blobs, calls=tuple(context.calls))
 
 
 def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:

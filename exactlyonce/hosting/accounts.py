@@ -7,13 +7,14 @@ from typing import Protocol
 
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.publisher import Address
+from exactlyonce.hosting.calls.wire import Wire
 from exactlyonce.hosting.ownership import Ownership
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
 
 
 class Accounts(Protocol):
-    """Store, queues and blobs of one application in one process."""
+    """Store, queues, blobs and the wire of one application in one process."""
 
     @property
     def store(self) -> AsyncStore:
@@ -38,6 +39,11 @@ class Accounts(Protocol):
     @property
     def blobs(self) -> AsyncBlobs | None:
         """The container for blobs; None if there is none."""
+        ...
+
+    @property
+    def wire(self) -> Wire:
+        """What sends the requests of calls."""
         ...
 
     async def ready(self) -> None:

@@ -10,12 +10,14 @@ import azure.functions as func
 
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.routes import Destination, name_of
 from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.asker import Answered, Request, require_answers
+from exactlyonce.hosting.calling import Calling
 from exactlyonce.hosting.config.checks import require_destinations, require_distinct, require_rebuilds
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
@@ -29,6 +31,7 @@ from exactlyonce.hosting.querying import queried
 from exactlyonce.hosting.resources import AzureResources
 from exactlyonce.hosting.settlement import Outcome
 from exactlyonce.hosting.sweeper import Swept
+from exactlyonce.hosting.tending import Tending
 from exactlyonce.hosting.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.triggers import Delivered
 from exactlyonce.hosting.wiring import wire
@@ -38,12 +41,13 @@ from exactlyonce.values.identity import PartitionValue
 State = TypeVar("State")
 
 
-class ExactlyOnce:
+class ExactlyOnce(Calling, Tending):
     """The entry of an application. Make one per process; its clients open on first use.
 
     Args:
         entities: the entity types whose messages this application processes.
-        destinations: where handlers may send to. Destinations that only `send` and `context.send` name need no types.
+        destinations: where handlers may send to, and the services that they may call. Destinations that only `send` and
+            `context.send` name need no types.
         settings: of the library.
         storage: the account for queues and blobs; None if settings name neither.
         service_bus: the namespace for queues and topics; None if settings name none.
@@ -58,30 +62,32 @@ class ExactlyOnce:
         self,
         entities: Iterable[Entity[Any]],
         *,
-        destinations: Iterable[Destination] = (),
+        destinations: Iterable[Destination | Api] = (),
         settings: Settings,
         storage: StorageConnection | None = None,
         service_bus: ServiceBusConnection | None = None,
         runtime: Runtime | None = None,
         accounts: Accounts | None = None,
     ) -> None:
-        self._entities, self._destinations = tuple(entities), tuple(destinations)
+        self._entities, named = tuple(entities), tuple(destinations)
+        self._destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
         require_destinations(self._entities, self._destinations)
         self._settings = settings
+
         connections = Connections(storage, service_bus)
 
         def opened(runtime: Runtime, dated: Callable[[datetime], None]) -> Accounts:
-            named = self._entities, self._destinations
-            return accounts or AzureResources(settings, connections, *named, runtime=runtime, dated=dated)
+            declared = self._entities, self._destinations
+            return accounts or AzureResources(settings, connections, *declared, runtime=runtime, dated=dated)
 
-        self._parts = wire(self._entities, self._destinations, settings, runtime or Runtime(), opened)
+        self._parts = wire(self._entities, named, settings, runtime or Runtime(), opened)
         self._is_swept = False
 
     @classmethod
     def from_environment(
-        cls, *entities: Entity[Any], destinations: Iterable[Destination] = (), transport: str | None = None
+        cls, *entities: Entity[Any], destinations: Iterable[Destination | Api] = (), transport: str | None = None
     ) -> ExactlyOnce:
         """An application with the settings of this environment; `Settings` lists their names.
 
@@ -213,30 +219,6 @@ class ExactlyOnce:
         await self._parts.startup.begin()
         await self._parts.resources.verify()
         return self._parts.resources.ownership
-
-    async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
-        """Handle the gaps of a read model, and release the messages that can be released. For timers and operators.
-
-        Raises:
-            ConfigurationError: the entity is not a resequenced read model.
-            TryAgainLater: the store or a queue did not answer.
-            HandlerError: the handler of a held message still raises; the message stays held.
-        """
-        await self._parts.startup.ready()
-        finished = await self._parts.maintenance.tend(entity, entity.ref(key))
-        for _, error in finished.stopped:
-            raise error
-
-    async def replay(self, entity: Entity[Any], key: str | EntityKey, first: int, last: int) -> int:
-        """Send the outputs of a stream's versions again, with their ids and numbers; return how many messages were sent.
-
-        Raises:
-            ConfigurationError: the entity keeps no version stream.
-            TryAgainLater: the store or a queue did not answer.
-            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
-        """
-        await self._parts.startup.ready()
-        return await self._parts.maintenance.replay(entity, entity.ref(key), (first, last))
 
     async def send(
         self,

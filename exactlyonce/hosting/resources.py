@@ -15,6 +15,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.calls.wire import HttpWire
 from exactlyonce.hosting.config.connections import Connections
 from exactlyonce.hosting.config.environment import require_fit
 from exactlyonce.hosting.config.settings import Settings
@@ -33,7 +34,7 @@ from exactlyonce.transports.storage_queue import StorageQueueTransport
 
 
 class AzureResources:
-    """Clients of Cosmos DB, of queues of either kind, and of blobs, as the settings name them.
+    """Clients of Cosmos DB, of queues of either kind, of blobs, and of services that are called, as the settings name them.
 
     Args:
         settings: of the library.
@@ -99,6 +100,7 @@ class AzureResources:
         self.blobs: AzureBlobs | None = None
         if settings.blob_container is not None and storage is not None and storage.blobs is not None:
             self.blobs = AzureBlobs(storage.blobs, settings.blob_container, identity)
+        self.wire = HttpWire()
         self._verifying = asyncio.Lock()
         self._verified = False
         self.store = CosmosStore(self._connection, self._containers, self._library)
@@ -163,6 +165,7 @@ class AzureResources:
         """Close all clients. Calling it twice does no harm."""
         await self._connection.close()
         await self._transport.close()
+        await self.wire.close()
         if self.blobs is not None:
             await self.blobs.close()
         for identity in self._identities:

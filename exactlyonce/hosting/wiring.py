@@ -13,10 +13,12 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.drivers.store_time import StoreTime
+from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.hosting.asker import Asker
+from exactlyonce.hosting.calls.caller import Caller
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.failures import Failures
@@ -47,6 +49,7 @@ class Parts:
         lanes: make the attempts at deliveries.
         receiver: processes deliveries.
         asker: asks entities for answers.
+        caller: makes calls to other services.
         sender: sends from outside of handlers.
         poison: settles messages that a queue gave up on.
         sweeper: publishes outputs that have been owed for long.
@@ -62,6 +65,7 @@ class Parts:
     lanes: Lanes
     receiver: Receiver
     asker: Asker
+    caller: Caller
     sender: Sender
     poison: PoisonSettler
     sweeper: Sweeper
@@ -71,7 +75,7 @@ class Parts:
 
 def wire(
     entities: tuple[Entity[Any], ...],
-    destinations: tuple[Destination, ...],
+    named: tuple[Destination | Api, ...],
     settings: Settings,
     runtime: Runtime,
     accounts: Callable[[Runtime, Callable[[datetime], None]], Accounts],
@@ -81,6 +85,7 @@ def wire(
     Raises:
         ConfigurationError: settings do not fit the destinations or the connections; it names all that is wrong.
     """
+    destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
     store_time = StoreTime(runtime.clock)
     runtime = replace(runtime, present=store_time.now)
     resources = accounts(runtime, store_time.compare)
@@ -94,24 +99,15 @@ def wire(
     routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address, entities)
     drivers = _drivers(resources, publisher, runtime)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
-    brief_retrying = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
     maintenance = Maintenance(drivers.replay, retrying, routes)
     settling = Maintenance(drivers.resume, retrying, routes)
-    sweeping = Maintenance(drivers.resume, brief_retrying, routes)
+    brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
     lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after, settings.memory)
     returner = Returner(settling, claims, runtime.random)
     settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
     poison = PoisonSettler(settler, claims)
     receiver = Receiver(
-        lanes=lanes,
-        maintenance=maintenance,
-        claims=claims,
-        failures=failures,
-        poison=poison,
-        begin=startup.begin,
-        ready=startup.ready,
-        lifetimes=lifetimes,
-        now=store_time.now,
+        lanes, maintenance, claims, failures, poison, startup.begin, startup.ready, lifetimes, store_time.now
     )
     return Parts(
         resources=resources,
@@ -122,11 +118,28 @@ def wire(
         lanes=lanes,
         receiver=receiver,
         asker=Asker(receiver, startup.ready, store_time.now),
+        caller=_caller(named, resources, routes, startup, runtime),
         sender=Sender(publisher, routes, claims, runtime),
         poison=poison,
-        sweeper=Sweeper(sweeping, resources.listing, runtime),
+        sweeper=Sweeper(Maintenance(drivers.resume, brief, routes), resources.listing, runtime),
         maintenance=maintenance,
         operator=Operator(maintenance, resources.listing, lifetimes, entities),
+    )
+
+
+def _caller(
+    named: tuple[Destination | Api, ...], resources: Accounts, routes: Routes, startup: Startup, runtime: Runtime
+) -> Caller:
+    """The caller. It sends a call again on purpose, so its publisher marks what it sends, and remembers nothing."""
+    return Caller(
+        apis={one.name: one for one in named if isinstance(one, Api)},
+        wire=resources.wire,
+        publisher=Publisher(resources.addresses, runtime.new_transaction, remembers=False),
+        routes=routes,
+        claims=ClaimChecks(resources.blobs),
+        begin=startup.begin,
+        now=runtime.now,
+        random=runtime.random,
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.calls import Calls
 from exactlyonce.records.channels import Channels, Forgotten
 from exactlyonce.records.outputs import Content, Output, OutputRef
 from exactlyonce.records.receptions import Reception
@@ -119,6 +120,7 @@ class Ledger:
         snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
         event_sourced: whether that stream holds what happened, in place of the way back.
         receptions: how far this read model has received the channels that make it.
+        calls: ids of the calls whose replies are awaited.
     """
 
     version: int = 0
@@ -134,6 +136,7 @@ class Ledger:
     snapshot_every: int | None = None
     event_sourced: bool = False
     receptions: tuple[Reception, ...] = ()
+    calls: Calls = ()
 
     @property
     def owing_since(self) -> datetime | None:

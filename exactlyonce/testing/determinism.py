@@ -117,6 +117,9 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
         yield f"{len(first.sent)} messages sent at first, then {len(second.sent)}"
     for number, (one, other) in enumerate(zip(first.sent, second.sent, strict=False), start=1):
         yield from _between(f"message {number} ({_type_of(one)})", _parts(one), _parts(other))
+    for number, (call, repeated) in enumerate(zip_longest(first.calls, second.calls), start=1):
+        if call != repeated:
+            yield f"call {number}"
     for number, (blob, again) in enumerate(zip_longest(first.blobs, second.blobs), start=1):
         if blob != again:
             yield f"blob {number}"

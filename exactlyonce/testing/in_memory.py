@@ -20,6 +20,7 @@ from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce, Settings
+from exactlyonce.hosting.calls.wire import Received, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.records.library import ParkedMessage
@@ -57,6 +58,13 @@ class Queues:
         return PUBLISHED
 
 
+class NoService:
+    """A wire without another end."""
+
+    async def send(self, request: Request) -> Received | str:  # noqa: ARG002
+        return "NoService"
+
+
 class MemoryAccounts:
     """Store, queues and blobs in memory: `Accounts` of an application.
 
@@ -84,6 +92,7 @@ class MemoryAccounts:
         self.ownership = Ownership(MemoryApplicationStore(clock.now), Declared.by(settings, entities), clock)
         self.addresses = {one.name: Address(queues, one.name) for one in destinations}
         self.blobs = AwaitedBlobs(MemoryBlobs(clock.now), f"{_MEMORY}/blobs") if blobs else None
+        self.wire = NoService()
 
     async def ready(self) -> None:
         await self.ownership.ready()

@@ -9,7 +9,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.errors import NoStateReturned
+from exactlyonce.handling.calls import Call
 from exactlyonce.handling.context import Context
+from exactlyonce.handling.messages import message_type
 from exactlyonce.handling.routes import Destination, Routes, name_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES
@@ -41,13 +43,14 @@ class WrittenOnce:
 
 @dataclass(frozen=True)
 class Ran(Generic[State]):
-    """The result of a handler; `answer` is what it replied, None if it did not."""
+    """The result of a handler; `answer` is what it replied, None if it did not; `calls` are those to other services."""
 
     state: State
     sent: tuple[Sent, ...]
     deleted: bool
     blobs: tuple[WrittenOnce, ...] = ()
     answer: Answer | None = None
+    calls: tuple[Call, ...] = ()
 
     @property
     def messages(self) -> tuple[Any, ...]:
@@ -86,7 +89,8 @@ def run(
     result = handler(state, message, context)
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
-    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written), context.answer)
+    called = tuple(context.calls.values())
+    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written), context.answer, called)
 
 
 class _Recorder(Context):
@@ -97,8 +101,8 @@ class _Recorder(Context):
         if destinations is None:
             routes: Routes = _Anywhere(blobs=blobs)
         else:
-            routes = Routes({one.name: MAX_OUTPUT_BYTES for one in destinations}, blobs=blobs)
-        super().__init__(origin, now, routes, tx="t-1")
+            routes = _Given({one.name: MAX_OUTPUT_BYTES for one in destinations}, blobs=blobs)
+        super().__init__(origin, now, routes, tx="t-1", version=1)
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
 
@@ -116,7 +120,14 @@ class _Recorder(Context):
         self.sent.append(Sent(None, deepcopy(event)))
 
 
-class _Anywhere(Routes):
+class _Given(Routes):
+    """Routes on which replies of every type come back."""
+
+    def replies(self, then: type) -> str:
+        return message_type(then).name
+
+
+class _Anywhere(_Given):
     """Routes on which every destination exists and takes every message."""
 
     def check(self, destination: str, size: int) -> None:

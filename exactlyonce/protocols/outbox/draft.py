@@ -11,10 +11,11 @@ from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.forgotten import require_time
-from exactlyonce.protocols.outbox.judge import Arrival, Failed, channels_in, received
+from exactlyonce.protocols.outbox.judge import Arrival, Failed, answered, channels_in, received
 from exactlyonce.protocols.steps.answers import Answers
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
+from exactlyonce.records.calls import Calls
 from exactlyonce.records.channels import Channel, Channels
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Apart, Entry, Ledger, entity_document, entry_size
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal, StagedOutputs, processed_record
@@ -74,6 +75,7 @@ class Draft(NamedTuple):
         apart: all channels that are not touched leave with this commit.
         more: messages are left for another commit: neither the window nor the document has room for them in this one.
         answers: to requests among the copies.
+        calls: ids of the calls whose replies are awaited.
     """
 
     handled: Handled | None
@@ -92,6 +94,7 @@ class Draft(NamedTuple):
     apart: bool = False
     more: bool = False
     answers: Answers = ()
+    calls: Calls = ()
 
     def document(self, ledger: Ledger) -> Json:
         """The entity document of the commit."""
@@ -108,14 +111,16 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
         fresh: the messages to handle.
         begun: time, and a transaction id for each message.
     """
-    draft = Draft(None, view.body, sequences=view.ledger.sequences, channels=view.ledger.channels)
+    before = view.ledger
+    draft = Draft(None, view.body, sequences=before.sequences, channels=before.channels, calls=before.calls)
     known = channels_in(view)
-    kept = len(view.ledger.unpublished(view.memory.published))
-    for (key, envelope, place), tx in zip(fresh, begun.transactions, strict=True):
+    kept = len(before.unpublished(view.memory.published))
+    for arrival, tx in zip(fresh, begun.transactions, strict=True):
         if tx is None:  # Its delivery was given back.
             continue
+        key, envelope, place = arrival.key, arrival.envelope, arrival.place
         if (
-            place is None
+            arrival.foreign
             and limits.window is not None
             and sum(entry.recorded for entry in draft.entries) >= limits.window
         ):
@@ -124,9 +129,10 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
             if place is not None and place.channel not in known:
                 require_time(place.channel, limits.forget_after, begun.at, f"Message {key}")
             drafted = draft if place is None else _receiving(draft, known, envelope, place)
-            handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences), envelope)
-            commit = _Commit(tx, view.ledger.version + len(draft.processed) + 1, begun.at, work.entity.source)
-            entry = _entry(limits, handled, key, commit, foreign=place is None)
+            drafted = drafted._replace(calls=answered(draft.calls, arrival))
+            commit = _Commit(tx, before.version + len(draft.processed) + 1, begun.at, work.entity.source)
+            handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences, version=commit.version), envelope)
+            entry = _entry(limits, handled, key, commit, foreign=arrival.foreign)
             drafted = _adding(drafted, work.entity, key, handled, entry)
             drafted = _with_room(limits, view, drafted, kept)
         except ExactlyOnceError as error:
@@ -159,6 +165,7 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
         apart=_apart(view, draft),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
+        calls=draft.calls,
     )
 
 
@@ -242,6 +249,7 @@ def _adding(draft: Draft, entity: EntityRef, key: str, handled: Handled, entry: 
         staged=(*draft.staged, *staged),
         blobs=(*draft.blobs, *handled.blobs),
         sequences=handled.sequences,
+        calls=(*draft.calls, *handled.calls),
     )
 
 
@@ -275,11 +283,10 @@ def _bytes(view: View, draft: Draft) -> int:
     rough = before + body + 2 * draft.size + len(draft.processed) * _MESSAGE_BYTES + _LEDGER_FRAME_BYTES
     if rough <= MAX_DOCUMENT_BYTES and len(draft.sequences) == len(ledger.sequences):
         return rough
-    entries = (
-        0 if draft.flush else before - state - _size(ledger.sequences, Sequences) - _size(ledger.channels, Channels)
-    )
-    channels = _size(_kept(draft), Channels)
-    return max(entries, 0) + body + draft.size + _size(draft.sequences, Sequences) + channels + _LEDGER_FRAME_BYTES
+    others = (ledger.sequences, Sequences), (ledger.channels, Channels), (ledger.calls, Calls)
+    entries = 0 if draft.flush else before - state - sum(_size(*one) for one in others)
+    others = (draft.sequences, Sequences), (_kept(draft), Channels), (draft.calls, Calls)
+    return max(entries, 0) + body + draft.size + sum(_size(*one) for one in others) + _LEDGER_FRAME_BYTES
 
 
 def _size(part: object, shape: object) -> int:

@@ -1,7 +1,7 @@
 """What the outbox protocol concludes from what it has read: which messages are copies, which are fresh, and which cannot be.
 
-A message with a number is known by its channel, for ever. Any other one is foreign: its entry knows it, and then its record,
-until that is cleaned up.
+A message with a number is known by its channel, for ever; the reply to a call, by the call that awaits it. Any other message
+is foreign: its entry knows it, and then its record, until that is cleaned up.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from exactlyonce.attempt import key_of
 from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage
 from exactlyonce.protocols.steps.load import View
+from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
 from exactlyonce.records.channels import Channel, by_id, holds_place
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.places import Place, is_numbered, place_of
@@ -27,12 +28,19 @@ class Arrival(NamedTuple):
     Attributes:
         key: of the message.
         envelope: of one of its copies.
-        place: in its channel; None if it is foreign.
+        place: in its channel; None if it has no number.
+        reply: what it answers; None if it is no reply to a call.
     """
 
     key: str
     envelope: Envelope
     place: Place | None
+    reply: ReplyTo | None = None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether only its entry, and then its record, knows its copies."""
+        return self.place is None and self.reply is None
 
 
 Failed = tuple[tuple[str, ExactlyOnceError], ...]
@@ -53,8 +61,8 @@ class Arrived:
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        """Keys of the messages without a place."""
-        return tuple(one.key for one in self.messages if one.place is None)
+        """Keys of the foreign messages."""
+        return tuple(one.key for one in self.messages if one.foreign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +73,18 @@ class Judged:
         copies: entries of messages that are known; some may still owe outputs.
         fresh: messages that this view does not know.
         failed: those that cannot be processed.
+        behind: whether the view cannot tell.
     """
 
     copies: tuple[Entry, ...]
     fresh: tuple[Arrival, ...]
     failed: Failed
+    behind: bool = False
+
+    @property
+    def done(self) -> bool:
+        """Whether all messages are copies."""
+        return not (self.fresh or self.failed or self.behind)
 
     def without(self, refused: Failed) -> Judged:
         """The same where fresh messages are refused."""
@@ -90,13 +105,15 @@ def arrived(entity: EntityRef, envelopes: Iterable[Envelope], *, foreign: bool =
     failed: dict[str, ExactlyOnceError] = {}
     for envelope in envelopes:
         key = key_of(envelope)
+        about = f"Message {key} for entity {entity}"
         try:
-            numbered = is_numbered(envelope) or not foreign
-            place = place_of(envelope, entity, f"Message {key} for entity {entity}") if numbered else None
+            reply = reply_of(envelope, entity, about) if is_reply(envelope) else None
+            numbered = reply is None and (is_numbered(envelope) or not foreign)
+            place = place_of(envelope, entity, about) if numbered else None
         except InvalidMessage as error:
             failed[key] = error
         else:
-            messages[key] = Arrival(key, envelope, place)
+            messages[key] = Arrival(key, envelope, place, reply)
     return Arrived(tuple(messages.values()), tuple(failed.items()))
 
 
@@ -113,6 +130,11 @@ def channels_in(view: View) -> dict[str, Channel]:
     return by_id((*view.ledger.channels, *(document.channel for document in view.channels)))
 
 
+def is_behind(arrived: Arrived, view: View) -> bool:
+    """Whether a view is older than a call whose reply came. That it does not await the reply then shows nothing."""
+    return any(one.reply is not None and view.ledger.version < one.reply.version for one in arrived.messages)
+
+
 def judged(arrived: Arrived, view: View) -> Judged:
     """Tell copies from fresh messages.
 
@@ -125,14 +147,17 @@ def judged(arrived: Arrived, view: View) -> Judged:
     known = {entry.message for entry in copies} | view.done
     fresh: list[Arrival] = []
     failed = list(arrived.failed)
-    for key, envelope, place in arrived.messages:
-        if key in known:
+    for one in arrived.messages:
+        if one.key in known:
             continue
-        if place is None or not holds_place(channels, place):
-            fresh.append(Arrival(key, envelope, place))
-        elif channels[place.channel].is_fork(place.number, envelope.id):
-            failed.append((key, forked(envelope, place)))
-    return Judged(copies, tuple(fresh), tuple(failed))
+        if one.reply is not None:
+            if one.reply.call in view.ledger.calls:
+                fresh.append(one)
+        elif one.place is None or not holds_place(channels, one.place):
+            fresh.append(one)
+        elif channels[one.place.channel].is_fork(one.place.number, one.envelope.id):
+            failed.append((one.key, forked(one.envelope, one.place)))
+    return Judged(copies, tuple(fresh), tuple(failed), is_behind(arrived, view))
 
 
 def forked(envelope: Envelope, place: Place) -> ForkedChannel:
@@ -167,3 +192,18 @@ def received(channel: Channel | None, envelope: Envelope, place: Place) -> Chann
     if (refusal := before.refusal(place.number)) is not None:
         raise InvalidMessage(f"{about} is refused: {refusal}. Correct the sender, or send it as a new message.")
     return before.with_message(place.number, envelope.id)
+
+
+def answered(calls: Calls, arrival: Arrival) -> Calls:
+    """The calls whose replies are awaited once this reply is handled.
+
+    Raises:
+        InvalidMessage: its call has another reply, which shares the commit.
+    """
+    if arrival.reply is None:
+        return calls
+    if arrival.reply.call not in calls:
+        raise InvalidMessage(
+            f"Message {arrival.key} is another reply to call {arrival.reply.call}, which has one. Correct the sender."
+        )
+    return tuple(one for one in calls if one != arrival.reply.call)

@@ -4,10 +4,10 @@ State and outputs are committed by one conditional save of the entity document. 
 are acknowledged after publishing.
 
 The ledger in the document knows the copies of messages. Of one with a number it keeps the number for ever, among those
-received through the channel; its entry goes once its outputs are published. Of a foreign one it keeps the entry, for a window
-of transactions. What leaves the ledger is written in the library's partition, after everything that it owes was published and
-before the commit that drops it: an entry becomes a processed record, a channel a document. Outputs too large for the document
-are staged in that partition before the commit.
+received through the channel; its entry goes once its outputs are published. Of a call it keeps that its reply is awaited. Of a
+foreign message it keeps the entry, for a window of transactions. What leaves the ledger is written in the library's partition,
+after everything that it owes was published and before the commit that drops it: an entry becomes a processed record, a channel
+a document. Outputs too large for the document are staged in that partition before the commit.
 
 Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won; a write
 that looks lost may still land, so clean-up deletes the staged outputs of lost attempts.
@@ -33,7 +33,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
 from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
-from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, unknown_channels
+from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, is_behind, judged, unknown_channels
 from exactlyonce.protocols.outbox.look import look_apart
 from exactlyonce.protocols.outbox.owed import publish_owed
 from exactlyonce.protocols.steps.answers import answers_in
@@ -41,8 +41,8 @@ from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, 
 from exactlyonce.protocols.steps.save import start_over, with_ledger
 from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
+from exactlyonce.records.calls import is_foreign
 from exactlyonce.records.ledger import EntityView, Ledger, read_entity
-from exactlyonce.records.places import is_numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import AHEAD
@@ -125,8 +125,8 @@ class Outbox:
         return GROUP_LIMIT
 
     def forgets(self, envelope: Envelope) -> bool:
-        """A foreign message is known by a record, which goes with age; a number is known for ever."""
-        return not is_numbered(envelope)
+        """A foreign message is known by a record, which goes with age; a number, or the reply to a call, is known for ever."""
+        return is_foreign(envelope)
 
     def _limits(self, work: Work) -> Limits:
         retention = work.retention if self.window is None else None
@@ -173,7 +173,9 @@ class Outbox:
         attempt may end with, or has to write before its commit, is for a loaded document.
         """
         found = judged(messages, view)
-        if view.remembered and (found.failed or (view.ledger.apart.channels and unknown_channels(messages, view))):
+        if view.remembered and (
+            found.behind or found.failed or (view.ledger.apart.channels and unknown_channels(messages, view))
+        ):
             return None
         # Finish duplicates. The attempt that committed them may have died before it published.
         remembered = yield from publish_owed(work.entity, found.copies, view)
@@ -222,6 +224,8 @@ class Outbox:
         view = yield from admitted(entity, loaded, self, memory)
         if isinstance(view, Again):
             return view
+        if is_behind(messages, view):
+            return Again(view.memory, "the view is older than a call whose reply has come")
         view = yield from look_apart(entity, messages, view, found)
         return view
 
@@ -327,14 +331,14 @@ class Outbox:
         if isinstance(view, Again):
             return view
         found = yield from self._proof(entity, messages, view)
-        return found if isinstance(found, Again) else not (found.fresh or found.failed)
+        return found if isinstance(found, Again) else found.done
 
     def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
         """Finish a message that was processed; None if nothing proves that it was."""
         found = yield from self._proof(entity, messages, view)
         if isinstance(found, Again):
             return found
-        if found.fresh or found.failed:
+        if not found.done:
             return None
         # Finish a processed message. Only its outputs may be missing.
         remembered = yield from publish_owed(entity, found.copies, view)

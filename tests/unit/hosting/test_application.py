@@ -12,6 +12,7 @@ from azure.functions.queue import QueueMessage
 from pydantic import BaseModel
 
 from exactlyonce import (
+    Api,
     ConfigurationError,
     Context,
     Destination,
@@ -30,6 +31,7 @@ from exactlyonce import (
 )
 from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
+from tests.calling import ORDERS, PAYMENTS, bill, orders, taken
 from tests.samples import Account, Deposit, accounts, deposit
 from tests.unit.bus import delivered
 
@@ -48,7 +50,7 @@ BUS = ServiceBusConnection("name.servicebus.windows.net")
 
 def application(
     *entities: Entity[Any],
-    destinations: tuple[Destination, ...] = (),
+    destinations: tuple[Destination | Api, ...] = (),
     mapping: dict[str, str] | None = None,
     blobs: str | None = None,
     storage: StorageConnection | None = STORAGE,
@@ -109,6 +111,19 @@ async def test_sending_more_than_a_queue_takes_is_refused() -> None:
     once = application(accounts(), destinations=(Destination("board"),))
     with pytest.raises(OutputTooLarge, match="its queue takes 49152"):
         await once.send("board", Deposit("a", padding="x" * 50_000), message_id="m-1")
+    await once.close()
+
+
+async def test_calls_wait_in_queues_of_their_own() -> None:
+    with pytest.raises(ConfigurationError, match="Two destinations have the name 'payments'"):
+        application(orders(), destinations=(Destination("payments"), PAYMENTS))
+    once = application(orders(), destinations=(ORDERS, PAYMENTS), mapping={"payments": "calls"})
+    assert once._parts.resources.addresses["payments"].name == "calls"
+    for take in (once.call, once.settle_call):
+        with pytest.raises(InvalidMessage, match="Message web/m-1 is no call"):
+            await take(taken(bill("m-1")))
+    assert once._parts.caller.publisher._new_mark is not None
+    assert once._parts.caller.publisher._accepted is None
     await once.close()
 
 

@@ -50,6 +50,7 @@ LEDGER_43 = Ledger(
     apart=Apart(records=True, sealed=True),
     type="range",
     sequences=SEQUENCES,
+    calls=("o-7",),
 )
 
 TEXT = st.text(max_size=8)
@@ -103,6 +104,7 @@ LEDGERS = st.builds(
     snapshot_every=st.none() | COUNTS,
     event_sourced=st.booleans(),
     receptions=st.lists(RECEPTIONS, max_size=2).map(tuple),
+    calls=st.lists(TEXT, max_size=2).map(tuple),
 )
 
 
@@ -117,6 +119,7 @@ STORED = {
         "snapshot_every": None,
         "event_sourced": False,
         "receptions": [],
+        "calls": ["o-7"],
         "sequences": [
             {
                 "destination": "leader-board",

@@ -1,0 +1,189 @@
+"""Calls to other services: where they go, what they say, and the replies that handlers get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.messages import message, message_type, require_model
+from exactlyonce.handling.routes import Destination
+from exactlyonce.records.calls import CALL_TYPE
+from exactlyonce.values.validation import written
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+MOST_TAG: Final = 1024
+"""Most characters of a tag."""
+_PATH: Final = re.compile(r"/[!-\"$-\[\]-~]*")  # Printable ASCII but for blanks, `#` and `\`.
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+Credentials = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A service that handlers call with `context.call`. The application declares it among its destinations.
+
+    Attributes:
+        name: logical name of the queue in which its calls wait, like that of a destination.
+        base: address that every path is appended to, such as `https://api.example.com/v1`.
+        key_lifetime: for how long the service knows an idempotency key, at least. No try starts so late that it could arrive
+            after that.
+        timeout: of one try.
+        clock_tolerance: by how much the clocks of two processes may differ.
+        most_at_once: most tries that one process makes at a time.
+        credentials: gives the headers that prove who calls, at the time of each try; may be async. They are neither stored nor
+            logged.
+        key_header: the header for the idempotency key.
+        headers: names of the headers of an answer that its reply carries.
+        most_bytes: most bytes of an answer's body that its reply carries.
+
+    Raises:
+        ConfigurationError: an attribute cannot be.
+    """
+
+    name: str
+    base: str
+    key_lifetime: timedelta
+    timeout: timedelta = timedelta(seconds=30)
+    clock_tolerance: timedelta = timedelta(minutes=1)
+    most_at_once: int = 16
+    credentials: Credentials | None = field(default=None, repr=False)
+    key_header: str = "Idempotency-Key"
+    headers: tuple[str, ...] = ("Content-Type", "ETag", "Location")
+    most_bytes: int = 16 * 1024
+
+    def __post_init__(self) -> None:
+        about, base = f"Api {self.name!r}", urlsplit(self.base)
+        if not self.name:
+            raise ConfigurationError("An Api needs a name.")
+        if (
+            base.scheme not in ("https", "http")
+            or not base.hostname
+            or base.query
+            or base.fragment
+            or "@" in base.netloc
+        ):
+            raise ConfigurationError(
+                f"{about}: base= is an address such as https://api.example.com/v1, without query or user. Give credentials "
+                "with credentials=."
+            )
+        if self.timeout <= timedelta(0) or self.clock_tolerance < timedelta(0):
+            raise ConfigurationError(f"{about}: timeout= has to be positive, and clock_tolerance= not negative.")
+        if self.key_lifetime <= self.timeout + self.clock_tolerance:
+            raise ConfigurationError(
+                f"{about} knows keys for {self.key_lifetime}. That has to be longer than timeout= and clock_tolerance= "
+                f"together, {self.timeout + self.clock_tolerance}, or no try could be made."
+            )
+        if self.most_at_once < 1 or self.most_bytes < 0:
+            raise ConfigurationError(f"{about}: most_at_once= has to be at least 1, and most_bytes= not negative.")
+        if not all(_HEADER.fullmatch(one) for one in (self.key_header, *self.headers)):
+            raise ConfigurationError(f"{about}: key_header= and headers= are names of headers.")
+
+    @property
+    def queue(self) -> Destination:
+        """Where its calls wait."""
+        return Destination(self.name)
+
+    def last_start(self, made: datetime) -> datetime:
+        """When the last try of a call may start.
+
+        Args:
+            made: when the call was made, which is before its first try.
+        """
+        return made + self.key_lifetime - self.timeout - self.clock_tolerance
+
+    def address(self, path: str) -> str:
+        """The address of a path of the service.
+
+        Raises:
+            ValueError: the path could leave the base.
+        """
+        place = unquote(path.partition("?")[0])
+        if not _PATH.fullmatch(path) or path.startswith("//") or {".", ".."} & set(re.split(r"[/\\]", place)):
+            raise ValueError(
+                f"A path of {self.name} begins with one /, has printable ASCII characters but blanks, # and \\, and no part "
+                "that is . or .. there. Percent-encode others with urllib.parse.quote."
+            )
+        return self.base.rstrip("/") + path
+
+
+class Reply(BaseModel):
+    """The reply to a call: a message to the entity that made it. Derive a class from it and register that with `@message`.
+
+    Attributes:
+        tag: that the call was given.
+        outcome: "answered" with a status that is final; or "unknown": the call may have been carried out or not, and nobody
+            will try again.
+        status: status code of the answer; None if the outcome is unknown.
+        headers: of the answer: those that the `Api` names and the answer has.
+        body: JSON where the answer is JSON, else its text; None if it has none, or one that is cut.
+        cut: whether the body was left out, since it is larger than `most_bytes` of the `Api`, or than its queue takes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    tag: str
+    outcome: Literal["answered", "unknown"]
+    status: int | None = None
+    headers: dict[str, str] = {}
+    body: JsonValue = None
+    cut: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the service answered that it has carried out the call: a status from 200 to 299."""
+        return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004
+
+
+@message(CALL_TYPE)
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is to be made, as it waits in the queue of its `Api`. It carries no credentials.
+
+    Attributes:
+        api: name of the service.
+        method, path, body: of the request; the body is JSON.
+        then: type of the reply.
+        replies: logical name of the queue that the reply goes to.
+        tag: for the reply.
+        version: of the caller, which the commit that made the call produced.
+    """
+
+    api: str
+    method: str
+    path: str
+    body: JsonValue
+    then: str
+    replies: str
+    tag: str
+    version: int
+
+
+def call_of(
+    api: Api, method: str, path: str, body: object, *, then: type, replies: str, tag: str, version: int
+) -> Call:
+    """A call, checked where it is made.
+
+    Raises:
+        ConfigurationError: the body is neither a model nor None, or `then` is no type of replies.
+        ValueError: the service has no such method or path, or the tag is too long.
+    """
+    if not issubclass(then, Reply):
+        raise ConfigurationError(f"{then.__name__} is no type of replies. Derive it from Reply.")
+    if method not in METHODS:
+        raise ValueError(f"The method of a call is one of {', '.join(METHODS)}; this one is {method!r}.")
+    if len(tag) > MOST_TAG:
+        raise ValueError(f"A tag has at most {MOST_TAG} characters; this one has {len(tag)}.")
+    api.address(path)
+    content: Any = None
+    if body is not None:
+        require_model(type(body), "The body of a call")
+        content = written(type(body), body)
+    return Call(api.name, method, path, content, message_type(then).name, replies, tag, version)

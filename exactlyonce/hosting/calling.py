@@ -1,0 +1,40 @@
+"""The part of an application that makes calls to other services."""
+
+from __future__ import annotations
+
+from exactlyonce.hosting.triggers import Delivered
+from exactlyonce.hosting.wiring import Parts
+
+
+class Calling:
+    """An application whose handlers call other services."""
+
+    _parts: Parts
+
+    async def call(self, message: Delivered) -> None:
+        """Make the call that a handler committed with `context.call`. For the trigger on the queue of an `Api`.
+
+        Returning acknowledges it: its reply was sent, or the call was sent to its queue once more, to be tried again later.
+
+        Args:
+            message: as the trigger delivers it.
+
+        Raises:
+            TryAgainLater: a queue did not take what was sent. The call comes again, under the same idempotency key.
+            InvalidMessage, MalformedMessage: the message is no call.
+            ConfigurationError: this application has no such `Api`, or no destination for the reply.
+        """
+        await self._parts.caller.take(message)
+
+    async def settle_call(self, message: Delivered) -> None:
+        """Decide about a call that its queue gave up on: it returns to its queue while its key is known, and is answered then.
+
+        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`. The reply has the outcome "unknown".
+
+        Args:
+            message: as the trigger delivers it.
+
+        Raises:
+            As `call` does; the message stays. A call to an `Api` that the application no longer has is answered.
+        """
+        await self._parts.caller.settle(message)

@@ -1,0 +1,1 @@
+"""Making the calls that handlers committed."""

@@ -1,0 +1,207 @@
+"""The caller: takes calls from the queue of their `Api`, makes them, and sends their replies.
+
+A call is made again until it has a final answer, under one idempotency key, with a growing delay between its tries. It waits in
+its queue meanwhile: a try that has no final answer sends the call there once more, so tries outlive the delivery count of the
+host. Every copy of a call carries the time at which it was made, and the lifetime of the key counts from then on, though the
+service has not seen it yet. So no try, of whatever copy, arrives after the service has forgotten the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from random import Random
+from typing import Any, Final
+from urllib.parse import quote
+
+from exactlyonce.attempt import key_of
+from exactlyonce.drivers.publisher import Publisher
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
+from exactlyonce.handling.calls import Api, Call
+from exactlyonce.handling.messages import decode
+from exactlyonce.handling.routes import Routes
+from exactlyonce.hosting.calls.answers import content_of
+from exactlyonce.hosting.calls.wire import Received, Request, Wire
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.triggers import Delivered, envelope_of
+from exactlyonce.records.calls import CALL_TYPE, ReplyTo
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+
+FIRST_DELAY: Final = 2.0
+"""Longest delay before the second try, in seconds; it doubles before each further one."""
+LONGEST_DELAY: Final = 300.0
+"""Longest delay before a try, in seconds, unless the service asks for more."""
+AFTER: Final = 1.0
+"""Seconds after the last moment for a try at which a call comes back at the latest, to be answered."""
+_NOT_FINAL: Final = frozenset({408, 409, 425, 429})
+_SERVER_ERROR: Final = 500
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A call, as it was taken from its queue.
+
+    Attributes:
+        delivered: the envelope as delivered, its data in it or in a blob.
+        made: when the call was made.
+    """
+
+    delivered: Envelope
+    call: Call
+    made: datetime
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Makes calls.
+
+    Attributes:
+        apis: the services, by name.
+        wire: sends the requests.
+        publisher: sends calls to their queues once more, and replies.
+        routes: limits of the queues.
+        claims: fetches calls that are too large for their queue.
+        begin: awaited before anything else.
+        now: the present.
+        random: draws delays.
+    """
+
+    apis: Mapping[str, Api]
+    wire: Wire
+    publisher: Publisher
+    routes: Routes
+    claims: ClaimChecks
+    begin: Callable[[], Awaitable[None]]
+    now: Callable[[], datetime]
+    random: Random
+    _places: dict[str, asyncio.Semaphore] = field(default_factory=dict)
+
+    async def take(self, message: Delivered) -> None:
+        """Make a call: as `ExactlyOnce.call`, which documents it."""
+        taken = await self._read(message)
+        api = self._api(taken.call)
+        request = await self._prepared(taken, api)
+        place = self._places.setdefault(api.name, asyncio.Semaphore(api.most_at_once))
+        async with place:
+            # Only now: it may have waited long for its place.
+            if self.now() > api.last_start(taken.made):
+                received: Received | str | None = None
+            elif request is None:
+                received = "credentials"
+            else:
+                received = await self.wire.send(request)
+        if received is None:
+            await self._reply(taken, api, None)
+        elif isinstance(received, Received) and received.status not in _NOT_FINAL and received.status < _SERVER_ERROR:
+            await self._reply(taken, api, received)
+        else:
+            await self._again(taken, api, received)
+
+    async def settle(self, message: Delivered) -> None:
+        """Decide about a call that its queue gave up on: as `ExactlyOnce.settle_call`, which documents it."""
+        taken = await self._read(message)
+        api = self.apis.get(taken.call.api)
+        if api is None or self.now() > api.last_start(taken.made):
+            await self._reply(taken, api, None)
+        else:
+            await self._again(taken, api, "given up by its queue")
+
+    async def _read(self, message: Delivered) -> _Taken:
+        delivered = envelope_of(message)
+        await self.begin()
+        about = f"Message {key_of(delivered)}"
+        if delivered.type != CALL_TYPE or delivered.time is None:
+            raise InvalidMessage(f"{about} is no call. Only context.call sends to the queue of an Api.")
+        whole = await self.claims.redeemed(delivered) if self.claims.claims(delivered) else delivered
+        call = decode(Call, whole.data, source=whole.source, id=whole.id)
+        if call.replies not in self.routes.limits:
+            raise ConfigurationError(
+                f"{about}: its reply goes to {call.replies!r}, which is no destination of this application. Declare it."
+            )
+        return _Taken(delivered, call, delivered.time)
+
+    def _api(self, call: Call) -> Api:
+        if call.api not in self.apis:
+            known = ", ".join(sorted(self.apis)) or "none"
+            raise ConfigurationError(f"There is no Api {call.api!r}; known are: {known}. Declare it in destinations=.")
+        return self.apis[call.api]
+
+    async def _prepared(self, taken: _Taken, api: Api) -> Request | None:
+        """The request of a try; None if there are no credentials for it now."""
+        call = taken.call
+        try:
+            address = api.address(call.path)
+        except ValueError as error:
+            raise InvalidMessage(f"Message {key_of(taken.delivered)}: {error}") from None
+        try:
+            given: Any = {} if api.credentials is None else api.credentials()
+            credentials: Mapping[str, str] = await given if inspect.isawaitable(given) else given
+        except Exception as error:  # It is the application's code, and asks services of its own.
+            _log.warning("the credentials for api %s could not be had: %s", api.name, type(error).__name__)
+            return None
+        body = None if call.body is None else Json.of(call.body).text.encode()
+        content_type = {} if body is None else {"Content-Type": "application/json"}
+        headers = {**credentials, **content_type, api.key_header: taken.delivered.id}
+        return Request(call.method, address, headers, body, api.timeout, api.most_bytes)
+
+    async def _again(self, taken: _Taken, api: Api, received: Received | str) -> None:
+        """Send a call to its queue once more. It comes back at the end of the key's lifetime at the latest."""
+        longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(taken.delivered.requeued, 10))
+        asked = _asked_delay(received, self.now()) if isinstance(received, Received) else 0.0
+        left = (api.last_start(taken.made) - self.now()).total_seconds()
+        delay = min(max(self.random.uniform(longest / 2, longest), asked), max(left, 0.0) + AFTER)
+        why = f"status {received.status}" if isinstance(received, Received) else received
+        _log.info("call %s of api %s: %s; again in %.0f s", taken.delivered.id, api.name, why, delay)
+        wire = taken.delivered.once_more().to_json()
+        await self._send(Output(key_of(taken.delivered), api.name, wire, min(delay, self._longest_delay)))
+
+    @property
+    def _longest_delay(self) -> float:
+        return (self.routes.max_delay - timedelta(seconds=1)).total_seconds()
+
+    async def _reply(self, taken: _Taken, api: Api | None, received: Received | None) -> None:
+        call, delivered = taken.call, taken.delivered
+        if received is None:
+            _log.warning("the outcome of call %s of api %s is unknown", delivered.id, call.api)
+        data = {"tag": call.tag, "outcome": "unknown" if received is None else "answered"}
+        if received is not None and api is not None:
+            data |= content_of(received, api.headers)
+        envelope = Envelope(
+            f"exactlyonce/api/{quote(call.api, safe='')}",
+            delivered.id,
+            call.then,
+            Json.of(data),
+            self.now(),
+            extensions=ReplyTo(delivered.id, call.version, delivered.source).extensions,
+        ).with_trace(delivered.trace)
+        wire = envelope.to_json()
+        if self.routes.is_too_large(call.replies, wire.size):
+            wire = envelope.with_data(Json.of({**data, "body": None, "cut": True})).to_json()
+        await self._send(Output(key_of(envelope), call.replies, wire))
+
+    async def _send(self, output: Output) -> None:
+        if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
+            raise TryAgainLater(f"Message {output.id} may not have been sent; its call comes again.")
+
+
+def _asked_delay(received: Received, now: datetime) -> float:
+    """The delay that an answer asks for with `Retry-After`, in seconds; 0 if it asks for none."""
+    asked = received.headers.get("retry-after", "").strip()
+    if asked.isascii() and asked.isdigit():
+        return float(asked[:9])
+    try:
+        date = parsedate_to_datetime(asked)
+    except (TypeError, ValueError):
+        return 0.0
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=timezone.utc)
+    return max((date - now).total_seconds(), 0.0)

@@ -1,0 +1,102 @@
+"""The wire: one HTTP request, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import aiohttp
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it is sent.
+
+    Attributes:
+        method, address: of the request.
+        headers: the key and credentials among them, so it has no representation that could be logged.
+        body: JSON; None for none.
+        timeout: for all of it.
+        most_bytes: of the answer's body that are read.
+    """
+
+    method: str
+    address: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    timeout: timedelta
+    most_bytes: int
+
+    def __repr__(self) -> str:
+        return f"Request({self.method!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An answer.
+
+    Attributes:
+        status: code of HTTP.
+        headers: names in lower case.
+        body: as it came; None if it is longer than was to be read.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | None
+
+
+class Wire(Protocol):
+    """Sends requests."""
+
+    async def send(self, request: Request) -> Received | str:
+        """Send a request; the class of the failure if there was no answer. Then the request may have been carried out."""
+        ...
+
+
+class HttpWire:
+    """Sends requests with aiohttp: follows no redirect, and keeps no cookie. Its client opens on first use."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, request: Request) -> Received | str:
+        timeout = aiohttp.ClientTimeout(total=request.timeout.total_seconds())
+        try:
+            async with self._open().request(
+                request.method,
+                request.address,
+                headers=request.headers,
+                data=request.body,
+                timeout=timeout,
+                allow_redirects=False,
+            ) as response:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Received(response.status, headers, await _body(response, request.most_bytes))
+        # Credentials may be no header (ValueError), and a broken answer may be anything to the parser of its body.
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+            return type(error).__name__
+
+    async def close(self) -> None:
+        """Close the client. A later use opens another one."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=0)  # Each `Api` has a limit of its own.
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+
+async def _body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
+    read = bytearray()
+    async for part in response.content.iter_chunked(most + 1):
+        read += part
+        if len(read) > most:
+            return None
+    return bytes(read)

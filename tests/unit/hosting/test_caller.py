@@ -1,0 +1,316 @@
+"""The caller: which answers are final, how long it waits, what its replies carry, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from exactlyonce import ConfigurationError, Envelope, InvalidMessage, TryAgainLater
+from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.hosting.calls.answers import content_of
+from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY
+from exactlyonce.hosting.calls.wire import Received, Request
+from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.frozen_json import Json
+from tests.calling import PAYMENTS, bill, taken
+from tests.paying import Desk
+
+NO_ROOM = "x" * 40_000
+
+
+class Told:
+    """A service that answers as it is told."""
+
+    def __init__(self, *answers: Received | str) -> None:
+        self._answers = list(answers)
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request) -> Received | str:
+        self.requests.append(request)
+        return self._answers.pop(0)
+
+
+def answer(status: int = 200, body: bytes | None = b"", **headers: str) -> Received:
+    return Received(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
+
+
+class Case:
+    """A call that was made, and is taken."""
+
+    def __init__(self, *answers: Received | str, **more: Any) -> None:
+        self.api = replace(PAYMENTS, **more)
+        self.desk = Desk(api=self.api)
+        self.wire = Told(*answers)
+        self.caller = self.desk.calling(self.wire)
+        self.call: Output | None = None
+
+    async def made(self, **more: Any) -> Output:
+        await self.desk.send(bill("m-1", **more))
+        (self.call,) = self.queue("payments")
+        return self.call
+
+    def queue(self, name: str) -> list[Output]:
+        found = list(self.desk.transport.queues[name])
+        self.desk.transport.queues[name].clear()
+        return found
+
+    async def take(self) -> None:
+        call = self.call or await self.made()
+        await self.caller.take(taken(call.envelope))
+
+    async def reply(self) -> dict[str, Any]:
+        await self.take()
+        (output,) = self.queue("orders")
+        return dict(output.envelope.value)
+
+    async def again(self) -> Output:
+        await self.take()
+        (self.call,) = self.queue("payments")
+        assert not self.queue("orders")
+        return self.call
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 301, 400, 402, 404, 407, 410, 422, 424, 426, 428, 430, 499])
+async def test_a_final_answer_becomes_the_reply(status: int) -> None:
+    case = Case(
+        answer(status, b'{"a":1}', content_type="application/problem+json; charset=utf-8", etag="e", set_cookie="s")
+    )
+    reply = await case.reply()
+    assert case.call is not None
+    assert reply["data"] == {
+        "tag": "a",
+        "outcome": "answered",
+        "status": status,
+        "headers": {"Content-Type": "application/problem+json; charset=utf-8", "ETag": "e"},
+        "body": {"a": 1},
+        "cut": False,
+    }
+    assert (reply["id"], reply["replyto"], reply["replyversion"]) == (case.call.id, case.call.id, 1)
+    assert (reply["source"], reply["type"], reply["partitionkey"]) == (
+        "exactlyonce/api/payments",
+        "order.charged",
+        "order/a",
+    )
+    assert not case.queue("payments")
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 599])
+async def test_any_other_answer_is_tried_again(status: int) -> None:
+    case = Case(answer(status), answer(200))
+    again = await case.again()
+    assert Envelope.read(again.envelope.text).requeued == 1
+    assert (await case.reply())["data"]["status"] == 200
+    first, second = case.wire.requests
+    assert first == second
+
+
+async def test_delays_grow_and_are_drawn() -> None:
+    case = Case(*["TimeoutError"] * 12, key_lifetime=timedelta(days=2))
+    delays = [(await case.again()).delay for _ in range(12)]
+    for number, delay in enumerate(delays):
+        longest = min(LONGEST_DELAY, FIRST_DELAY * 2**number)
+        assert longest / 2 <= delay <= longest
+    assert len(set(delays)) == len(delays)
+
+
+@pytest.mark.parametrize(
+    ("asked", "delay"),
+    [
+        ("900", 900.0),
+        (" 40 ", 40.0),
+        ("Thu, 01 Jan 2026 00:20:00 GMT", 1200.0),
+        ("Thu, 01 Jan 2026 00:20:00 -0000", 1200.0),
+        ("99999999999999999999", 3600.0 - 89),
+        ("86400", 3600.0 - 89),
+    ],
+)
+async def test_a_service_is_given_the_time_that_it_asks_for(asked: str, delay: float) -> None:
+    assert (await Case(answer(503, retry_after=asked)).again()).delay == delay
+
+
+@pytest.mark.parametrize("asked", ["", "soon", "-5", "1.5", "Thu, 01 Jan 1970 00:00:00 GMT", "\u0663"])
+async def test_what_asks_for_no_time_changes_nothing(asked: str) -> None:
+    assert FIRST_DELAY / 2 <= (await Case(answer(503, retry_after=asked)).again()).delay <= FIRST_DELAY
+
+
+async def test_no_delay_is_longer_than_a_queue_keeps_messages() -> None:
+    case = Case(answer(503, retry_after="99999999"), key_lifetime=timedelta(days=30))
+    assert (await case.again()).delay == timedelta(days=7).total_seconds() - 1
+
+
+LAST = 3600 - 90
+
+
+@pytest.mark.parametrize(("after", "tries"), [(LAST, 1), (LAST + 1, 0)])
+async def test_the_last_try_starts_before_the_key_could_be_forgotten(after: int, tries: int) -> None:
+    case = Case(answer())
+    await case.made()
+    case.desk.clock.advance(after)  # type: ignore[attr-defined]
+    data = (await case.reply())["data"]
+    assert len(case.wire.requests) == tries
+    assert data["outcome"] == ("answered" if tries else "unknown")
+    assert tries or data == {"tag": "a", "outcome": "unknown"}
+
+
+async def test_a_try_that_fails_at_the_end_comes_back_to_be_answered() -> None:
+    case = Case("TimeoutError")
+    await case.made()
+    case.desk.clock.advance(LAST)  # type: ignore[attr-defined]
+    assert (await case.again()).delay == 1
+    case.desk.clock.advance(1)  # type: ignore[attr-defined]
+    assert (await case.reply())["data"]["outcome"] == "unknown"
+
+
+async def test_the_request_carries_its_key_and_the_credentials_of_the_moment() -> None:
+    numbers = iter("12")
+
+    async def fetched() -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {next(numbers)}", "Idempotency-Key": "another"}
+
+    case = Case("TimeoutError", answer(), credentials=fetched, key_header="Idempotency-Key")
+    call = await case.again()
+    await case.take()
+    assert [dict(one.headers) for one in case.wire.requests] == [
+        {
+            "Authorization": f"Bearer {one}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": call.id.partition("/")[2],
+        }
+        for one in "12"
+    ]
+    assert "Bearer" not in call.envelope.text
+    assert repr(case.wire.requests[0]) == "Request('POST')"
+    assert (case.wire.requests[0].timeout, case.wire.requests[0].most_bytes) == (case.api.timeout, case.api.most_bytes)
+
+
+async def test_without_credentials_nothing_is_sent_and_the_call_comes_again(caplog: pytest.LogCaptureFixture) -> None:
+    def failing() -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        raise RuntimeError("secret")
+
+    case = Case(credentials=failing)
+    await case.again()
+    assert not case.wire.requests
+    assert "could not be had: RuntimeError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+async def test_a_call_without_a_body_says_nothing_of_its_type() -> None:
+    case = Case(answer())
+    call = await case.made()
+    content = call.envelope.value
+    content["data"]["body"] = None
+    case.call = replace(call, envelope=Json.of(content))
+    await case.take()
+    (request,) = case.wire.requests
+    assert request.body is None
+    assert set(request.headers) == {"Idempotency-Key"}
+
+
+async def test_an_answer_that_its_queue_does_not_take_is_cut() -> None:
+    data = (await Case(answer(200, NO_ROOM.encode() * 2)).reply())["data"]
+    assert (data["status"], data["body"], data["cut"]) == (200, None, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "read"),
+    [
+        (b'{"a":[1.5]}', "application/json", {"a": [1.5]}),
+        (b'{"a":1}', "Application/JSON;charset=utf-8", {"a": 1}),
+        (b'{"a":1}', "text/plain", '{"a":1}'),
+        (b"{", "application/json", "{"),
+        (b"1e999", "application/json", "1e999"),
+        (b"NaN", "application/json", "NaN"),
+        (b'"\\ud800"', "application/json", '"\\ud800"'),
+        (b"[" * 5_000, "application/json", "[" * 5_000),
+        (b"caf\xe9", "text/plain", "caf\ufffd"),
+        (b"", "application/json", None),
+        (b"", "", None),
+    ],
+)
+def test_a_body_is_json_or_text(body: bytes, kind: str, read: Any) -> None:
+    content = content_of(Received(200, {"content-type": kind}, body), ())
+    assert content == {"status": 200, "headers": {}, "body": read, "cut": False}
+
+
+def test_a_body_that_was_not_read_is_cut() -> None:
+    assert content_of(Received(200, {}, None), ("A",)) == {"status": 200, "headers": {}, "body": None, "cut": True}
+
+
+async def test_a_reply_passes_the_trace_on() -> None:
+    case = Case(answer())
+    call = await case.made()
+    parent = f"00-{'1' * 32}-{'2' * 16}-01"
+    case.call = replace(call, envelope=Json.of({**call.envelope.value, "traceparent": parent}))
+    assert (await case.reply())["traceparent"] == parent
+
+
+async def test_a_call_by_reference_is_fetched() -> None:
+    case = Case(answer())
+    call = await case.made()
+    claims = ClaimChecks(AwaitedBlobs(MemoryBlobs()))
+    case.call = replace(call, envelope=(await claims.left(Envelope.read(call.envelope.text))).to_json())
+    case.caller = case.desk.calling(case.wire, claims=claims)
+    assert (await case.reply())["data"]["status"] == 200
+
+
+@pytest.mark.parametrize("answered", ["payments", "orders"])
+async def test_a_queue_that_does_not_answer_gives_the_call_back(answered: str) -> None:
+    case = Case(answer() if answered == "orders" else "TimeoutError")
+    await case.made()
+    case.desk.transport._outcome = lambda _: (False, False)
+    with pytest.raises(TryAgainLater, match="may not have been sent; its call comes again"):
+        await case.take()
+
+
+async def test_a_given_up_call_goes_back_to_its_queue_until_its_time_is_over() -> None:
+    case = Case()
+    call = await case.made()
+    await case.caller.settle(taken(call.envelope))
+    (again,) = case.queue("payments")
+    assert again.delay > 0
+    case.desk.clock.advance(LAST)  # type: ignore[attr-defined]
+    await case.caller.settle(taken(again.envelope))
+    (again,) = case.queue("payments")
+    case.desk.clock.advance(1)  # type: ignore[attr-defined]
+    await case.caller.settle(taken(again.envelope))
+    (reply,) = case.queue("orders")
+    assert reply.envelope.value["data"]["outcome"] == "unknown"
+    assert not case.wire.requests
+
+
+async def test_a_call_to_an_api_that_is_gone_waits_and_is_answered_when_given_up() -> None:
+    case = Case()
+    call = await case.made()
+    case.caller = case.desk.calling(case.wire, apis={})
+    with pytest.raises(ConfigurationError, match="There is no Api 'payments'; known are: none"):
+        await case.take()
+    await case.caller.settle(taken(call.envelope))
+    (reply,) = case.queue("orders")
+    assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("given", "data", "error", "says"),
+    [
+        ({"type": "order.bill"}, {}, InvalidMessage, "is no call"),
+        ({"time": None}, {}, InvalidMessage, "is no call"),
+        ({}, {"method": 7}, InvalidMessage, "does not fit Call"),
+        ({}, {"path": "//evil.example"}, InvalidMessage, "A path of payments"),
+        ({}, {"replies": "nowhere"}, ConfigurationError, "'nowhere', which is no destination"),
+    ],
+    ids=str,
+)
+async def test_what_is_no_call_is_refused(given: Any, data: Any, error: type[Exception], says: str) -> None:
+    case = Case()
+    content = (await case.made()).envelope.value
+    content = {**content, **given, "data": {**content["data"], **data}}
+    wire = Json.of({name: value for name, value in content.items() if value is not None})
+    with pytest.raises(error, match=says):
+        await case.caller.take(taken(wire))
+    assert not case.wire.requests
+    assert not case.queue("orders")
