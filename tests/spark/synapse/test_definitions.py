@@ -36,7 +36,7 @@ def test_a_definition_has_the_name_of_its_file(path: Path) -> None:
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_a_job_runs_on_the_spark_that_everything_is_tested_with(path: Path) -> None:
     job = read(path)["properties"]
-    (pyspark,) = (one for one in PROJECT["dependency-groups"]["spark"] if one.startswith("pyspark"))
+    (pyspark,) = (one for one in PROJECT["project"]["optional-dependencies"]["spark"] if one.startswith("pyspark"))
     assert Version(job["requiredSparkVersion"]) in Requirement(f"pyspark>={job['requiredSparkVersion']},<3.6").specifier
     assert Requirement(pyspark).specifier.contains(f"{job['requiredSparkVersion']}.9")
 
