@@ -89,3 +89,10 @@ def test_a_link_that_leads_nowhere_is_noticed(link: str) -> None:
 def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
     assert len(unknown_commands(text)) == 1
     assert unknown_commands("We make things. `make demo SHOTS=1 STRATEGY=outbox|naive`") == []
+
+
+def test_decisions_are_numbered_without_gap_or_double() -> None:
+    files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    heads = [path.read_text().partition("\n")[0] for path in files]
+    assert [path.name.partition("-")[0] for path in files] == [f"{number:04}" for number in range(1, len(files) + 1)]
+    assert [head.partition(".")[0] for head in heads] == [f"# {number}" for number in range(1, len(files) + 1)]
