@@ -9,6 +9,7 @@ from exactlyonce.testing.app import App, Parked
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.explore import Explored, InvariantBroken, Seen, Unexplored, explore
 from exactlyonce.testing.runner import Ran, Sent, WrittenOnce, run
+from exactlyonce.testing.services import Request, Response
 
 __all__ = [
     "App",
@@ -17,6 +18,8 @@ __all__ = [
     "NonDeterministic",
     "Parked",
     "Ran",
+    "Request",
+    "Response",
     "Seen",
     "Sent",
     "Unexplored",

@@ -11,11 +11,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from exactlyonce.errors import ConfigurationError, UnknownDestination
+from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import decode, encode, model_named
 from exactlyonce.handling.routes import Destination
 from exactlyonce.testing.runner import NOW
+from exactlyonce.testing.services import Request, Service, Trouble
 from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -51,9 +53,11 @@ class App:
 
     Args:
         entities: the entity types, as for `ExactlyOnce`.
-        destinations: where handlers may send to. The messages of a destination with `to=` are delivered to that type; others
-            keep what arrives.
+        destinations: where handlers may send to, and the services that they may call. The messages of a destination with `to=`
+            are delivered to that type; others keep what arrives.
         queues: by destination without `to=` the entity type whose handlers take its messages.
+        apis: for each service that handlers call, the function that stands for it. As the `Api` promises, a call with a final
+            answer is not carried out again.
         now: the time of day at the start.
         blobs: whether there is a container for blobs, as the setting `EXACTLYONCE__blobContainer` gives an application.
 
@@ -61,15 +65,16 @@ class App:
         host: what delivers the messages; for tools such as `explore`.
 
     Raises:
-        ConfigurationError: as `ExactlyOnce` does; `queues` names a destination or an entity type that there is not; or the
-            packages are missing that an application needs.
+        ConfigurationError: as `ExactlyOnce` does; `queues` names a destination or an entity type that there is not; `apis` a
+            service that is not among the destinations; or the packages are missing that an application needs.
     """
 
     def __init__(
         self,
         *entities: Entity[Any],
-        destinations: Iterable[Destination] = (),
+        destinations: Iterable[Destination | Api] = (),
         queues: Mapping[str, Entity[Any]] | None = None,
+        apis: Mapping[Api, Service] | None = None,
         now: datetime = NOW,
         blobs: bool = False,
     ) -> None:
@@ -81,8 +86,8 @@ class App:
             ) from None
 
         destinations = tuple(destinations)
-        takers = _takers(entities, destinations, queues or {})
-        self.host: Host = Host(entities, destinations, takers, now, blobs=blobs)
+        takers = _takers(entities, tuple(one for one in destinations if isinstance(one, Destination)), queues or {})
+        self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}
         self._models = {name: model for entity in entities for name, model in entity.models.items()}
         self._numbers = count(1)
@@ -116,6 +121,7 @@ class App:
         Raises:
             ExactlyOnceError: why the first message was given up that could not be processed, with the error of its handler as
                 its cause. It was delivered as often as a queue does it, and is parked; all others are delivered.
+            Exception: what the function raised that stands for a service, unless that is an `OSError`.
             UnknownDestination: there is no such destination.
             ConfigurationError: there is no such entity type, or the message is not of a registered type.
         """
@@ -185,13 +191,27 @@ class App:
         """From now on every message is delivered twice, and all that wait are delivered in any order, drawn by the seed."""
         self.host.twice = Random(seed)
 
+    def trouble(self, api: Api, *troubles: Trouble) -> None:
+        """Make trouble for the next tries of calls to a service, in this order; those after them have none.
+
+        Args:
+            api: the service.
+            troubles: for each try "down" (the request does not arrive), "lost" (it is carried out, and the answer is lost), how
+                long the answer takes, or another answer in place of the service's.
+        """
+        self.host.wire.troubles[api.name].extend(troubles)
+
+    def tries(self, api: Api) -> tuple[Request, ...]:
+        """All tries of calls to a service, in order."""
+        return tuple(self.host.wire.tries[api.name])
+
     def state(self, entity: Entity[State], key: str | EntityKey) -> State | None:
         """The state of an entity; None if it is absent or deleted."""
         reading = self.once.read(entity, key)
         return self.run(reading)
 
-    def outputs(self, destination: str | Destination) -> tuple[Any, ...]:
-        """The messages that arrived at a destination, in order; copies of a message count once.
+    def outputs(self, destination: str | Destination | Api) -> tuple[Any, ...]:
+        """The messages that arrived at a destination, or the calls to a service, in order; copies count once.
 
         Raises:
             UnknownDestination: there is no such destination.
@@ -232,13 +252,21 @@ class App:
         return decode(model, envelope.data, source=envelope.source, id=envelope.id)
 
     def _raise_failure(self) -> None:
-        failures, self.host.failures = self.host.failures, []
+        failures = [*self.host.wire.errors, *self.host.failures]
+        self.host.wire.errors, self.host.failures = [], []
         for error in failures:
             raise error
 
 
-def _name(destination: str | Destination) -> str:
-    return destination.name if isinstance(destination, Destination) else destination
+def _name(destination: str | Destination | Api) -> str:
+    return destination if isinstance(destination, str) else destination.name
+
+
+def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Service]) -> dict[str, Service]:
+    """By the name of an `Api` the function that stands for it."""
+    if missing := {one.name for one in apis if one not in destinations}:
+        raise ConfigurationError(f"apis= names {min(missing)!r}, which is no Api of destinations=. Add it there.")
+    return {api.name: service for api, service in apis.items()}
 
 
 def _takers(

@@ -110,7 +110,7 @@ def explore(
     The exploration starts from what the application holds, with all messages waiting that have a delay: a delayed message
     may come at any moment. The application itself does not change. A fault is a crash, a request or a reply that is lost, a
     read by a replica that is behind, or a copy of a message. Time stands still; the sweeper, poison messages and requests
-    over HTTP are left out.
+    over HTTP are left out, and calls to services get no reply.
 
     Args:
         app: the application, in the state from which to start.
@@ -175,7 +175,7 @@ def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_e
 
 def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
     """The messages that wait at the start: those with a delay, and those that are given."""
-    waiting = [Waiting(one.destination, one.entity, one.envelope) for one in app.host.delayed]
+    waiting = [Waiting(one.destination, one.entity, one.envelope) for one in app.host.delayed if one.entity]
     for to, message in messages:
         name = to if isinstance(to, str) else to.name
         waiting.append(Waiting(name, app.taker(to), app.envelope(message)))

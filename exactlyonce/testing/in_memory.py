@@ -11,16 +11,17 @@ from typing import Any, Final
 
 from azure.functions.queue import QueueMessage
 
+from exactlyonce.attempt import key_of
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address
 from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce, Settings
-from exactlyonce.hosting.calls.wire import Received, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.records.library import ParkedMessage
@@ -29,6 +30,8 @@ from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
+from exactlyonce.testing.services import Service
+from exactlyonce.testing.wire import CALLED, MemoryWire
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import Envelope
 
@@ -58,13 +61,6 @@ class Queues:
         return PUBLISHED
 
 
-class NoService:
-    """A wire without another end."""
-
-    async def send(self, request: Request) -> Received | str:  # noqa: ARG002
-        return "NoService"
-
-
 class MemoryAccounts:
     """Store, queues and blobs in memory: `Accounts` of an application.
 
@@ -73,6 +69,7 @@ class MemoryAccounts:
         entities, destinations: of the application.
         clock: of the accounts.
         queues: of all destinations.
+        wire: to the services that it calls.
         blobs: whether there is a container for blobs.
     """
 
@@ -80,10 +77,11 @@ class MemoryAccounts:
         self,
         settings: Settings,
         entities: Iterable[Entity[Any]],
-        destinations: Iterable[Destination],
+        destinations: Iterable[Destination | Api],
         clock: Clock,
-        queues: Queues,
         *,
+        queues: Queues,
+        wire: MemoryWire,
         blobs: bool,
     ) -> None:
         self.documents = MemoryStore(clock.now)
@@ -92,7 +90,7 @@ class MemoryAccounts:
         self.ownership = Ownership(MemoryApplicationStore(clock.now), Declared.by(settings, entities), clock)
         self.addresses = {one.name: Address(queues, one.name) for one in destinations}
         self.blobs = AwaitedBlobs(MemoryBlobs(clock.now), f"{_MEMORY}/blobs") if blobs else None
-        self.wire = NoService()
+        self.wire = wire
 
     async def ready(self) -> None:
         await self.ownership.ready()
@@ -112,13 +110,13 @@ class Delivery:
     """A message in a queue.
 
     Attributes:
-        entity: the type whose handlers take it.
+        entity: the type whose handlers take it; None for a call.
         destination: the queue.
         body: the envelope, as JSON.
         times: how often it was delivered.
     """
 
-    entity: Entity[Any]
+    entity: Entity[Any] | None
     destination: str
     body: str
     times: int = 0
@@ -134,12 +132,13 @@ class Delivery:
 
 
 class Host:
-    """Runs an application in memory: one delivery at a time, and a sweeper every minute.
+    """Runs an application in memory: one delivery at a time, and a sweeper every minute. Nobody waits for a call.
 
     A message that fails goes to the end of the line, and is given up after `MOST_DELIVERIES`.
 
     Args:
         entities, destinations: of the application.
+        services: by the name of an `Api` the function in its place.
         takers: by destination the entity type whose handlers take its messages. Others keep what arrives.
         start: the time of day at the start.
         blobs: whether there is a container for blobs.
@@ -147,7 +146,8 @@ class Host:
     Attributes:
         once: the application.
         loop, clock: its time.
-        sent: by destination the distinct messages that arrived, by id.
+        wire: to the services that it calls.
+        sent: by destination the distinct messages that arrived, by source and id.
         failures: why messages were given up, in order.
         twice: chance that orders deliveries, each of which comes twice; None while each comes once, in order.
         takers: as given.
@@ -158,7 +158,8 @@ class Host:
     def __init__(
         self,
         entities: tuple[Entity[Any], ...],
-        destinations: tuple[Destination, ...],
+        destinations: tuple[Destination | Api, ...],
+        services: Mapping[str, Service],
         takers: Mapping[str, Entity[Any]],
         start: datetime,
         *,
@@ -167,7 +168,16 @@ class Host:
         self.loop = VirtualLoop(sys.maxsize)  # type: ignore[abstract]  # It has no I/O.
         self.clock = VirtualClock(self.loop, start=start)
         settings = Settings.model_construct(account_endpoint=_MEMORY, database="memory", delivery_timeout=MINUTE)
-        self.accounts = MemoryAccounts(settings, entities, destinations, self.clock, Queues(self._arrived), blobs=blobs)
+        self.wire = MemoryWire(services, self.clock)
+        self.accounts = MemoryAccounts(
+            settings,
+            entities,
+            destinations,
+            self.clock,
+            queues=Queues(self._arrived),
+            wire=self.wire,
+            blobs=blobs,
+        )
         random = Random(0)
         runtime = Runtime(self.clock, random, lambda: f"{random.getrandbits(128):032x}")
         self.once = ExactlyOnce(
@@ -179,6 +189,7 @@ class Host:
         self.twice: Random | None = None
         self.delayed: list[Delivery] = []
         self.takers = takers
+        self._apis = {one.name: one for one in destinations if isinstance(one, Api)}
         self._waiting: list[Delivery] = []
         self._delivering = False
         self._at_rest = -1
@@ -202,16 +213,22 @@ class Host:
         return await claims.redeemed(envelope) if claims.claims(envelope) else envelope
 
     def _arrived(self, destination: str, output: Output) -> None:
-        self.sent[destination].setdefault(output.id, Envelope.read(output.envelope.text))
+        envelope = Envelope.read(output.envelope.text)
+        self.sent[destination].setdefault(key_of(envelope), envelope)
         taker = self.takers.get(destination)
-        if taker is not None:
-            for _ in range(1 if self.twice is None else 2):
+        if taker is not None or destination in self._apis:
+            # A call that comes again comes once, or each of its tries would double its copies.
+            twice = self.twice is not None and not (taker is None and envelope.requeued)
+            for _ in range(1 + twice):
                 delivery = Delivery(taker, destination, output.envelope.text)
                 self.delayed.append(delivery)
                 self.loop.call_later(output.delay, self._appear, delivery)
 
     def _appear(self, delivery: Delivery) -> None:
         self.delayed.remove(delivery)
+        self._line_up(delivery)
+
+    def _line_up(self, delivery: Delivery) -> None:
         self._waiting.append(delivery)
         if not self._delivering:
             self._delivering = True
@@ -221,24 +238,44 @@ class Host:
         try:
             while self._waiting:
                 place = 0 if self.twice is None else self.twice.randrange(len(self._waiting))
-                await self._deliver(self._waiting.pop(place))
+                delivery = self._waiting.pop(place)
+                if delivery.entity is None:
+                    self.loop.create_task(self._deliver(delivery))
+                else:
+                    await self._deliver(delivery)
         finally:
             self._delivering = False
 
     async def _deliver(self, delivery: Delivery) -> None:
         delivery.times += 1
         try:
-            await self.once.process(delivery.message(), delivery.entity)
+            await self._process(delivery)
         except ExactlyOnceError as error:
             if delivery.times < MOST_DELIVERIES:
-                self._waiting.append(delivery)
+                self._line_up(delivery)
             else:
                 await self._give_up(delivery, error)
 
+    async def _process(self, delivery: Delivery) -> None:
+        if delivery.entity is not None:
+            await self.once.process(delivery.message(), delivery.entity)
+        elif delivery.destination in self.wire.services:
+            CALLED.set(self._apis[delivery.destination])
+            await self.once.call(delivery.message())
+        else:
+            self.failures.append(
+                ConfigurationError(
+                    f"A handler called {delivery.destination!r}, and no service stands for it: name one in apis= of App."
+                )
+            )
+
     async def _give_up(self, delivery: Delivery, error: ExactlyOnceError) -> None:
-        poison = Delivery(delivery.entity, delivery.destination, delivery.body, times=1)
+        poison = Delivery(delivery.entity, delivery.destination, delivery.body, times=1).message()
         try:
-            if await self.once.settle(poison.message(), delivery.entity, queue=delivery.destination) == "parked":
+            if delivery.entity is None:
+                await self.once.settle_call(poison)
+                self.failures.append(error)
+            elif await self.once.settle(poison, delivery.entity, queue=delivery.destination) == "parked":
                 self.failures.append(error)
         except ExactlyOnceError as unsettled:
             self.failures.append(unsettled)

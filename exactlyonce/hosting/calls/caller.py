@@ -41,8 +41,6 @@ LONGEST_DELAY: Final = 300.0
 """Longest delay before a try, in seconds, unless the service asks for more."""
 AFTER: Final = 1.0
 """Seconds after the last moment for a try at which a call comes back at the latest, to be answered."""
-_NOT_FINAL: Final = frozenset({408, 409, 425, 429})
-_SERVER_ERROR: Final = 500
 _log = logging.getLogger(__name__)
 
 
@@ -101,7 +99,7 @@ class Caller:
                 received = await self.wire.send(request)
         if received is None:
             await self._reply(taken, api, None)
-        elif isinstance(received, Received) and received.status not in _NOT_FINAL and received.status < _SERVER_ERROR:
+        elif isinstance(received, Received) and received.is_final:
             await self._reply(taken, api, received)
         else:
             await self._again(taken, api, received)

@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 import aiohttp
+
+_NOT_FINAL: Final = frozenset({408, 409, 425, 429})
+_SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,11 @@ class Received:
     status: int
     headers: Mapping[str, str]
     body: bytes | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether another try would get no other answer."""
+        return self.status not in _NOT_FINAL and self.status < _SERVER_ERROR
 
 
 class Wire(Protocol):

@@ -1,0 +1,86 @@
+"""The wire of an application in memory. Its other end are functions of the test."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import Final
+
+from exactlyonce.drivers.runtime import Clock
+from exactlyonce.handling.calls import Api
+from exactlyonce.hosting.calls import wire
+from exactlyonce.hosting.calls.wire import Received
+from exactlyonce.testing.services import Request, Response, Service, Trouble
+
+CALLED: Final[ContextVar[Api]] = ContextVar("called")
+"""The `Api` of the call that a task makes; two may have the same address."""
+
+
+class MemoryWire:
+    """Hands requests to the functions that stand for services.
+
+    A service honours keys for as long as its `Api` promises: a call with a final answer is not carried out again.
+
+    Args:
+        services: by the name of the `Api`.
+        clock: for slow answers, and the lifetime of keys.
+
+    Attributes:
+        tries: by the name of the `Api` what was sent, in order.
+        troubles: by the name of the `Api` those of its next tries, in order.
+        errors: what services raised and should not have.
+    """
+
+    def __init__(self, services: Mapping[str, Service], clock: Clock) -> None:
+        self.services = services
+        self.tries: defaultdict[str, list[Request]] = defaultdict(list)
+        self.troubles: defaultdict[str, deque[Trouble]] = defaultdict(deque)
+        self.errors: list[Exception] = []
+        self._clock = clock
+        self._known: dict[tuple[str, str], tuple[datetime, Response]] = {}
+
+    async def send(self, request: wire.Request) -> Received | str:
+        api = CALLED.get()
+        tried = _read(api, request)
+        self.tries[api.name].append(tried)
+        troubles = self.troubles[api.name]
+        trouble = troubles.popleft() if troubles else timedelta(0)
+        if isinstance(trouble, Response):
+            return _received(trouble, api)
+        if trouble == "down":
+            return "ClientConnectorError"
+        try:
+            response = self._carried_out(api, tried)
+        except Exception as error:
+            if not isinstance(error, OSError):
+                self.errors.append(error)
+            return type(error).__name__
+        if trouble == "lost":
+            return "ServerDisconnectedError"
+        assert isinstance(trouble, timedelta)  # noqa: S101  # No other is left.
+        await self._clock.sleep(min(trouble, api.timeout).total_seconds())
+        return "TimeoutError" if trouble > api.timeout else _received(response, api)
+
+    def _carried_out(self, api: Api, tried: Request) -> Response:
+        now = self._clock.now()
+        at, response = self._known.get((api.name, tried.key), (now, None))
+        if response is None or now - at >= api.key_lifetime:
+            response = self.services[api.name](tried)
+            if _received(response, api).is_final:
+                self._known[api.name, tried.key] = now, response
+        return response
+
+
+def _read(api: Api, request: wire.Request) -> Request:
+    path = request.address.removeprefix(api.base.rstrip("/"))
+    body = None if request.body is None else json.loads(request.body)
+    return Request(request.method, path, request.headers[api.key_header], body, request.headers)
+
+
+def _received(response: Response, api: Api) -> Received:
+    body = b"" if response.body is None else json.dumps(response.body).encode()
+    headers = {"content-type": "application/json", **{name.lower(): one for name, one in response.headers.items()}}
+    return Received(response.status, headers, body if len(body) <= api.most_bytes else None)

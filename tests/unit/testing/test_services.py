@@ -1,0 +1,288 @@
+"""Calls of an application in memory: the functions that stand for services, their trouble, and the clock between tries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, InvalidMessage, Outbox
+from exactlyonce.handling.calls import Call
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing import App, Request, Response
+from exactlyonce.testing.services import Service
+from exactlyonce.values.frozen_json import Json
+from tests.calling import ORDERS, PAYMENTS, RECEIPTS, Bill, Billed, Charge, Charged, Order, orders
+
+API = replace(PAYMENTS, credentials=lambda: {"Authorization": "Bearer key"})
+"""Its last try starts 58 minutes and 30 seconds after the commit."""
+LAST_TRY = timedelta(minutes=58, seconds=30)
+
+
+class Bank:
+    """A service that charges what it is told to."""
+
+    def __init__(self) -> None:
+        self.charges: Counter[str] = Counter()
+
+    def __call__(self, request: Request) -> Response:
+        self.charges[request.key] += request.body["amount"]
+        return Response(201, {"charge": len(self.charges)}, {"Location": "/charges/1"})
+
+
+class Shop:
+    """An application whose orders are charged by a bank."""
+
+    def __init__(self, service: Any = None, api: Api = API) -> None:
+        self.bank, self.api = Bank(), api
+        self.orders: Entity[Order] = orders(api=api)
+        named = (ORDERS, RECEIPTS, api)
+        self.app = App(
+            self.orders, destinations=named, queues={"orders": self.orders}, apis={api: service or self.bank}
+        )
+
+    def bill(self, order: str = "a", **more: Any) -> None:
+        self.app.send(self.orders, Bill(order, **more))
+
+    def order(self, id: str = "a") -> Order | None:
+        return self.app.state(self.orders, id)
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+PAID, UNKNOWN, OPEN = Order(bills=1, paid=1), Order(bills=1, unknown=1), Order(bills=1)
+
+
+def test_a_call_reaches_its_service_and_the_reply_is_handled(shop: Shop) -> None:
+    shop.bill(amount=80, path="/charges?now=1")
+    assert shop.order() == PAID
+    assert shop.app.outputs("receipts") == (Billed("a"),)
+    (tried,) = shop.app.tries(API)
+    assert (tried.method, tried.path, tried.body) == ("POST", "/charges?now=1", {"amount": 80})
+    assert tried.headers["Authorization"] == "Bearer key"
+    assert tried.headers["Idempotency-Key"] == tried.key
+    assert "Bearer" not in repr(tried)
+    assert shop.bank.charges == {tried.key: 80}
+    (call,) = shop.app.outputs(API)
+    assert isinstance(call, Call)
+    assert (call.path, call.tag) == ("/charges?now=1", "a")
+
+
+def test_a_lost_answer_is_asked_for_again_and_the_service_charges_once(shop: Shop) -> None:
+    shop.app.trouble(API, "lost", "lost")
+    shop.bill(amount=80)
+    assert shop.order() == OPEN
+    assert list(shop.bank.charges.values()) == [80]
+    shop.app.advance(minutes=1)
+    assert shop.order() == PAID
+    assert list(shop.bank.charges.values()) == [80]
+    assert len(shop.app.tries(API)) == 3
+    assert len({one.key for one in shop.app.tries(API)}) == 1
+
+
+def test_a_service_that_is_down_carries_nothing_out(shop: Shop) -> None:
+    shop.app.trouble(API, "down")
+    shop.bill()
+    assert not shop.bank.charges
+    shop.app.advance(seconds=2)
+    assert shop.order() == PAID
+
+
+def test_a_service_may_say_when_to_come_again(shop: Shop) -> None:
+    shop.app.trouble(API, Response(503, headers={"Retry-After": "600"}))
+    shop.bill()
+    shop.app.advance(seconds=599)
+    assert shop.order() == OPEN
+    assert not shop.bank.charges
+    shop.app.advance(seconds=1)
+    assert shop.order() == PAID
+
+
+def test_a_status_that_is_final_is_not_tried_again(shop: Shop) -> None:
+    shop.app.trouble(API, Response(402, {"reason": "no money"}))
+    shop.bill()
+    shop.app.advance(hours=2)
+    assert shop.order() == PAID  # These orders ask for an outcome only.
+    assert not shop.bank.charges
+    assert len(shop.app.tries(API)) == 1
+
+
+def test_while_an_answer_takes_its_time_other_messages_are_processed(shop: Shop) -> None:
+    shop.app.trouble(API, timedelta(seconds=30))
+    shop.bill()
+    shop.bill("b")
+    assert (shop.order(), shop.order("b")) == (OPEN, PAID)
+    shop.app.advance(seconds=29)
+    assert shop.order() == OPEN
+    shop.app.advance(seconds=1)
+    assert shop.order() == PAID
+    assert len(shop.app.tries(API)) == 2
+
+
+def test_an_answer_that_takes_longer_than_the_timeout_is_lost(shop: Shop) -> None:
+    shop.app.trouble(API, timedelta(seconds=31))
+    shop.bill()
+    shop.app.advance(seconds=30)
+    assert shop.order() == OPEN
+    shop.app.advance(seconds=2)
+    assert shop.order() == PAID
+    assert list(shop.bank.charges.values()) == [1]
+
+
+def test_a_call_whose_key_runs_out_is_unknown() -> None:
+    def nobody(request: Request) -> Response:
+        raise ConnectionError
+
+    shop = Shop(nobody)
+    shop.bill()
+    shop.app.advance(LAST_TRY)
+    assert shop.order() == OPEN
+    shop.app.advance(seconds=2)
+    assert shop.order() == UNKNOWN
+
+
+def test_what_a_service_did_before_its_connection_broke_is_done() -> None:
+    charged: list[str] = []
+
+    def breaking(request: Request) -> Response:
+        charged.append(request.key)
+        raise TimeoutError
+
+    shop = Shop(breaking)
+    shop.bill()
+    shop.app.advance(seconds=2)
+    assert len(charged) == 2  # It does not honour keys: it never came to an answer.
+
+
+def test_an_error_of_the_function_is_raised_to_the_test() -> None:
+    def wrong(request: Request) -> Response:
+        assert request.body == {"amount": 1000}, "a wrong amount"
+        return Response()
+
+    shop = Shop(wrong)
+    with pytest.raises(AssertionError, match="a wrong amount"):
+        shop.bill()
+    assert shop.order() == OPEN
+
+
+def test_an_answer_that_is_not_final_is_not_remembered() -> None:
+    answers = [Response(503), Response(409), Response(200)]
+    shop = Shop(lambda _: answers.pop(0))
+    shop.bill()
+    shop.app.advance(minutes=1)
+    assert shop.order() == PAID
+    assert answers == []
+
+
+def test_the_answer_of_a_reply_has_what_its_api_names() -> None:
+    shop = Shop(api=replace(API, most_bytes=3))
+    shop.bill()
+    _, reply = shop.app.outputs("orders")
+    assert (reply.status, reply.body, reply.cut) == (201, None, True)
+    assert reply.headers == {"Content-Type": "application/json", "Location": "/charges/1"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_everything_comes_twice_and_in_any_order_and_each_order_is_charged_once(seed: int) -> None:
+    shop = Shop()
+    shop.app.duplicate_everything(seed)
+    shop.app.trouble(API, "lost", "down", Response(500), "lost", "down", timedelta(seconds=20))
+    for order in "abc":
+        shop.bill(order)
+    shop.app.advance(hours=2)
+    assert [shop.order(one) for one in "abc"] == [PAID] * 3
+    assert list(shop.bank.charges.values()) == [1, 1, 1]
+    assert len(shop.app.outputs(API)) == len(shop.app.outputs("receipts")) == 3
+
+
+def test_copies_of_a_call_that_is_tried_for_long_stay_few() -> None:
+    def nobody(request: Request) -> Response:
+        raise ConnectionError
+
+    shop = Shop(nobody)
+    shop.app.duplicate_everything()
+    shop.bill()
+    shop.app.advance(hours=2)
+    assert shop.order() == UNKNOWN
+    assert len(shop.app.tries(API)) < 100
+
+
+def test_the_same_calls_of_a_test_give_the_same_tries() -> None:
+    def tries() -> list[tuple[str, str]]:
+        shop = Shop()
+        shop.app.trouble(API, "down", "lost")
+        shop.bill()
+        shop.app.advance(minutes=1)
+        return [(one.key, one.path) for one in shop.app.tries(API)]
+
+    assert tries() == tries()
+
+
+def test_two_services_with_one_address_are_told_apart() -> None:
+    other, entity, bank = (
+        replace(API, name="loans"),
+        Entity("order", state=Order, container="orders", strategy=Outbox()),
+        Bank(),
+    )
+
+    @entity.handles(Bill, key=lambda bill: bill.order)
+    def bill(state: Order, given: Bill, context: Context) -> Order:
+        for api in (API, other):
+            context.call(api, "POST", "/charges", Charge(1), then=Charged, tag=given.order)
+        return state
+
+    @entity.handles(Charged, key=lambda charged: charged.tag)
+    def charged(state: Order, got: Charged, context: Context) -> Order:
+        return Order(paid=state.paid + got.ok, unknown=state.unknown + (not got.ok))
+
+    apis: dict[Api, Service] = {API: bank, other: lambda _: Response(404)}
+    app = App(entity, destinations=(ORDERS, API, other), queues={"orders": entity}, apis=apis)
+    app.send(entity, Bill("a"))
+    assert app.state(entity, "a") == Order(paid=1, unknown=1)
+    assert len(bank.charges) == len(app.tries(API)) == len(app.tries(other)) == 1
+
+
+def test_a_call_without_a_service_is_refused() -> None:
+    entity = orders()
+    app = App(entity, destinations=(ORDERS, RECEIPTS, PAYMENTS), queues={"orders": entity})
+    with pytest.raises(
+        ConfigurationError,
+        match=r"^A handler called 'payments', and no service stands for it: name one in apis= of App\.$",
+    ):
+        app.send(entity, Bill("a"))
+    assert app.state(entity, "a") == OPEN
+    assert len(app.outputs(PAYMENTS)) == 1
+
+
+def test_a_service_that_is_no_destination_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="apis= names 'payments', which is no Api of destinations="):
+        App(orders(), destinations=(ORDERS, RECEIPTS), apis={PAYMENTS: Bank()})
+
+
+def test_what_is_no_call_is_given_up_and_settled_as_its_queue_does(shop: Shop) -> None:
+    with pytest.raises(InvalidMessage, match="is no call"):
+        shop.app.run(shop.app.once.send("payments", Billed("a"), message_id="m-1"))
+
+
+def test_a_call_that_cannot_be_made_is_settled_and_ends_as_unknown(shop: Shop) -> None:
+    shop.bill()
+    call = shop.app.host.sent["payments"].popitem()[1]
+    data = Json.of({**call.data.value, "path": "//elsewhere"})
+
+    async def arrive() -> None:
+        shop.app.host._arrived("payments", Output("x", "payments", call.with_data(data).to_json()))
+
+    with pytest.raises(InvalidMessage, match="A path of payments"):
+        shop.app.run(arrive())
+    assert shop.app.host.delayed[0].envelope.requeued == 1
+
+
+def test_a_destination_with_the_name_of_a_service_serves_no_api() -> None:
+    with pytest.raises(ConfigurationError, match="no Api of destinations="):
+        App(orders(), destinations=(ORDERS, RECEIPTS, Destination("payments")), apis={API: Bank()})
