@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from azure.storage.queue import QueueServiceClient
 
 from exactlyonce_dev.new import TEMPLATE
 from function_host.azurite import ACCOUNT_KEY
@@ -148,6 +149,25 @@ def test_a_handler_that_raises_takes_one_line_of_the_log(app: Path) -> None:
     assert "HandlerFailed" in line
     assert line.endswith(f" at orders.py:{source.read_text().splitlines().index('    1 / 0') + 1}")
     assert "Traceback" not in running.log
+
+
+def test_the_queue_in_which_calls_to_a_service_wait_is_made(app: Path) -> None:
+    source = app / "function_app.py"
+    service = 'Api("payments", "https://api.example.com/v1", key_lifetime=timedelta(hours=24))'
+    wired = source.read_text().replace("(to_orders, to_stocks)", f"(to_orders, to_stocks, {service})")
+    source.write_text(
+        wired.replace(
+            "\nimport azure.functions as func\n",
+            "\nfrom datetime import timedelta\n\nimport azure.functions as func\n\nfrom exactlyonce import Api\n",
+        )
+    )
+    settings = json.loads((app / "local.settings.json").read_text())["Values"]
+    with dev(app, "--no-reload") as running:
+        running.ready()
+        with QueueServiceClient.from_connection_string(settings["AzureWebJobsStorage"]) as client:
+            made = {one.name for one in client.list_queues()}
+        assert running.end() == 0
+    assert {"orders", "stocks", "payments"} <= made
 
 
 def test_without_node_one_sentence_says_so(app: Path) -> None:

@@ -330,10 +330,13 @@ async def test_clients_are_closed_after_the_lanes_have_finished(monkeypatch: pyt
 
 def test_its_needs_are_what_it_declares_by_the_names_that_settings_give() -> None:
     once = application(
-        accounts(), destinations=(Destination("mail"), Destination("audit")), mapping={"audit": "other"}, blobs="blobs"
+        accounts(),
+        destinations=(Destination("mail"), Destination("audit"), PAYMENTS),
+        mapping={"audit": "other"},
+        blobs="blobs",
     )
-    kind = accounts()
-    assert once.needs == Needs("shop", {kind.container: kind.paths}, "exactlyonce", ("mail", "other"), "blobs")
+    kind, queues = accounts(), ("mail", "other", "payments")
+    assert once.needs == Needs("shop", {kind.container: kind.paths}, "exactlyonce", queues, "blobs")
 
 
 def test_a_partition_key_without_place_for_companions_is_refused() -> None:
