@@ -57,6 +57,7 @@ def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
         or scenario.endless
         or scenario.ages
         or scenario.requests
+        or scenario.replies
         or scenario.budget.forgettings
     )
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from verification.scenarios import (
+    calls,
     chains,
     companions,
     companions_ages,
@@ -32,6 +33,7 @@ CATALOGUE: Final = {
     "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
     "numbers": Scenarios((*numbers.SMALL, *chains.SMALL, numbers.STREAM), (*numbers.LARGE, *chains.LARGE)),
     "requests": Scenarios((*requests.SMALL, *requests.IN_ONE_PARTITION), requests.LARGE),
+    "calls": Scenarios(calls.SMALL, calls.LARGE),
     "companions": Scenarios(companions.SMALL, companions.LARGE),
     "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
     "returning": Scenarios(returns.SMALL, returns.LARGE),

@@ -56,7 +56,7 @@ from verification.world.companions_judge import CompanionsJudge
 from verification.world.companions_looks import Look, by_id, entries, in_words, owing
 from verification.world.judge import Judge
 from verification.world.mentions import BestEffort, Write, described, parts_of
-from verification.world.outbox_handler import content_of, keys_in, sent_again
+from verification.world.outbox_handler import brought, content_of, keys_in, sent_again
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.replays import asked_for, is_request, versions_with
 from verification.world.scenario import AT, PLACES, TICK, Scenario
@@ -320,10 +320,10 @@ class World:
         yield from self._sent(replace(sent, witnessed=OVERDUE if overdue else None), store)
 
     def _arrivals(self, outputs: tuple[Output, ...]) -> tuple[int, ...]:
-        """The messages that outputs are for other entities."""
-        places = ((self.judge.keys.index(content_of(output)[0]), output.place) for output in outputs)
-        fed = (self.scenario.fed(number, None if place is None else place.number) for number, place in places)
-        return tuple(number for number in fed if number is not None) if self.scenario.feeds else ()
+        """The messages that outputs bring."""
+        sent = ((self.judge.keys.index(content_of(output)[0]), output) for output in outputs)
+        arriving = (one for number, output in sent for one in brought(self.scenario, number, output))
+        return tuple(arriving) if self.scenario.feeds or self.scenario.replies else ()
 
     def _ask(self, effect: Publish, store: Store) -> Iterator[Answer]:
         """Sources are asked; what they send again arrives at once, and is taken at any later time."""

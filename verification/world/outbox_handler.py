@@ -10,6 +10,7 @@ from typing import Final
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.calls import ReplyTo
 from exactlyonce.records.outputs import Output, digest
 from exactlyonce.records.places import Place, is_numbered
 from exactlyonce.records.sequences import numbered
@@ -17,18 +18,30 @@ from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from verification.world.scenario import AT, TICK, Ages, Request, Scenario
+from verification.world.store import entity_ref
 
 CHAIN: Final = "chain"
 """The channel of what one entity sends to another. What ships begins another one in each attempt."""
 
 
 @cache
-def envelope_of(number: int, place: Place | None = None, request: Request | None = None) -> Envelope:
+def envelope_of(
+    number: int, place: Place | None = None, request: Request | None = None, reply: ReplyTo | None = None
+) -> Envelope:
     """The message with this number in the scenario."""
-    extensions = () if place is None else place.extensions
+    extensions = next((one.extensions for one in (place, reply) if one is not None), ())
     if request is None:
         return Envelope("web", f"m{number}", "test", Json("{}"), extensions=extensions)
     return Envelope("web", f"m{request.key}", "test", Json("{}"), extensions=extensions, asked=request.body)
+
+
+def envelope_in(scenario: Scenario, number: int) -> Envelope:
+    """A message of a scenario, as it is sent."""
+    answered = scenario.replies[number] if scenario.replies else None
+    reply = None
+    if answered is not None:
+        reply = ReplyTo(call_of(answered.call), answered.version, entity_ref(scenario.target(number)).source)
+    return envelope_of(number, scenario.place(number), scenario.request(number), reply)
 
 
 @cache
@@ -55,6 +68,24 @@ def keys_in(scenario: Scenario) -> tuple[str, ...]:
     return tuple(key_of_number(number, scenario.request(number)) for number in range(len(scenario.copies)))
 
 
+@cache
+def call_of(number: int) -> str:
+    """The id of the call that the handler of a message makes."""
+    return output_of(key_of_number(number), "").id
+
+
+def callers(scenario: Scenario) -> frozenset[str]:
+    """The keys of the messages whose handlers make calls."""
+    return frozenset(key_of_number(reply.call) for reply in scenario.replies if reply is not None)
+
+
+def brought(scenario: Scenario, number: int, output: Output) -> tuple[int, ...]:
+    """The messages that an output of a message brings: what it is for another entity, and replies if it is a call."""
+    fed = scenario.fed(number, None if output.place is None else output.place.number)
+    version = output.envelope.value.get("version", 0)
+    return (*scenario.replying(number, version), *(() if fed is None else (fed,)))
+
+
 def handle(
     before: Before,
     envelope: Envelope,
@@ -63,6 +94,7 @@ def handle(
     entity: str,
     dates: bool = False,
     receiver: str | None = None,
+    calls: frozenset[str] = frozenset(),
 ) -> Handled:
     """Append the message to the history, and send the history on which it was handled.
 
@@ -72,15 +104,18 @@ def handle(
         entity: id of the entity.
         dates: whether outputs carry their time.
         receiver: the entity for which outputs have numbers; None if they have none.
+        calls: keys of the messages whose outputs are calls.
     """
     history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
     state = Json.of({"id": entity, "history": grown(history, key)})
     said = said_on(history, envelope.asked)
-    output = output_of(key, said, before.at if dates else None)
+    is_call = key in calls
+    output = output_of(key, said, before.at if dates else None, before.version if is_call else None)
     if receiver is None:
         answer = None if envelope.asked is None else Answer(200, (), said, envelope.asked)
-        return Handled(state, (output,), deleted=key == deletes, sequences=before.sequences, answer=answer)
+        made = (output.id,) if is_call else ()
+        return Handled(state, (output,), deleted=key == deletes, sequences=before.sequences, answer=answer, calls=made)
     sequences, place = numbered(before.sequences, output.destination, receiver, CHAIN)
     return Handled(state, (replace(output, place=place),), deleted=key == deletes, sequences=sequences)
 
@@ -96,18 +131,21 @@ def said_on(history: str, body: str | None) -> str:
 
 
 @cache
-def output_of(key: str, history: str, time: datetime | None = None) -> Output:
-    """What the handler sends for a message it handled on this history, at this time if outputs carry theirs."""
-    data = Json.of({"message": key, "on": history})
+def output_of(key: str, history: str, time: datetime | None = None, version: int | None = None) -> Output:
+    """What the handler sends for a message it handled on this history, at this time if outputs carry theirs.
+
+    A call carries the version that its commit produces.
+    """
+    data = Json.of({"message": key, "on": history} | ({} if version is None else {"version": version}))
     if time is None:
         return Output(f"out:{key}", "out", data)
     return Output(f"out:{key}", "out", Envelope("out", key, "out", data, time).to_json())
 
 
 @cache
-def digest_of(key: str, history: str, time: datetime | None = None) -> str:
+def digest_of(key: str, history: str, time: datetime | None = None, version: int | None = None) -> str:
     """The digest that the entry of such a commit has."""
-    return digest((output_of(key, history, time),))
+    return digest((output_of(key, history, time, version),))
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cached_property
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.outputs import Output
 from verification.world.judge import Commit, Committed, Judge
-from verification.world.outbox_handler import content_of, digest_of, grown, said_on
+from verification.world.outbox_handler import call_of, callers, content_of, digest_of, grown, said_on
 from verification.world.store import Entity, Library, Store, history_of, ledger_of
 
 OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not know of it"
@@ -33,6 +33,11 @@ class OutboxJudge(Judge):
             )
             same.update({key: keys - {key} for key in keys})
         return same
+
+    @cached_property
+    def _callers(self) -> frozenset[str]:
+        """Keys of messages whose outputs are calls."""
+        return callers(self.scenario)
 
     @property
     def _deletes(self) -> str | None:
@@ -75,7 +80,14 @@ class OutboxJudge(Judge):
             and any(map(_has_garbage, store.entities, store.libraries))
         ):
             undone = "no_garbage: all is done, and staged outputs are left that no entry names"
-        return undone
+        return undone or self._awaited(store)
+
+    def _awaited(self, store: Store) -> str | None:
+        """The violation if a reply is awaited that does not lie parked: nobody is at work, so it will not come."""
+        replies = enumerate(self.scenario.replies)
+        parked = {call_of(one.call) for number, one in replies if one is not None and self.keys[number] in store.parked}
+        awaited = (call for entity in store.entities for call in entity.ledger.calls if call not in parked)
+        return next((f"nothing_lost: the reply to {call} is awaited, and none is left" for call in awaited), None)
 
     def commit(self, write: Commit, before: Entity, after: Entity, store: Store) -> tuple[Committed, str | None]:
         """What is committed once a write has taken effect, and the violation."""
@@ -118,10 +130,9 @@ class OutboxJudge(Judge):
             return f"at_most_one_state_change: {entry.message} is {', '.join(other)} under another number, and is committed"
         if entry.message in self.alone(store) & store.parked:
             return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
-        if entry.digest not in {
-            "",
-            digest_of(entry.message, said, entry.at if self.scenario.ages is not None else None),
-        }:
+        at = entry.at if self.scenario.ages is not None else None
+        made = version if entry.message in self._callers else None
+        if entry.digest not in {"", digest_of(entry.message, said, at, made)}:
             return f"serial_execution: {entry.message} was not handled on the state it follows"
         if entry.version not in {0, version}:
             return f"serial_execution: {entry.message} is entered as version {entry.version} and made version {version}"

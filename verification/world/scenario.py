@@ -123,6 +123,21 @@ class Request:
     body: str = "b"
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The reply to a call, which a message is.
+
+    Attributes:
+        call: number of the message whose handler makes the call.
+        version: of the entity, which the commit of that message produces. With another one, another reply comes, or none.
+        copies: how many come for each copy of the call.
+    """
+
+    call: int
+    version: int = 1
+    copies: int = 1
+
+
 TWO_DAYS: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=1))
 
 
@@ -224,6 +239,8 @@ class Scenario:
         missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
         requests: for each message the request that it came by; None for one from a queue. Empty if all came by queues. Nobody
             delivers a request again but its client, which may leave at any time without an answer.
+        replies: for each message of the outbox the call that it is the reply to; None if it is no reply. Replies come when
+            their call is published. Empty if nobody makes calls.
     """
 
     name: str
@@ -257,6 +274,7 @@ class Scenario:
     adopted: bool = False
     missing: tuple[int, int] | None = None
     requests: tuple[Request | None, ...] = ()
+    replies: tuple[Reply | None, ...] = ()
 
     def request(self, message: int) -> Request | None:
         """The request that a message came by; None if it came by a queue."""
@@ -275,6 +293,13 @@ class Scenario:
         """The message that an output of a message is for another entity, by its number if it has one; None if it is none."""
         first = self.feeds[message] if self.feeds else None
         return first if first is None or number is None else first + number - 1
+
+    def replying(self, call: int, version: int) -> tuple[int, ...]:
+        """The replies that come when a message's call is published, copy by copy, if this version was committed with it."""
+        replies = ((number, one) for number, one in enumerate(self.replies) if one is not None)
+        return tuple(
+            number for number, one in replies if (one.call, one.version) == (call, version) for _ in range(one.copies)
+        )
 
     def receiver(self, message: int) -> str | None:
         """The entity that the numbered outputs of a message are for, as a source; None if they have no numbers."""

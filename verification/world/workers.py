@@ -353,9 +353,9 @@ class Workers:
     def _envelope(self, number: int) -> Envelope:
         """A message as it is sent."""
         messages = self._scenario.messages
-        request = self._scenario.request(number)
         if not messages:
-            return outbox_handler.envelope_of(number, self._scenario.place(number), request)
+            return outbox_handler.envelope_in(self._scenario, number)
+        request = self._scenario.request(number)
         asked = None if request is None else request.body
         return replace(companions_handler.envelope_of(number, messages[number]), asked=asked)
 
@@ -389,8 +389,8 @@ class Workers:
             )
         deletes = self._keys[-1] if scenario.deletes else None
         receiver = scenario.receiver(start.messages[0]) if start.messages else None
-        id = entity_ref(start.entity).id
-        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, receiver=receiver)
+        id, calls = entity_ref(start.entity).id, outbox_handler.callers(scenario)
+        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, receiver=receiver, calls=calls)
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:

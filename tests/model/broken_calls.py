@@ -1,0 +1,107 @@
+"""The zoo of calls: what could make an entity handle a reply twice, or never."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from exactlyonce.attempt import Before
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import judge
+from tests.model.careless import COMMIT, CONFLICT_TAKEN_FOR_A_COPY, UNKNOWN_SAVE_TAKEN_FOR_DONE
+from tests.model.zoo import Broken
+from verification.scenarios.calls import FIRST, SMALL
+from verification.twins.alterations import Wrapper, asks, called, replaced
+from verification.twins.modules import around, constant
+from verification.world.scenario import Scenario
+
+WORLDS = {scenario.name.removeprefix("calls: "): scenario for scenario in SMALL}
+LOST, TWICE = "nothing_lost", "at_most_one_state_change"
+
+
+def _only_its_own(limits: Any, view: Any, draft: Any, token: Any) -> tuple[Any, ...]:
+    """The ledger of a commit is made of the calls that it makes."""
+    made = tuple(one for one in draft.calls if one not in view.ledger.calls)
+    return (limits, view, draft._replace(calls=made), token)
+
+
+def _without_its_calls(draft: Any, entity: Any, key: Any, handled: Any, entry: Any) -> tuple[Any, ...]:
+    return (draft, entity, key, replace(handled, calls=()), entry)
+
+
+def _the_version_before(*known: Any, version: int) -> Before:
+    body, at, tx, sequences = known
+    return Before(body, at, tx, sequences, version=version - 1)
+
+
+def _judged(**changes: Any) -> Wrapper:
+    return lambda shipped: lambda *known: replace(shipped(*known), **changes)
+
+
+NOT_REMOVED = around(judge.answered, replaced(lambda calls, _arrival: calls))
+NEVER_BEHIND = around(judge.is_behind, replaced(lambda _arrived, _view: False))
+
+TWINS: tuple[Broken[Scenario], ...] = (
+    Broken(
+        "calls: a call is forgotten before its reply is handled",
+        (around(drafting.next_ledger, called(_only_its_own)),),
+        WORLDS["another message comes between"],
+        LOST,
+    ),
+    Broken(
+        "calls: the commit that calls does not write the call",
+        (around(drafting._adding, called(_without_its_calls)),),
+        WORLDS["lost replies"],
+        LOST,
+    ),
+    Broken(
+        "calls: a call names the version before",
+        (constant(drafting, "Before", _the_version_before),),
+        WORLDS["lost replies"],
+        "serial_execution",
+    ),
+    Broken("calls: a handled reply is still awaited", (NOT_REMOVED,), WORLDS["another message comes between"], TWICE),
+    Broken(
+        "calls: a reply answers all calls",
+        (around(judge.answered, replaced(lambda calls, arrival: () if arrival.reply else calls)),),
+        WORLDS["two calls, answered in one commit"],
+        LOST,
+    ),
+    Broken("calls: an old view shows a copy", (NEVER_BEHIND,), WORLDS["stale reads"], LOST),
+    Broken(
+        "calls: an old view shows a copy, in a group", (NEVER_BEHIND,), WORLDS["in groups with another message"], LOST
+    ),
+    Broken(
+        "calls: an old memory shows a copy", (around(judge.judged, _judged(behind=False)),), WORLDS["from memory"], LOST
+    ),
+    Broken(
+        "calls: an old view settles a reply", (around(judge.judged, _judged(behind=False)),), WORLDS["given up"], LOST
+    ),
+    Broken(
+        "calls: what the copy of a reply owes is not published",
+        (around(judge.judged, _judged(copies=())),),
+        WORLDS["lost replies"],
+        LOST,
+    ),
+    Broken(
+        "calls: saved without a condition",
+        (around(COMMIT, asks(SaveEntity, lambda save, *_: replace(save, etag="*"))),),
+        WORLDS["stale reads"],
+        "serial_execution",
+    ),
+    Broken("calls: a conflict is taken for a copy", (CONFLICT_TAKEN_FOR_A_COPY,), WORLDS["stale reads"], LOST),
+    Broken(
+        "calls: a lost save is taken for done",
+        (UNKNOWN_SAVE_TAKEN_FOR_DONE,),
+        WORLDS["lost replies"],
+        "no_ghost_output",
+    ),
+)
+
+AWAITED_FOR_EVER: Broken[Scenario] = Broken(
+    "awaited for ever",
+    (NOT_REMOVED,),
+    Scenario("calls: one reply", (1, 0), WORLDS["lost replies"].strategy, workers=1, replies=(None, FIRST)),
+)
+"""Nothing falls, for no copy comes; but the work is never finished."""
