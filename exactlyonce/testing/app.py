@@ -191,15 +191,16 @@ class App:
         """From now on every message is delivered twice, and all that wait are delivered in any order, drawn by the seed."""
         self.host.twice = Random(seed)
 
-    def trouble(self, api: Api, *troubles: Trouble) -> None:
+    def trouble(self, api: Api, *troubles: Trouble, times: int = 1) -> None:
         """Make trouble for the next tries of calls to a service, in this order; those after them have none.
 
         Args:
             api: the service.
             troubles: for each try "down" (the request does not arrive), "lost" (it is carried out, and the answer is lost), how
                 long the answer takes, or another answer in place of the service's.
+            times: how often all of them come, one after the other.
         """
-        self.host.wire.troubles[api.name].extend(troubles)
+        self.host.wire.troubles[api.name].extend(troubles * times)
 
     def tries(self, api: Api) -> tuple[Request, ...]:
         """All tries of calls to a service, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from exactlyonce.errors import ConfigurationError
@@ -14,6 +15,7 @@ from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.app import App
 from exactlyonce.testing.exploring.answers import frozen
 from exactlyonce.testing.exploring.model import Application, Bounds, Move, State, Waiting
+from exactlyonce.values.envelope import Envelope
 
 EntityState = TypeVar("EntityState")
 MOST_STATES: Final = 100_000
@@ -110,7 +112,7 @@ def explore(
     The exploration starts from what the application holds, with all messages waiting that have a delay: a delayed message
     may come at any moment. The application itself does not change. A fault is a crash, a request or a reply that is lost, a
     read by a replica that is behind, or a copy of a message. Time stands still; the sweeper, poison messages and requests
-    over HTTP are left out, and calls to services get no reply.
+    over HTTP are left out. A call to a service gets its answer at any moment; that its outcome is unknown is a fault.
 
     Args:
         app: the application, in the state from which to start.
@@ -165,6 +167,7 @@ def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_e
         routes=app.host.parts.routes,
         lifetimes=app.host.accounts.ownership.lifetimes(),
         takers=app.host.takers,
+        replies=partial(_replies, app),
         now=app.now,
         show=lambda envelope: _shortened(repr(app.read(envelope))),
         judge=judge,
@@ -175,11 +178,29 @@ def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_e
 
 def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
     """The messages that wait at the start: those with a delay, and those that are given."""
-    waiting = [Waiting(one.destination, one.entity, one.envelope) for one in app.host.delayed if one.entity]
+    waiting: list[Waiting] = []
+    for one in app.host.delayed:
+        if one.entity is None:
+            waiting += _replies(app, one.destination, one.envelope)[:1]
+        else:
+            waiting.append(Waiting(one.destination, one.entity, one.envelope))
     for to, message in messages:
         name = to if isinstance(to, str) else to.name
         waiting.append(Waiting(name, app.taker(to), app.envelope(message)))
     return waiting
+
+
+def _replies(app: App, destination: str, envelope: Envelope) -> tuple[Waiting, ...]:
+    """The replies that a message in a queue may get, most likely first; none for one that is no call."""
+    if destination not in app.host.apis:
+        return ()
+    replies = app.host.loop.run(app.host.replies(destination, envelope))
+    takers = app.host.takers
+    return tuple(
+        Waiting(one.destination, takers[one.destination], Envelope.read(one.envelope.text))
+        for one in replies
+        if one.destination in takers
+    )
 
 
 def _broken(invariant: Invariant | None, seen: Seen) -> str | None:

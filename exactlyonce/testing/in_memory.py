@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
 from typing import Any, Final
@@ -13,7 +13,7 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce.attempt import key_of
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.publisher import Address
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.runtime import Clock, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.effects.publish import PUBLISHED
@@ -151,6 +151,7 @@ class Host:
         failures: why messages were given up, in order.
         twice: chance that orders deliveries, each of which comes twice; None while each comes once, in order.
         takers: as given.
+        apis: the services that it calls, by name.
         parts: of the application.
         delayed: deliveries whose time has not come.
     """
@@ -189,7 +190,7 @@ class Host:
         self.twice: Random | None = None
         self.delayed: list[Delivery] = []
         self.takers = takers
-        self._apis = {one.name: one for one in destinations if isinstance(one, Api)}
+        self.apis = {one.name: one for one in destinations if isinstance(one, Api)}
         self._waiting: list[Delivery] = []
         self._delivering = False
         self._at_rest = -1
@@ -212,11 +213,37 @@ class Host:
         claims = ClaimChecks(self.accounts.blobs)
         return await claims.redeemed(envelope) if claims.claims(envelope) else envelope
 
+    async def replies(self, destination: str, call: Envelope) -> tuple[Output, ...]:
+        """The replies that a call may get now: its answer, if that is final, and that its outcome is unknown. None is sent.
+
+        Raises:
+            ConfigurationError: no function stands for the service. Whatever that function raises but `OSError`.
+        """
+        self._require_service(destination)
+        sent: list[Output] = []
+        queues = Queues(lambda _, output: sent.append(output))
+        publisher = Publisher({name: Address(queues, name) for name in self.sent}, remembers=False)
+        wire = MemoryWire(self.wire.services, self.clock)
+        caller = replace(self.parts.caller, publisher=publisher, wire=wire, random=Random(0))
+        message = Delivery(None, destination, call.to_json().text, times=1).message()
+        CALLED.set(self.apis[destination])
+        await caller.take(message)
+        for error in wire.errors:
+            raise error
+        await replace(caller, apis={}).settle(message)
+        return tuple(one for one in sent if one.destination != destination)
+
+    def _require_service(self, name: str) -> None:
+        if name not in self.wire.services:
+            raise ConfigurationError(
+                f"A handler called {name!r}, and no service stands for it: name one in apis= of App."
+            )
+
     def _arrived(self, destination: str, output: Output) -> None:
         envelope = Envelope.read(output.envelope.text)
         self.sent[destination].setdefault(key_of(envelope), envelope)
         taker = self.takers.get(destination)
-        if taker is not None or destination in self._apis:
+        if taker is not None or destination in self.apis:
             # A call that comes again comes once, or each of its tries would double its copies.
             twice = self.twice is not None and not (taker is None and envelope.requeued)
             for _ in range(1 + twice):
@@ -259,15 +286,10 @@ class Host:
     async def _process(self, delivery: Delivery) -> None:
         if delivery.entity is not None:
             await self.once.process(delivery.message(), delivery.entity)
-        elif delivery.destination in self.wire.services:
-            CALLED.set(self._apis[delivery.destination])
-            await self.once.call(delivery.message())
         else:
-            self.failures.append(
-                ConfigurationError(
-                    f"A handler called {delivery.destination!r}, and no service stands for it: name one in apis= of App."
-                )
-            )
+            self._require_service(delivery.destination)
+            CALLED.set(self.apis[delivery.destination])
+            await self.once.call(delivery.message())
 
     async def _give_up(self, delivery: Delivery, error: ExactlyOnceError) -> None:
         poison = Delivery(delivery.entity, delivery.destination, delivery.body, times=1).message()

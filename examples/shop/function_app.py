@@ -42,6 +42,18 @@ async def process_payments(message: func.QueueMessage) -> None:
     await once.process(message, payments)
 
 
+@app.queue_trigger(arg_name="message", queue_name="bank", connection="AzureWebJobsStorage")
+async def call_bank(message: func.QueueMessage) -> None:
+    """The bank is called until it answers, or for a day."""
+    await once.call(message)
+
+
+@app.queue_trigger(arg_name="message", queue_name="bank-poison", connection="AzureWebJobsStorage")
+async def settle_bank(message: func.QueueMessage) -> None:
+    """A call that its queue gave up on returns there, or its outcome is unknown."""
+    await once.settle_call(message)
+
+
 @app.queue_trigger(arg_name="message", queue_name="customers", connection="AzureWebJobsStorage")
 async def process_customers(message: func.QueueMessage) -> None:
     """Each event counts once."""

@@ -47,6 +47,11 @@ class Declined(About):
     """The money was not taken."""
 
 
+@message("shop.look-into")
+class LookInto(About):
+    """Ask the bank what it did for an order."""
+
+
 @message("shop.ship")
 class Ship(About):
     """Send an item."""

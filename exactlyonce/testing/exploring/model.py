@@ -7,12 +7,12 @@ other instances may go on, and a fault may happen. A crash ends an instance; its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Work, key_of
-from exactlyonce.effects.effect import Begin, Begun, Step
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
@@ -20,7 +20,7 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
-from exactlyonce.testing.exploring.answers import Answers, Documents
+from exactlyonce.testing.exploring.answers import Answer, Answers, Documents
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes
 
@@ -46,7 +46,7 @@ class Sent:
 
 
 class Waiting(NamedTuple):
-    """A message that waits at the start: its queue, the type whose handlers take it, and the message."""
+    """A message that waits: its queue, the type whose handlers take it, and the message."""
 
     destination: str
     entity: Entity[Any]
@@ -151,6 +151,7 @@ class Application:
     Args:
         routes, lifetimes: of the application.
         takers: by destination the entity type whose handlers take its messages.
+        replies: gives the replies that a message in a queue may get, most likely first; none for one that is no call.
         now: the time of day, which stands still.
         show: gives the words for a message.
         judge: says what is wrong with a state; None if nothing is.
@@ -163,6 +164,7 @@ class Application:
         routes: Routes,
         lifetimes: Lifetimes,
         takers: Mapping[str, Entity[Any]],
+        replies: Callable[[str, Envelope], tuple[Waiting, ...]],
         now: datetime,
         show: Callable[[Envelope], str],
         judge: Callable[[State], str | None],
@@ -173,6 +175,7 @@ class Application:
         self._routes = routes
         self._lifetimes = lifetimes
         self._takers = takers
+        self._replies = replies
         self._now = now
         self._show = show
         self._judge = judge
@@ -180,6 +183,7 @@ class Application:
         self._answers = Answers(now)
         self._situations: Situations[int] = Situations(self._deliver)
         self._numbers: dict[tuple[str, Envelope], int] = {}
+        self._replied: dict[int, tuple[int, ...]] = {}
         self._work: dict[int, Work] = {}
         self.messages: list[Sent] = []
         self._first: State | None = None
@@ -220,11 +224,9 @@ class Application:
                 )
 
     def _steps(self, state: State, place: int, instance: Busy) -> Iterator[Move]:
-        for answer in self._answers.to(instance.situation.request, state.documents):
+        for answer, arrived, queued in self._outcomes(instance.situation.request, state.documents):
             if answer.fault and not state.faults:
                 continue
-            arrived = [self._arrival(output) for output in answer.arrived]
-            queued = (number for number in arrived if self.messages[number].entity is not None)
             after = state.queued(*queued)._replace(
                 documents=answer.documents,
                 arrived=state.arrived.union(arrived),
@@ -244,6 +246,23 @@ class Application:
         if state.faults and state.turn in (None, place):  # Another's crash might as well have come before.
             after = state.moved(place, None).queued(instance.message)._replace(faults=state.faults - 1)
             yield Move(after, True, None, place, "crashes: its message comes again")
+
+    def _outcomes(
+        self, effect: Effect[Any], documents: Documents
+    ) -> Iterator[tuple[Answer, tuple[int, ...], tuple[int, ...]]]:
+        """Every answer to an effect, the messages that arrive, and those of them, and replies to them, that are delivered.
+
+        The reply to a call may come as soon as the call waits in its queue, and at any time later. That its outcome is unknown
+        is a fault.
+        """
+        for answer in self._answers.to(effect, documents):
+            arrived = tuple(self._arrival(output) for output in answer.arrived)
+            taken = tuple(number for number in arrived if self.messages[number].entity is not None)
+            called = [self._replied[number] for number in arrived if self._replied[number]]
+            yield answer, arrived, (*taken, *(replies[0] for replies in called))
+            if any(len(replies) > 1 for replies in called) and not answer.fault:
+                unknown = replace(answer, said=f"{answer.said} (and no final answer comes of it)", fault=True)
+                yield unknown, arrived, (*taken, *(replies[-1] for replies in called))
 
     def _begun(self, state: State, message: int, situation: Situation[int]) -> tuple[State, Situation[int]]:
         """Give transaction ids. It is no step of its own: nobody else sees it."""
@@ -292,6 +311,7 @@ class Application:
                 )
             number = self._numbers[destination, envelope] = len(self.messages)
             self.messages.append(Sent(destination, envelope, entity, self._show(envelope)))
+            self._replied[number] = tuple(self._number(*one) for one in self._replies(destination, envelope))
         return number
 
     def _deliver(self, message: int) -> Step[Finished]:

@@ -6,14 +6,14 @@ import pytest
 
 from exactlyonce import ConfigurationError, EntityKey
 from exactlyonce.testing import App
-from examples.shop.composition import DESTINATIONS, ENTITIES
+from examples.shop.fakes import opened
 from examples.shop.messages import PlaceOrder
 from examples.shop.orders import Order, orders
 
 
 @pytest.fixture
 def app() -> App:
-    app = App(*ENTITIES, destinations=DESTINATIONS)
+    app = opened()
     for number in range(3):
         app.send(orders, PlaceOrder(order=f"o-{number}", customer="ann", item="shoes", amount=80))
     return app

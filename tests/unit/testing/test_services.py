@@ -75,7 +75,7 @@ def test_a_call_reaches_its_service_and_the_reply_is_handled(shop: Shop) -> None
 
 
 def test_a_lost_answer_is_asked_for_again_and_the_service_charges_once(shop: Shop) -> None:
-    shop.app.trouble(API, "lost", "lost")
+    shop.app.trouble(API, "lost", times=2)
     shop.bill(amount=80)
     assert shop.order() == OPEN
     assert list(shop.bank.charges.values()) == [80]

@@ -13,7 +13,7 @@ import azure.functions as func
 import pytest
 
 from exactlyonce.testing import App
-from examples.shop.composition import DESTINATIONS, ENTITIES
+from examples.shop.fakes import opened
 
 SETTINGS = {
     "COSMOS__accountEndpoint": "https://shop.documents.azure.com:443/",
@@ -24,7 +24,7 @@ SETTINGS = {
 
 @pytest.fixture
 def shop() -> App:
-    return App(*ENTITIES, destinations=DESTINATIONS)
+    return opened()
 
 
 @pytest.fixture

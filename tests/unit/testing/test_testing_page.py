@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 import exactlyonce
 from exactlyonce import Destination, Entity, Outbox, message, testing
-from examples.shop import composition, customers, messages, orders, payments
+from examples.shop import composition, customers, fakes, messages, orders, payments
 from tests.packaging.sources import ROOT
 
 HOWTO = ROOT / "docs" / "howto"
@@ -47,10 +47,10 @@ class Amount(BaseModel):
 @pytest.mark.parametrize("block", FLOWS, ids=["App", "explore"])
 def test_the_tests_on_the_page_pass(block: str) -> None:
     names: dict[str, Any] = {}
-    for module in (composition, messages, customers, orders, payments, testing):
+    for module in (composition, messages, customers, orders, payments, fakes, testing):
         names.update(vars(module))
     exec(block, names)  # noqa: S102  # It is the page's.
-    shop = testing.App(*composition.ENTITIES, destinations=composition.DESTINATIONS)
+    shop = fakes.opened()
     (test,) = [one for name, one in names.items() if name.startswith("test_")]
     test(*[shop] * test.__code__.co_argcount)
 
