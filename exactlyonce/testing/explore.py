@@ -179,7 +179,7 @@ def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_e
 def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
     """The messages that wait at the start: those with a delay, and those that are given."""
     waiting: list[Waiting] = []
-    for one in app.host.delayed:
+    for one in (*app.host.delayed, *app.host.calling):
         if one.entity is None:
             waiting += _replies(app, one.destination, one.envelope)[:1]
         else:

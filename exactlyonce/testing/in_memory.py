@@ -154,6 +154,7 @@ class Host:
         apis: the services that it calls, by name.
         parts: of the application.
         delayed: deliveries whose time has not come.
+        calling: those of calls that are under way.
     """
 
     def __init__(
@@ -189,6 +190,7 @@ class Host:
         self.failures: list[Exception] = []
         self.twice: Random | None = None
         self.delayed: list[Delivery] = []
+        self.calling: list[Delivery] = []
         self.takers = takers
         self.apis = {one.name: one for one in destinations if isinstance(one, Api)}
         self._waiting: list[Delivery] = []
@@ -289,7 +291,11 @@ class Host:
         else:
             self._require_service(delivery.destination)
             CALLED.set(self.apis[delivery.destination])
-            await self.once.call(delivery.message())
+            self.calling.append(delivery)
+            try:
+                await self.once.call(delivery.message())
+            finally:
+                self.calling.remove(delivery)
 
     async def _give_up(self, delivery: Delivery, error: ExactlyOnceError) -> None:
         poison = Delivery(delivery.entity, delivery.destination, delivery.body, times=1).message()

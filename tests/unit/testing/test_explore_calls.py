@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from exactlyonce import ConfigurationError, Entity
 from exactlyonce.testing import App, InvariantBroken, Request, Response, Seen, explore
+from exactlyonce.testing.services import Trouble
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, Bill, Billed, Order, orders
 
 Explorable = tuple[App, Entity[Order]]
@@ -74,9 +76,10 @@ def test_a_service_without_a_final_answer_leaves_the_outcome_unknown(trouble: Re
     explore(app, [(entity, Bill("a"))], in_the_end=unknown, faults=0)
 
 
-def test_a_call_that_is_to_be_tried_again_gets_its_answer_in_the_exploration() -> None:
+@pytest.mark.parametrize("trouble", ["lost", timedelta(seconds=20)])
+def test_a_call_that_is_not_over_gets_its_answer_in_the_exploration(trouble: Trouble) -> None:
     app, entity = application(agreeing)
-    app.trouble(PAYMENTS, "lost")
+    app.trouble(PAYMENTS, trouble)
     app.send(entity, Bill("a"))
 
     def paid(seen: Seen) -> None:
