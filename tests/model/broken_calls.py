@@ -12,7 +12,7 @@ from exactlyonce.protocols.outbox import judge
 from tests.model.careless import COMMIT, CONFLICT_TAKEN_FOR_A_COPY, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
 from verification.scenarios.calls import FIRST, SMALL
-from verification.twins.alterations import Wrapper, asks, called, replaced
+from verification.twins.alterations import asks, called, replaced
 from verification.twins.modules import around, constant
 from verification.world.scenario import Scenario
 
@@ -35,12 +35,11 @@ def _the_version_before(*known: Any, version: int) -> Before:
     return Before(body, at, tx, sequences, version=version - 1)
 
 
-def _judged(**changes: Any) -> Wrapper:
-    return lambda shipped: lambda *known: replace(shipped(*known), **changes)
-
-
 NOT_REMOVED = around(judge.answered, replaced(lambda calls, _arrival: calls))
-NEVER_BEHIND = around(judge.is_behind, replaced(lambda _arrived, _view: False))
+NEVER_BEHIND = around(judge.is_behind, replaced(lambda _arrival, _view: False))
+NEVER_BEHIND_IN_MEMORY = around(
+    judge.is_behind, lambda shipped: lambda arrival, view: not view.remembered and shipped(arrival, view)
+)
 
 TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
@@ -72,15 +71,11 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "calls: an old view shows a copy, in a group", (NEVER_BEHIND,), WORLDS["in groups with another message"], LOST
     ),
-    Broken(
-        "calls: an old memory shows a copy", (around(judge.judged, _judged(behind=False)),), WORLDS["from memory"], LOST
-    ),
-    Broken(
-        "calls: an old view settles a reply", (around(judge.judged, _judged(behind=False)),), WORLDS["given up"], LOST
-    ),
+    Broken("calls: an old memory shows a copy", (NEVER_BEHIND_IN_MEMORY,), WORLDS["from memory"], LOST),
+    Broken("calls: an old view settles a reply", (NEVER_BEHIND,), WORLDS["given up"], LOST),
     Broken(
         "calls: what the copy of a reply owes is not published",
-        (around(judge.judged, _judged(copies=())),),
+        (around(judge.judged, lambda shipped: lambda *known: replace(shipped(*known), copies=())),),
         WORLDS["lost replies"],
         LOST,
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from exactlyonce.attempt import key_of
-from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage
+from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
 from exactlyonce.records.channels import Channel, by_id, holds_place
@@ -72,19 +72,17 @@ class Judged:
     Attributes:
         copies: entries of messages that are known; some may still owe outputs.
         fresh: messages that this view does not know.
-        failed: those that cannot be processed.
-        behind: whether the view cannot tell.
+        failed: those that cannot be processed, or not in this view.
     """
 
     copies: tuple[Entry, ...]
     fresh: tuple[Arrival, ...]
     failed: Failed
-    behind: bool = False
 
     @property
     def done(self) -> bool:
         """Whether all messages are copies."""
-        return not (self.fresh or self.failed or self.behind)
+        return not (self.fresh or self.failed)
 
     def without(self, refused: Failed) -> Judged:
         """The same where fresh messages are refused."""
@@ -130,9 +128,14 @@ def channels_in(view: View) -> dict[str, Channel]:
     return by_id((*view.ledger.channels, *(document.channel for document in view.channels)))
 
 
-def is_behind(arrived: Arrived, view: View) -> bool:
-    """Whether a view is older than a call whose reply came. That it does not await the reply then shows nothing."""
-    return any(one.reply is not None and view.ledger.version < one.reply.version for one in arrived.messages)
+def is_behind(arrival: Arrival, view: View) -> bool:
+    """Whether a view is older than the call that a message answers. That it does not await the reply then shows nothing."""
+    return arrival.reply is not None and view.ledger.version < arrival.reply.version
+
+
+def shows_nothing(arrived: Arrived, view: View) -> bool:
+    """Whether a view is older than the calls of all messages."""
+    return not arrived.failed and all(is_behind(one, view) for one in arrived.messages)
 
 
 def judged(arrived: Arrived, view: View) -> Judged:
@@ -150,14 +153,23 @@ def judged(arrived: Arrived, view: View) -> Judged:
     for one in arrived.messages:
         if one.key in known:
             continue
-        if one.reply is not None:
+        if is_behind(one, view):
+            failed.append((one.key, _too_early(one.key, view)))
+        elif one.reply is not None:
             if one.reply.call in view.ledger.calls:
                 fresh.append(one)
         elif one.place is None or not holds_place(channels, one.place):
             fresh.append(one)
         elif channels[one.place.channel].is_fork(one.place.number, one.envelope.id):
             failed.append((one.key, forked(one.envelope, one.place)))
-    return Judged(copies, tuple(fresh), tuple(failed), is_behind(arrived, view))
+    return Judged(copies, tuple(fresh), tuple(failed))
+
+
+def _too_early(key: str, view: View) -> TryAgainLater:
+    return TryAgainLater(
+        f"Message {key} is the reply to a call that is newer than what was read, version {view.ledger.version} of its entity. "
+        "Give it back to its queue. If that does not help, the entity was restored from a backup: the reply gets parked."
+    )
 
 
 def forked(envelope: Envelope, place: Place) -> ForkedChannel:

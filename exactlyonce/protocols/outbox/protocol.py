@@ -33,7 +33,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
 from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
-from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, is_behind, judged, unknown_channels
+from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, shows_nothing, unknown_channels
 from exactlyonce.protocols.outbox.look import look_apart
 from exactlyonce.protocols.outbox.owed import publish_owed
 from exactlyonce.protocols.steps.answers import answers_in
@@ -173,9 +173,7 @@ class Outbox:
         attempt may end with, or has to write before its commit, is for a loaded document.
         """
         found = judged(messages, view)
-        if view.remembered and (
-            found.behind or found.failed or (view.ledger.apart.channels and unknown_channels(messages, view))
-        ):
+        if view.remembered and (found.failed or (view.ledger.apart.channels and unknown_channels(messages, view))):
             return None
         # Finish duplicates. The attempt that committed them may have died before it published.
         remembered = yield from publish_owed(work.entity, found.copies, view)
@@ -224,8 +222,8 @@ class Outbox:
         view = yield from admitted(entity, loaded, self, memory)
         if isinstance(view, Again):
             return view
-        if is_behind(messages, view):
-            return Again(view.memory, "the view is older than a call whose reply has come")
+        if shows_nothing(messages, view):
+            return Again(view.memory, "the view is older than the call whose reply has come")
         view = yield from look_apart(entity, messages, view, found)
         return view
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox
-from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
+from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox, TryAgainLater
+from exactlyonce.attempt import Before, Handle, Handled, Memory, Work, key_of
 from exactlyonce.effects.effect import Begin, Step, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park, WriteRecords
@@ -127,12 +127,29 @@ def test_a_view_that_is_older_than_the_call_proves_nothing() -> None:
     for version in (2, 7):
         played = script.play(attempt(charged("later", version)))
         assert played.kinds == [LoadEntity]
-        assert "older than a call" in played.again.reason
+        assert "older than the call" in played.again.reason
     assert script.play(attempt(charged("never", 1))).finished.processed == ()
 
 
+def test_a_reply_whose_call_no_view_shows_takes_nothing_along() -> None:
+    script = fresh()
+    script.play(attempt(bill("m-1", times=0)))
+    lost = charged("lost", 2)
+    finished = script.play(attempt(lost, bill("m-1", times=0), bill("m-2", times=0))).finished
+    ((key, error),) = finished.failed
+    assert finished.processed == (key_of(bill("m-2")),)
+    assert key == key_of(lost)
+    assert isinstance(error, TryAgainLater)
+    assert "a call that is newer than what was read, version 1 of its entity" in str(error)
+    assert script.play(attempt(lost, bill("m-1"))).finished.failed == ()
+    later = charged("later", 4)
+    assert [one for one, _ in script.play(attempt(later, bill("m-2"))).finished.failed] == [key_of(later)]
+    assert "older than the call" in script.play(attempt(later, charged("lost", 4))).again.reason
+    assert len(script.play(attempt(later, charged("o-1", 1, order="b"))).finished.failed) == 2
+
+
 def test_an_absent_entity_is_older_than_any_call() -> None:
-    assert "older than a call" in fresh().play(attempt(charged("o-1", 1))).again.reason
+    assert "older than the call" in fresh().play(attempt(charged("o-1", 1))).again.reason
 
 
 def test_the_reply_to_another_entity_is_refused() -> None:
