@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import heappop, heappush
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -92,6 +93,7 @@ class Desk(World):
         self.payments = Payments(self.clock.now, chance, trouble)
         self.caller = self.calling(self.payments)
         self.at_work = self.process()
+        self._order = count()
         self._taken: dict[str, int] = {}
         self._waiting: list[tuple[datetime, int, str, Output]] = []
 
@@ -120,11 +122,9 @@ class Desk(World):
         Args:
             copies: how often a message comes once more, up to two minutes later.
         """
-        count = 0
         while self._collected(copies) or self._waiting:
             due, _, queue, output = heappop(self._waiting)
             self.clock.advance(max((due - self.clock.now()).total_seconds(), 0.0))  # type: ignore[attr-defined]
-            count += 1
             if queue == self.api.name:
                 await self._until_taken(partial(self.caller.take, taken(output.envelope)))
             elif queue == ORDERS.name:
@@ -141,7 +141,7 @@ class Desk(World):
                 for copy in range(times):
                     late = output.delay + copy * self.random.uniform(0, 120)
                     due = self.clock.now() + timedelta(seconds=late)
-                    heappush(self._waiting, (due, len(self._waiting) + id(output), name, output))
+                    heappush(self._waiting, (due, next(self._order), name, output))
             self._taken[name] = len(outputs)
         return found
 
