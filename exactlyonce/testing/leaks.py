@@ -7,6 +7,7 @@ does not matter under which name a handler imported a function. Calls that C cod
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import socket
@@ -99,10 +100,13 @@ class Watch:
         self._own = _home_of(handler)
         self._seeded: list[object] = []
         self._before: Any = None
+        self._collects = False
 
     def __enter__(self) -> Watch:
         self._seeded.clear()
         self._before = sys.getprofile()
+        self._collects = gc.isenabled()
+        gc.disable()  # A collection calls functions of others, which may ask a clock.
         sys.setprofile(self._see)
         return self
 
@@ -110,6 +114,8 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         sys.setprofile(self._before)
+        if self._collects:
+            gc.enable()
 
     # Tracing is off in a profile function, so coverage does not see the methods below.
 

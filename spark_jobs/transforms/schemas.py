@@ -268,14 +268,14 @@ LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     OutputRef: frozenset(),
     Entry: frozenset({"answer"}),
     Channel: frozenset({"marks"}),
-    Ledger: frozenset({"token"}),
+    Ledger: frozenset({"token", "calls"}),
     ProcessedRecord: frozenset({"answer"}),
     StagedOutputs: frozenset({"outputs"}),
     ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed", "place"}),
     ChannelDocument: frozenset(),
     Seal: frozenset(),
-    ColocatedRecord: frozenset(),
-    StreamEntry: frozenset({"envelope", "before", "events"}),
+    ColocatedRecord: frozenset({"answer"}),
+    StreamEntry: frozenset({"envelope", "before", "events", "answer"}),
     NumberedMessage: frozenset(),
 }
 """Fields of each shape that the jobs do not read: bodies, and fields that no rule needs."""

@@ -91,6 +91,6 @@ def test_with_a_strategy_that_there_is_not_the_app_refuses_to_start(monkeypatch:
         importlib.import_module("function_app")
     command = [sys.executable, "-m", "function_host", "--app", str(ROOT)]
     started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert started.returncode == 1
+    assert started.returncode == 2
     assert "STRATEGY is 'nonsense'" in started.stderr
     assert not started.stdout

@@ -14,6 +14,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.stores.listing import Condition
 from exactlyonce.testing.contracts.samples import OWNED, PLAIN
 from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import running_emulator
@@ -31,6 +32,7 @@ async def _all(pages: Any) -> None:
 LISTINGS: Final[Mapping[str, Callable[[CosmosListing], Awaitable[Any]]]] = {
     "owing": lambda listing: _all(listing.owing(OWNED, NOW)),
     "holding": lambda listing: _all(listing.holding(OWNED, NOW)),
+    "bodies": lambda listing: _all(listing.bodies(OWNED, Condition(), None)),
     "parked": lambda listing: _all(listing.parked()),
     "belongings": lambda listing: listing.belongings(EntityRef(OWNED, ("o-1",), "e-1")),
 }

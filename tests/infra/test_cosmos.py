@@ -16,7 +16,7 @@ from tests.infra.bicep import deployment, one
 from tests.infra.conftest import settings_of
 from tests.infra.recording import Recorded
 
-NARROWS_NOTHING = {"/_ledger/type/?"}
+NARROWS_NOTHING = {"/_ledger/?", "/_ledger/type/?", "/_ledger/deleted/?"}
 """Asked for beside something that does, and the same in most documents of a container."""
 
 

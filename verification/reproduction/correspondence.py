@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.effects.companions import (
@@ -23,7 +22,7 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteProcessed, FoundChannels
+from exactlyonce.effects.library import DeleteChannels, DeleteProcessed, FoundChannels
 from exactlyonce.records.companions import Companion, id_of
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.library import ChannelDocument
@@ -167,7 +166,7 @@ class Correspondence:
     def _fields(self, real: Any, model: Any, name: str, entity: int, at: str) -> Iterator[str]:
         mine, other = getattr(real, name), getattr(model, name)
         match name:
-            case "tx":
+            case "tx" | "turn" if mine and other:
                 yield from self._transactions(mine, other, at)
             case "transactions":
                 yield from self._between(_named(mine), _named(other), entity, at)
@@ -181,8 +180,8 @@ class Correspondence:
                 yield from self._companions(mine, other, entity, at)
             case "records" if isinstance(model, DeleteProcessed):  # The model leaves their ETags out.
                 yield from self._between(tuple(key for key, _ in mine), tuple(key for key, _ in other), entity, at)
-            case "documents" if isinstance(model, FoundChannels):  # In any order.
-                yield from self._between(_by_name(mine), _by_name(other), entity, at)
+            case "documents" if isinstance(model, DeleteChannels | FoundChannels):  # In any order.
+                yield from self._between(_in_order(mine), _in_order(other), entity, at)
             case "document" if isinstance(model, SaveEntity | SaveBatch | Loaded):
                 yield from self._documents(mine, other, entity, at)
             case _:
@@ -265,8 +264,14 @@ def _named(transactions: tuple[str, ...]) -> tuple[_Tx, ...]:
     return tuple(_Tx(tx) for tx in transactions)
 
 
-def _by_name(documents: tuple[ChannelDocument, ...]) -> tuple[ChannelDocument, ...]:
-    return tuple(sorted(documents, key=attrgetter("name")))
+def _in_order(documents: tuple[ChannelDocument, ...] | tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(sorted((_turned(one) if isinstance(one, str) else one for one in documents), key=str))
+
+
+def _turned(document: str) -> tuple[str | _Tx, ...]:
+    """The name of a channel's document, apart from the turn in it: the id of a transaction."""
+    name, _, turn = document.rpartition(":")
+    return (name, turn) if turn.isdigit() else (name, _Tx(turn))
 
 
 def _number(real: str) -> int:

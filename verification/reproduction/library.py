@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from exactlyonce.attempt import Again, Memory
+from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.effects.library import FindChannels, Found, FoundChannels, FoundStaged, LoadStaged
+from exactlyonce.errors import ForgottenChannel
 from exactlyonce.records.library import ChannelDocument
 from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence, library_log
@@ -63,7 +64,11 @@ class LibraryRecords:
         return self._workers.step(Start(task.name, task.entity, task.messages, memory, task.candidates))
 
     def following(self, task: Task, result: Any) -> Task | None:
-        """The same again, if it has to be."""
+        """The same again, if it has to be; or what was refused for good is settled at once."""
+        failed = result.failed if isinstance(result, Finished) else ()
+        for key, error in failed:
+            if isinstance(error, ForgottenChannel):
+                return Task("settle", task.entity, (int(key.rpartition("/m")[2]),))
         return task if isinstance(result, Again) else None
 
     def time(self, task: Task, loaded: Loaded) -> datetime:

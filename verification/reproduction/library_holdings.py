@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from exactlyonce.records.ledger import Ledger, read_entity
@@ -56,7 +57,7 @@ def holding_differences(
         expected = {id.removeprefix("processed:") for id in library if id.startswith("processed:")}
         if recorded != expected:
             yield f"entity {entity}: records of {sorted(recorded)} in place of {sorted(expected)}"
-        yield from _channel_differences(documents, entity, library)
+        yield from _channel_differences(documents, entity, library, names)
         yield from _staged_differences(documents, entity, library, names, sweeps=sweeps)
     yield from outside_differences(reality, documents, store)
 
@@ -75,9 +76,13 @@ def outside_differences(reality: Reality, documents: Documents, store: Store) ->
         yield f"published: outputs of {sorted(published)} in place of {sorted(store.published)}"
 
 
-def _channel_differences(documents: Documents, entity: int, library: dict[str, Any]) -> Iterator[str]:
+def _channel_differences(
+    documents: Documents, entity: int, library: dict[str, Any], names: Correspondence
+) -> Iterator[str]:
     found = {one.name: one for one in map(read_channel, map(from_library, _of_kind(documents, entity, "channel")))}
-    expected = {one.name: one for id, one in library.items() if id.startswith("channel:")}
+    written = [one for id, one in library.items() if id.startswith("channel:")]
+    real = (replace(one, turn=names.transaction(one.turn)) if one.turn else one for one in written)
+    expected = {one.name: one for one in real}
     if found != expected:
         yield f"entity {entity}: documents of channels {sorted(found)} in place of {sorted(expected)}"
 
