@@ -78,6 +78,20 @@ class TestForgetting:
         assert forget(script, 20, {WriteRecords: written}).result.memory.library_token == written.token
         assert script.ledger.token == written.token
 
+    def test_a_survivor_that_began_with_one_that_is_forgotten_is_written_too(self) -> None:
+        with_a_gap = f"{SECOND}9"
+        script = sent(Script(), (with_a_gap, 2), (SECOND, 1), (LAST, 1))
+        assert forget(script, 20).result.channels == (SECOND,)
+        assert documents(script) == {(with_a_gap, script.ledger.apart.turn)}
+
+    def test_a_document_that_is_written_late_does_not_survive(self) -> None:
+        script = history()
+        forget(script, 20)
+        late = ChannelDocument(ENTITY.key, Channel(SECOND, "web", ((2, 2),)), script.ledger.version)
+        script.store.perform(WriteRecords(ENTITY, (late,)))
+        assert forget(script, 30).result.channels == (THIRD,)
+        assert documents(script) == {(FIRST, script.ledger.apart.turn)}
+
     def test_whoever_reads_next_sees_the_mark(self) -> None:
         saved = Saved("etag", "0:-1#98")
         assert forget(history(), 20, {SaveEntity: saved}).result.memory.entity_token == saved.token
