@@ -132,6 +132,11 @@ class TestForgetting:
         assert played.kinds == [LoadEntity, FindChannels]
         assert played.result.channels == ()
 
+    def test_a_channel_that_waits_for_a_number_in_between_has_a_gap(self) -> None:
+        script = sent(Script(), (FIRST, 1), (FIRST, 3), (LAST, 1))
+        assert forget(script).result.channels == ()
+        assert documents(script) == {(FIRST, "")}
+
     def test_a_channel_whose_first_number_is_missing_has_a_gap(self) -> None:
         assert forget(sent(Script(), (FIRST, 2), (FIRST, 3), (LAST, 1))).result.channels == ()
 
