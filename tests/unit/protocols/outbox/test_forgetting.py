@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -13,14 +12,11 @@ from exactlyonce.attempt import Memory, Settled
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteChannels, FindChannels, Park, WriteRecords, Written
-from exactlyonce.errors import ForgottenChannel, MessageFromTheFuture
+from exactlyonce.errors import ForgottenChannel
 from exactlyonce.protocols.outbox.clean_channels import Forgot, forget_channels
-from exactlyonce.protocols.outbox.forgotten import require_time
 from exactlyonce.records.channels import Channel, Forgotten
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ChannelDocument
-from exactlyonce.records.sequences import milliseconds
-from exactlyonce.values.lifetimes import AHEAD
 from tests.samples import deposit
 from tests.unit.protocols.outbox.test_numbered import key, numbered
 from tests.unit.script import ABSENT, ENTITY, Played, Script, attempt, work_for
@@ -185,31 +181,6 @@ class TestForgetting:
         script = Script(entity_document(ABSENT, Ledger(43, type="account", protocol="stream")))
         with pytest.raises(ConfigurationError, match="processed by the protocol 'stream'"):
             forget(script)
-
-
-class TestTheTimeThatAChannelSays:
-    NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)
-    AGE = timedelta(days=10)
-
-    def require(self, age: timedelta, forget_after: timedelta | None = AGE) -> None:
-        channel = f"{milliseconds(self.NOW - age):012x}c1"
-        require_time(channel, forget_after, self.NOW, "Message m")
-
-    @pytest.mark.parametrize("age", [timedelta(days=3_000), timedelta(days=-3_000)])
-    def test_no_time_is_wrong_where_nothing_is_forgotten(self, age: timedelta) -> None:
-        self.require(age, None)
-
-    @pytest.mark.parametrize("age", [-AHEAD, timedelta(0), AGE])
-    def test_a_time_is_taken_up_to_a_day_ahead_and_the_age_behind(self, age: timedelta) -> None:
-        self.require(age)
-
-    def test_a_later_time_is_an_error_of_a_clock(self) -> None:
-        with pytest.raises(MessageFromTheFuture, match="1 day, 0:00:01 ahead"):
-            self.require(-AHEAD - timedelta(seconds=1))
-
-    def test_an_earlier_time_may_be_of_a_channel_that_was_forgotten(self) -> None:
-        with pytest.raises(ForgottenChannel, match="began 10 days, 0:00:01 ago"):
-            self.require(self.AGE + timedelta(seconds=1))
 
 
 class TestMessagesOfForgottenChannels:
