@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import azure.functions as func
 
+from exactlyonce.drivers.observer import Observer
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.routes import Destination, name_of
+from exactlyonce.handling.routes import Destination, Routes, name_of
 from exactlyonce.hosting.accounts import Accounts
 from exactlyonce.hosting.adapters import Adapter
 from exactlyonce.hosting.asker import Answered, Request, require_answers
@@ -112,6 +113,15 @@ class ExactlyOnce(Calling, Tending):
     def needs(self) -> Needs:
         """What has to exist in its accounts: containers, queues and topics."""
         return Needs.of(self._entities, self._destinations, self._settings)
+
+    @property
+    def routes(self) -> Routes:
+        """Its destinations: their limits, and the entities that they lead to."""
+        return self._parts.routes
+
+    def observe(self, observer: Observer) -> None:
+        """Report to an observer, in place of one for the process's OpenTelemetry SDK. After the first use it has no effect."""
+        self._parts.sender.runtime.observer_slot.look(lambda: observer)
 
     async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
         """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.

@@ -3,8 +3,13 @@
 new      writes an app from the template
 dev      the supervisor: starts the parts of a local stack, and starts the host again when a file of the app changes
 plan     what the settings of an app ask for: ports, and whether Service Bus is used
+story    the latest deliveries of the app, over all of its processes
+trouble  lost replies, throttling and lagging replicas, on request
+console  the page that shows the app, and its server
 parts    a process whose output is read line by line
 host     the process of the app: creates what it declares, and serves its functions
+backstage  answers the console in the process of the app
+witness  tells the console what becomes of each delivery
 """
 
 __version__ = "0.1.0"

@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -19,8 +21,11 @@ from azure.functions.decorators.function_app import FunctionRegister
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import ExactlyOnce, Needs
+from exactlyonce.telemetry.discovery import observer_of_this_process
+from exactlyonce_dev.backstage import Backstage
 from exactlyonce_dev.plan import LOOPBACK, STORAGE, Plan
 from exactlyonce_dev.resources import create_containers, create_queues, topology
+from exactlyonce_dev.witness import Event, Witness
 from function_host import HostError, HostOptions, function_host, load_host_json
 from function_host.app_settings import AppSettings
 from function_host.brief import BriefFormatter
@@ -44,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             functions = describe_functions(app, AppSettings(os.environ))
             given.topology.write_text(json.dumps(topology(functions, _queues(_needs()))))
         else:
-            asyncio.run(_serve(app, given.http_port, ready))
+            asyncio.run(_serve(app, given.http_port, ready, given.backstage))
     except (ConfigurationError, HostError) as error:
         _log.error("%s", error)  # The sentence says what to do.
         return NOT_POSSIBLE
@@ -57,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m exactlyonce_dev.host")
     parser.add_argument("--http-port", type=int, default=0)
+    parser.add_argument(
+        "--backstage", type=Path, help="answer the console on this socket file, and tell it of deliveries"
+    )
     parser.add_argument("--topology", type=Path, help="write the queues and topics of Service Bus there, and end")
     return parser
 
@@ -69,7 +77,7 @@ def _log_briefly(app: Path) -> None:
     logging.getLogger("exactlyonce.hosting.receiver").setLevel(logging.DEBUG)  # It tells of each duplicate.
 
 
-async def _serve(app: FunctionRegister, port: int, ready: TextIO) -> None:
+async def _serve(app: FunctionRegister, port: int, ready: TextIO, backstage: Path | None) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -85,12 +93,34 @@ async def _serve(app: FunctionRegister, port: int, ready: TextIO) -> None:
         ) from error
     options = HostOptions(http_port=port, invisible=_INVISIBLE_SECONDS)
     host_json = load_host_json(Path("host.json"))
-    async with function_host(app, plan.settings, host_json=host_json, options=options) as host:
+    async with AsyncExitStack() as running:
+        if backstage is not None:
+            await running.enter_async_context(_show(ready).serving(backstage))
+        host = await running.enter_async_context(
+            function_host(app, plan.settings, host_json=host_json, options=options)
+        )
         queues = {*host.queues, *(() if plan.bus else _queues(needs))}
         await asyncio.to_thread(create_queues, queues, plan.settings[STORAGE])
         routes = [f"{methods} {host.http}{route}" for methods, route in host.routes]
         print(json.dumps({"http": host.http, "functions": host.functions, "routes": routes}), file=ready, flush=True)
         await host.run_until(stopped)
+
+
+def _show(told: TextIO) -> Backstage:
+    """Let the applications tell of deliveries, and answer the console."""
+    applications = _applications()
+    backstage = Backstage(applications)
+
+    def tell(event: Event) -> None:
+        print(json.dumps(event), file=told, flush=True)
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    if observer_of_this_process(now) is None:  # An app that exports telemetry keeps it.
+        for one in applications:
+            one.observe(Witness(tell, backstage.destination, now))
+    return backstage
 
 
 async def _listening(port: int) -> None:
@@ -112,12 +142,16 @@ async def _listens(port: int) -> bool:
     return True
 
 
-def _needs() -> tuple[Needs, ...]:
-    """What the applications at the top level of the app's modules need."""
+def _applications() -> tuple[ExactlyOnce, ...]:
+    """The applications at the top level of the app's modules."""
     here = f"{Path.cwd()}{os.sep}"
     modules = [one for one in list(sys.modules.values()) if (getattr(one, "__file__", None) or "").startswith(here)]
     found = [value for module in modules for value in list(vars(module).values()) if isinstance(value, ExactlyOnce)]
-    return tuple(one.needs for one in {id(one): one for one in found}.values())
+    return tuple({id(one): one for one in found}.values())
+
+
+def _needs() -> tuple[Needs, ...]:
+    return tuple(one.needs for one in _applications())
 
 
 def _queues(needs: Iterable[Needs]) -> set[str]:

@@ -13,6 +13,9 @@ GRACE_SECONDS: Final = 15
 _WIDTH: Final = 7
 Say = Callable[[str, str], None]
 """Writes a line of the log: the part, and what it says."""
+Hear = Callable[[dict[str, Any]], None]
+"""Takes what a part tells after it is ready."""
+_LONGEST_LINE: Final = 1 << 20
 
 
 def say(part: str, line: str) -> None:
@@ -27,19 +30,30 @@ class Part:
         name: before every line of its log.
         process: just started.
         write: takes its log.
+        hear: takes the lines of JSON that follow the first; None if there are none.
     """
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, write: Say = say) -> None:
+    def __init__(
+        self, name: str, process: asyncio.subprocess.Process, write: Say = say, hear: Hear | None = None
+    ) -> None:
         self.name = name
         self._process = process
         self._write = write
         self._log = asyncio.create_task(self._copy())
         self.ready = asyncio.create_task(self._await_ready())
+        self._told = asyncio.create_task(self._listen(hear)) if hear else None
         self.ended = asyncio.create_task(process.wait())
 
     @classmethod
     async def start(
-        cls, name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], write: Say = say
+        cls,
+        name: str,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        write: Say = say,
+        hear: Hear | None = None,
     ) -> Part:
         """Start `python -m` with these arguments. Ctrl-C does not reach it: `end` does, in the right order."""
         pipe = asyncio.subprocess.PIPE
@@ -51,8 +65,14 @@ class Part:
             stdout=pipe,
             stderr=pipe,
             start_new_session=True,
+            limit=_LONGEST_LINE,
         )
-        return cls(name, process, write)
+        return cls(name, process, write, hear)
+
+    def kill(self) -> None:
+        """End the process as a crash would."""
+        if not self.ended.done():
+            self._process.kill()
 
     async def end(self) -> None:
         """End the process: asked first, after a grace forced. Its last lines are in the log."""
@@ -65,6 +85,8 @@ class Part:
             await self.ended
         self.ready.cancel()
         await self._log
+        if self._told is not None:
+            await self._told
 
     async def _await_ready(self) -> dict[str, Any] | None:
         """What the part says when it is ready; None if it ended before."""
@@ -72,6 +94,12 @@ class Part:
         line = await self._process.stdout.readline()
         found: dict[str, Any] | None = json.loads(line) if line.strip() else None
         return found
+
+    async def _listen(self, hear: Hear) -> None:
+        await asyncio.wait({self.ready})
+        assert self._process.stdout is not None  # noqa: S101  # As above.
+        while line := await self._process.stdout.readline():
+            hear(json.loads(line))
 
     async def _copy(self) -> None:
         assert self._process.stderr is not None  # noqa: S101  # As above.

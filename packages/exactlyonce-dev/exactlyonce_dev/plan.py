@@ -16,6 +16,7 @@ from exactlyonce.errors import ConfigurationError
 
 LOOPBACK: Final = "127.0.0.1"
 COSMOS: Final = "COSMOS__accountEndpoint"
+DATABASE: Final = "COSMOS__database"
 STORAGE: Final = "AzureWebJobsStorage"
 SERVICE_BUS: Final = "ServiceBus"
 _HERE: Final = (LOOPBACK, "localhost")
@@ -33,6 +34,7 @@ class Plan:
         queues, blobs: ports of Azurite; None for no blobs.
         bus: port of the local Service Bus; None if the app has no connection to one.
         http: port of the app's HTTP functions; 0 for a free one.
+        console: port of the console; 0 for a free one.
     """
 
     app: Path
@@ -42,15 +44,17 @@ class Plan:
     blobs: int | None
     bus: int | None
     http: int
+    console: int = 0
 
     @classmethod
-    def of(cls, app: Path, http: int, environment: Mapping[str, str] = os.environ) -> Plan:
+    def of(cls, app: Path, http: int, environment: Mapping[str, str] = os.environ, console: int = 0) -> Plan:
         """Read the settings of an app.
 
         Args:
             app: its folder.
             http: port of its HTTP functions.
             environment: wins over `local.settings.json`.
+            console: port of the console.
 
         Raises:
             ConfigurationError: the folder has no app, or its settings name something that does not run on this machine.
@@ -67,9 +71,8 @@ class Plan:
         queues, blobs = _storage_ports(settings.get(STORAGE, ""))
         bus = _bus_port(settings[SERVICE_BUS]) if settings.get(SERVICE_BUS) else None
         wants_blobs = bool(settings.get("EXACTLYONCE__blobContainer"))
-        return cls(
-            app, settings, _cosmos_port(settings.get(COSMOS, "")), queues, blobs if wants_blobs else None, bus, http
-        )
+        cosmos = _cosmos_port(settings.get(COSMOS, ""))
+        return cls(app, settings, cosmos, queues, blobs if wants_blobs else None, bus, http, console)
 
     def require_free_ports(self) -> None:
         """Raise `ConfigurationError` if another process listens on a port of this plan."""
@@ -79,6 +82,7 @@ class Plan:
             (self.blobs, "Azurite's blobs", STORAGE),
             (self.bus, "the local Service Bus", SERVICE_BUS),
             (self.http, "the app's HTTP functions", "--http-port"),
+            (self.console, "the console", "--console-port"),
         ):
             if port and _is_taken(port):
                 place = where if where.startswith("--") else f"{where} of {FILE}"

@@ -46,8 +46,8 @@ class Page:
         result: dict[str, Any] = reply["result"]
         return result
 
-    async def open(self, path: Path, *, width: int, dark: bool = False) -> None:
-        """Load a file in a window of this width."""
+    async def open(self, page: Path | str, *, width: int, dark: bool = False) -> None:
+        """Load a file, or an address, in a window of this width."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.ask(f"{domain}.enable")
         await self.ask(
@@ -56,7 +56,7 @@ class Page:
         scheme = "dark" if dark else "light"
         await self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self._loaded = False
-        await self.ask("Page.navigate", url=path.as_uri())
+        await self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not self._loaded:
             await self._next()
 
