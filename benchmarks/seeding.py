@@ -84,8 +84,8 @@ class History:
     def stored(self) -> dict[str, int]:
         """Bytes of the entity's document, and of the library's documents of this entity."""
         document = 0 if self.document is None else self.document.size
-        beside = sum(Json.of(one).size for one in (*self.companions.values(), *self.apart.values()))
-        return {"document": document, "beside": beside}
+        others = sum(Json.of(one).size for one in (*self.companions.values(), *self.apart.values()))
+        return {"document": document, "other documents": others}
 
     def _owed(self, entry: Entry) -> tuple[Output, ...]:
         if entry.owed == "staged":

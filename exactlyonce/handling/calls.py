@@ -99,6 +99,14 @@ class Api:
         """
         return made + self.key_lifetime - self.timeout - self.clock_tolerance
 
+    def all_tried(self, made: datetime) -> datetime:
+        """When no try of a call can be under way any more, in any process: its outcome is told as unknown only then.
+
+        Args:
+            made: as for `last_start`.
+        """
+        return made + self.key_lifetime
+
     def address(self, path: str) -> str:
         """The address of a path of the service.
 
@@ -138,7 +146,10 @@ class Reply(BaseModel):
 
     @property
     def ok(self) -> bool:
-        """Whether the service answered that it has carried out the call: a status from 200 to 299."""
+        """Whether the service answered that it has carried out the call: a status from 200 to 299.
+
+        Another status proves nothing about an earlier try whose answer was lost, unless the service looks for the key first.
+        """
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004
 
 

@@ -71,7 +71,7 @@ def test_a_person_looks_into_a_charge_whose_answers_are_all_lost(shop: App, serv
     shop.send(orders, SHOES)
     shop.advance(hours=23)
     assert shop.outputs("support") == ()
-    shop.advance(hours=1)
+    shop.advance(hours=1, seconds=2)
     assert shop.outputs("support") == (LookInto(order="o-1"),)
     assert shop.state(payments, "o-1") == Payment(status="unknown", amount=80)
     assert (status(shop), service.taken) == ("cancelled", 80)

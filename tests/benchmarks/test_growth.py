@@ -42,10 +42,10 @@ def test_numbered_messages_leave_nothing_and_foreign_ones_their_records() -> Non
             history.grow(messages)
             stored[str(messages)] = history.stored
         kept[subject.name] = kept_a_message(stored)
-    assert kept[NUMBERED]["beside"] == 0
+    assert kept[NUMBERED]["other documents"] == 0
     assert kept[NUMBERED]["document"] <= 0.02, "a digit more for each of ten channels"
     assert kept[FOREIGN]["document"] < 1
-    assert kept[FOREIGN]["beside"] > 400
+    assert kept[FOREIGN]["other documents"] > 400
 
 
 async def test_what_a_process_remembers_of_entities_is_measured_in_ascending_order() -> None:
@@ -56,7 +56,10 @@ async def test_what_a_process_remembers_of_entities_is_measured_in_ascending_ord
 
 def test_a_process_or_a_document_that_grows_is_reported() -> None:
     def grown(document: int = 900, kib: int = 50_000) -> dict[str, Any]:
-        stored = {"100": {"document": 900, "beside": 200}, "1100": {"document": document, "beside": 200}}
+        stored = {
+            "100": {"document": 900, "other documents": 200},
+            "1100": {"document": document, "other documents": 200},
+        }
         return {"strategies": {NUMBERED: {"bytes": stored}}, "entities": {"20": 50_000, "100": kib}}
 
     assert list(missed(growth_targets(grown()))) == []

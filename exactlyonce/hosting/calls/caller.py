@@ -40,7 +40,7 @@ FIRST_DELAY: Final = 2.0
 LONGEST_DELAY: Final = 300.0
 """Longest delay before a try, in seconds, unless the service asks for more."""
 AFTER: Final = 1.0
-"""Seconds after the last moment for a try at which a call comes back at the latest, to be answered."""
+"""Seconds after the last moment at which a try may be under way: then a call comes back at the latest, to be answered."""
 _log = logging.getLogger(__name__)
 
 
@@ -87,31 +87,22 @@ class Caller:
         """Make a call: as `ExactlyOnce.call`, which documents it."""
         taken = await self._read(message)
         api = self._api(taken.call)
-        request = await self._prepared(taken, api)
         place = self._places.setdefault(api.name, asyncio.Semaphore(api.most_at_once))
         async with place:
-            # Only now: it may have waited long for its place.
-            if self.now() > api.last_start(taken.made):
-                received: Received | str | None = None
-            elif request is None:
-                received = "credentials"
-            else:
-                received = await self.wire.send(request)
-        if received is None:
-            await self._reply(taken, api, None)
-        elif isinstance(received, Received) and received.is_final:
+            received = await self._tried(taken, api)
+        if isinstance(received, Received) and received.is_final:
             await self._reply(taken, api, received)
         else:
-            await self._again(taken, api, received)
+            await self._unknown_or_again(taken, api, received)
 
     async def settle(self, message: Delivered) -> None:
         """Decide about a call that its queue gave up on: as `ExactlyOnce.settle_call`, which documents it."""
         taken = await self._read(message)
         api = self.apis.get(taken.call.api)
-        if api is None or self.now() > api.last_start(taken.made):
+        if api is None:
             await self._reply(taken, api, None)
         else:
-            await self._again(taken, api, "given up by its queue")
+            await self._unknown_or_again(taken, api, "given up by its queue")
 
     async def _read(self, message: Delivered) -> _Taken:
         delivered = envelope_of(message)
@@ -133,6 +124,20 @@ class Caller:
             raise ConfigurationError(f"There is no Api {call.api!r}; known are: {known}. Declare it in destinations=.")
         return self.apis[call.api]
 
+    async def _tried(self, taken: _Taken, api: Api) -> Received | str:
+        """One try, or why there is none. A call may have waited long for its place, and credentials may take long."""
+        request = await self._prepared(taken, api)
+        if self.now() > api.last_start(taken.made):
+            return "too late for a try"
+        return "credentials" if request is None else await self.wire.send(request)
+
+    async def _unknown_or_again(self, taken: _Taken, api: Api, received: Received | str) -> None:
+        """Tell the caller that the outcome is unknown, once no process can be at a try of any copy; until then, come again."""
+        if self.now() > api.all_tried(taken.made):
+            await self._reply(taken, api, None)
+        else:
+            await self._again(taken, api, received)
+
     async def _prepared(self, taken: _Taken, api: Api) -> Request | None:
         """The request of a try; None if there are no credentials for it now."""
         call = taken.call
@@ -152,11 +157,11 @@ class Caller:
         return Request(call.method, address, headers, body, api.timeout, api.most_bytes)
 
     async def _again(self, taken: _Taken, api: Api, received: Received | str) -> None:
-        """Send a call to its queue once more. It comes back at the end of the key's lifetime at the latest."""
+        """Send a call to its queue once more, for a try while there is time for one, or else to be answered."""
         longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(taken.delivered.requeued, 10))
         asked = _asked_delay(received, self.now()) if isinstance(received, Received) else 0.0
-        left = (api.last_start(taken.made) - self.now()).total_seconds()
-        delay = min(max(self.random.uniform(longest / 2, longest), asked), max(left, 0.0) + AFTER)
+        left = (api.all_tried(taken.made) - self.now()).total_seconds()
+        delay = min(max(self.random.uniform(longest / 2, longest), asked), left + AFTER)
         why = f"status {received.status}" if isinstance(received, Received) else received
         _log.info("call %s of api %s: %s; again in %.0f s", taken.delivered.id, api.name, why, delay)
         wire = taken.delivered.once_more().to_json()

@@ -10,7 +10,8 @@ from typing import Final, Protocol
 
 import aiohttp
 
-_NOT_FINAL: Final = frozenset({408, 409, 425, 429})
+_NOT_FINAL: Final = frozenset({401, 408, 409, 425, 429})
+"""401 is about the credentials of one try, and may come before the service has looked for the key of an earlier one."""
 _SERVER_ERROR: Final = 500
 
 
@@ -53,7 +54,7 @@ class Received:
 
     @property
     def is_final(self) -> bool:
-        """Whether another try would get no other answer."""
+        """Whether the service, or what is in front of it, has decided. Any other answer is asked for again."""
         return self.status not in _NOT_FINAL and self.status < _SERVER_ERROR
 
 

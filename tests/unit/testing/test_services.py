@@ -142,7 +142,10 @@ def test_a_call_whose_key_runs_out_is_unknown() -> None:
     shop = Shop(nobody)
     shop.bill()
     shop.app.advance(LAST_TRY)
+    tries = len(shop.app.tries(PAYMENTS))
     assert shop.order() == OPEN
+    shop.app.advance(PAYMENTS.timeout + PAYMENTS.clock_tolerance)
+    assert (shop.order(), len(shop.app.tries(PAYMENTS))) == (OPEN, tries)
     shop.app.advance(seconds=2)
     assert shop.order() == UNKNOWN
 
