@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -209,7 +210,9 @@ _COMMANDS: Final = {
 def _application(name: str) -> ExactlyOnce:
     """The application in a module: `module`, or `module:name` where there are several."""
     module_name, _, attribute = name.partition(":")
-    use_local_settings(Path.cwd())
+    # The file is of a developer's machine. Beside the settings of another account it would send messages to the wrong queues.
+    if not any(one.startswith("COSMOS__") for one in os.environ):
+        use_local_settings(Path.cwd())
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -93,13 +93,20 @@ class Context:
             UnknownDestination: there is no destination of that name.
             OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it.
-            ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or
-                session that the destination names cannot be one.
+            ValueError: the delay is negative, or so long that the message would expire, or its channel be forgotten, before it
+                appears; or the receiver or session that the destination names cannot be one.
         """
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
-        self._send(name_of(destination), message, encode(message), wait)
+        name = name_of(destination)
+        age = self._routes.forgetting.get(name)
+        # Half of the age is for the channel's use, and the rest of it for messages under way.
+        if age is not None and wait > age / 4:
+            raise ValueError(
+                f"The receiver of {name!r} forgets channels after {age}, so a delay is at most {age / 4}; this one is {wait}."
+            )
+        self._send(name, message, encode(message), wait)
 
     def call(
         self,

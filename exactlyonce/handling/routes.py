@@ -12,7 +12,7 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage, OutputTooLarg
 from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import message_type
 from exactlyonce.records.places import RECEIVER
-from exactlyonce.values.envelope import Extensions
+from exactlyonce.values.envelope import Extensions, has_control
 from exactlyonce.values.identity import EntityRef
 
 
@@ -189,8 +189,10 @@ class Routes:
         if destination not in self.sessions:
             return ()
         key = self.sessions[destination](message)
-        if not isinstance(key, str) or not key:
-            raise ValueError(f"The session of a message to {destination!r} has to be a string that is not empty.")
+        if not isinstance(key, str) or not key or has_control(key):
+            raise ValueError(
+                f"The session of a message to {destination!r} has to be a string that is not empty, without control characters."
+            )
         return ((RECEIVER, key),)
 
     def is_too_large(self, destination: str, size: int) -> bool:

@@ -18,6 +18,8 @@ AT_ONCE: Final = 16
 """Messages that are under way at a time."""
 RATE: Final = 50.0
 """Messages begun in a second, unless the operator says otherwise: their receiver works beside its usual load."""
+UNREADABLE: Final = "(cannot be read)"
+"""In place of the type of an entity whose key in the parked document is damaged."""
 MOST_UNANSWERED: Final = 20
 """Messages in a row for which the store or a queue did not answer, after which no other is begun."""
 
@@ -36,7 +38,7 @@ class Selection:
 
     def has(self, one: ListedMessage) -> bool:
         """Whether a parked message is meant."""
-        of_type = self.type is None or entity_named(one.entity).type == self.type
+        of_type = self.type is None or _type_of(one) == self.type
         return of_type and (self.reason is None or self.reason in one.reason)
 
 
@@ -124,7 +126,7 @@ def grouped(messages: Iterable[ListedMessage]) -> list[Group]:
     """Parked messages by entity type and reason, the largest group first."""
     times: dict[tuple[str, str], list[str]] = {}
     for one in messages:
-        times.setdefault((entity_named(one.entity).type, one.reason), []).append(one.at)
+        times.setdefault((_type_of(one), one.reason), []).append(one.at)
     groups = [Group(type, reason, len(at), min(at), max(at)) for (type, reason), at in times.items()]
     return sorted(groups, key=lambda one: (-one.count, one.first))
 
@@ -195,16 +197,33 @@ async def on_each(
             one, pause = waiting.popleft(), next(starts)
             if pause > 0:
                 await clock.sleep(pause)
+                if unanswered >= MOST_UNANSWERED:
+                    break
             outcome = await _outcome(one, action)
             unanswered = unanswered + 1 if isinstance(outcome.error, TryAgainLater) else 0
             results.add(one, outcome)
             show(results)
 
-    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    workers = [asyncio.ensure_future(work()) for _ in range(AT_ONCE)]
+    try:
+        await asyncio.gather(*workers)
+    finally:  # After an error that nobody expects, the others must not go on.
+        for one in workers:
+            one.cancel()
     return results
 
 
+def _type_of(one: ListedMessage) -> str:
+    """The type of a parked message's entity. A document may be damaged; the others are listed all the same."""
+    try:
+        return entity_named(one.entity).type
+    except (ValueError, TypeError):
+        return UNREADABLE
+
+
 async def _outcome(one: ListedMessage, action: Action) -> Outcome:
+    if _type_of(one) == UNREADABLE:
+        return Outcome(done=False, text=f"the entity {UNREADABLE}")
     try:
         return await action(one)
     except ExactlyOnceError as error:

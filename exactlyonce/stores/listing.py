@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, PartitionValue
@@ -45,10 +46,19 @@ class Condition:
     Attributes:
         text: such as `c.total > @least`; empty for none.
         given: values of its parameters, by name without `@`.
+
+    Raises:
+        ConfigurationError: a parameter has a name that the query of entities needs.
     """
 
     text: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if "type" in self.given:
+            raise ConfigurationError(
+                "A condition has no parameter @type: the query of entities has one itself. Rename it."
+            )
 
 
 class AsyncListing(Protocol):

@@ -54,6 +54,11 @@ Extensions = tuple[tuple[str, Extension], ...]
 """Attributes beyond those of every CloudEvent, sorted by name."""
 
 
+def has_control(text: str) -> bool:
+    """Whether a text has a control character, which no attribute may have."""
+    return _CONTROL.search(text) is not None
+
+
 def written_time(time: datetime) -> str:
     """A time as it is on the wire."""
     told = time.isoformat()
@@ -212,7 +217,7 @@ class Envelope:
         for name, value in attributes.items():
             if isinstance(value, str):
                 value.encode()  # JSON can escape half a surrogate pair, which no store and no queue takes.
-                if _CONTROL.search(value):  # Ids are written to logs.
+                if has_control(value):  # Ids are written to logs.
                     raise MalformedMessage(
                         f"The message's attribute {_shown(name)} has a control character, which CloudEvents forbids."
                     )

@@ -16,9 +16,14 @@ def content_of(received: Received, names: tuple[str, ...]) -> dict[str, Any]:
         received: the answer.
         names: of the headers that replies carry.
     """
-    headers = {name: received.headers[name.lower()] for name in names if name.lower() in received.headers}
+    headers = {name: _text(received.headers[name.lower()]) for name in names if name.lower() in received.headers}
     body = None if received.body is None else _body(received.body, received.headers.get("content-type", ""))
     return {"status": received.status, "headers": headers, "body": body, "cut": received.body is None}
+
+
+def _text(header: str) -> str:
+    """A header's value. Bytes that are not UTF-8 come as halves of surrogate pairs, which no queue takes."""
+    return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _body(body: bytes, content_type: str) -> Any:

@@ -43,10 +43,16 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the app of this folder with a local Cosmos DB, Azurite and, if it is used, a local Service Bus. "
         "Containers, queues and topics are those that the app declares. All data is gone at the end.",
     )
-    parser.add_argument("--http-port", type=int, default=7071, metavar="PORT", help="0 for a free one (%(default)s)")
+    parser.add_argument("--http-port", type=_port, default=7071, metavar="PORT", help="0 for a free one (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print one line of JSON to stdout once the app is ready")
     parser.add_argument("--no-reload", action="store_true", help="end with the app; do not start it again")
     return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 65_536):  # noqa: PLR2004
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; it has to be a number from 0 to 65535")
+    return int(text)
 
 
 class Supervisor:
@@ -81,7 +87,8 @@ class Supervisor:
             await self._serve(running, "cosmos", "local_cosmos", "--port", str(self._plan.cosmos), "--admin")
             if self._plan.bus is not None:
                 topology = running.enter_context(_scratch_file())
-                await self._describe_bus(topology)
+                if not await self._describe_bus(topology, stop):
+                    return DONE
                 await self._serve(
                     running, "bus", "local_service_bus", "--config", str(topology), "--port", str(self._plan.bus)
                 )
@@ -103,16 +110,20 @@ class Supervisor:
     async def _start(self, name: str, *arguments: str) -> Part:
         return await Part.start(name, arguments, self._plan.app, self._plan.settings)
 
-    async def _describe_bus(self, topology: Path) -> None:
-        """Write the queues and topics that the app declares.
+    async def _describe_bus(self, topology: Path, stop: asyncio.Task[bool]) -> bool:
+        """Write the queues and topics that the app declares. Returns whether that is done; not if a signal came first.
 
         Raises:
             ConfigurationError: the app cannot be imported; the log says why.
         """
         app = await self._start("app", "exactlyonce_dev.host", "--topology", str(topology))
         try:
-            if await app.ended:
+            await asyncio.wait({stop, app.ended}, return_when=asyncio.FIRST_COMPLETED)
+            if stop.done():
+                return False
+            if app.ended.result():
                 raise ConfigurationError("The queues of the local Service Bus are not known: see above.")
+            return True
         finally:
             await app.end()
 

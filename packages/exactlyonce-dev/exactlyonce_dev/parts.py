@@ -11,6 +11,8 @@ from typing import Any, Final
 
 GRACE_SECONDS: Final = 15
 _WIDTH: Final = 7
+_PIECE: Final = 65_536
+"""Bytes that are read at a time."""
 Say = Callable[[str, str], None]
 """Writes a line of the log: the part, and what it says."""
 
@@ -33,7 +35,8 @@ class Part:
         self.name = name
         self._process = process
         self._write = write
-        self._log = asyncio.create_task(self._copy())
+        self._log = asyncio.create_task(self._copy(process.stderr))
+        self._rest: asyncio.Task[None] | None = None
         self.ready = asyncio.create_task(self._await_ready())
         self.ended = asyncio.create_task(process.wait())
 
@@ -64,16 +67,25 @@ class Part:
             self._process.kill()
             await self.ended
         self.ready.cancel()
-        await self._log
+        await asyncio.gather(self._log, *([self._rest] if self._rest else []))
 
     async def _await_ready(self) -> dict[str, Any] | None:
         """What the part says when it is ready; None if it ended before."""
         assert self._process.stdout is not None  # noqa: S101  # It was asked for.
         line = await self._process.stdout.readline()
         found: dict[str, Any] | None = json.loads(line) if line.strip() else None
+        self._rest = asyncio.create_task(self._copy(self._process.stdout))  # A pipe that nobody reads stops its writer.
         return found
 
-    async def _copy(self) -> None:
-        assert self._process.stderr is not None  # noqa: S101  # As above.
-        while line := await self._process.stderr.readline():
-            self._write(self.name, line.decode(errors="replace").rstrip())
+    async def _copy(self, lines: asyncio.StreamReader | None) -> None:
+        assert lines is not None  # noqa: S101  # As above.
+        begun = b""
+        while part := await lines.read(_PIECE):  # `readline` refuses a long line, and then nobody reads any more.
+            *whole, begun = (begun + part).split(b"\n")
+            for line in whole:
+                self._say(line)
+        if begun:
+            self._say(begun)
+
+    def _say(self, line: bytes) -> None:
+        self._write(self.name, line.decode(errors="replace").rstrip())

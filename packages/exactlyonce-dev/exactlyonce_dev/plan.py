@@ -64,6 +64,8 @@ class Plan:
             raise ConfigurationError(f"There is no {FILE} in {app}. Copy {FILE}.example to {FILE}.")
         settings = dict(environment)
         use_local_settings(app, settings)
+        if any(name.startswith(f"{SERVICE_BUS}__") and value for name, value in settings.items()):
+            raise _no_local_bus()
         queues, blobs = _storage_ports(settings.get(STORAGE, ""))
         bus = _bus_port(settings[SERVICE_BUS]) if settings.get(SERVICE_BUS) else None
         wants_blobs = bool(settings.get("EXACTLYONCE__blobContainer"))
@@ -90,11 +92,15 @@ class Plan:
 
 def _cosmos_port(address: str) -> int:
     parts = urlsplit(address)
-    if parts.scheme != "http" or parts.hostname not in _HERE or not parts.port:
+    try:
+        port = parts.port
+    except ValueError:  # No number, or none of a port.
+        port = None
+    if parts.scheme != "http" or parts.hostname not in _HERE or not port:
         raise ConfigurationError(
             f"'exactlyonce dev' runs an app on a local Cosmos DB only. Set {COSMOS} in {FILE} to http://{LOOPBACK}:8081/."
         )
-    return parts.port
+    return port
 
 
 def _storage_ports(connection: str) -> tuple[int, int]:
@@ -112,11 +118,16 @@ def _storage_ports(connection: str) -> tuple[int, int]:
 def _bus_port(connection: str) -> int:
     found = re.search(r"Endpoint=sb://localhost(?::(\d+))?[/;]", connection)
     if found is None or "UseDevelopmentEmulator=true" not in connection:
-        raise ConfigurationError(
-            f"'exactlyonce dev' runs an app on a local Service Bus only. Set {SERVICE_BUS} in {FILE} to Endpoint=sb://localhost;"
-            "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
-        )
+        raise _no_local_bus()
     return int(found[1] or 5672)
+
+
+def _no_local_bus() -> ConfigurationError:
+    return ConfigurationError(
+        f"'exactlyonce dev' runs an app on a local Service Bus only. Set {SERVICE_BUS} in {FILE} to Endpoint=sb://localhost;"
+        "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true; and remove "
+        f"settings that begin with {SERVICE_BUS}__."
+    )
 
 
 def _is_taken(port: int) -> bool:

@@ -42,6 +42,8 @@ def test_other_ports_blobs_and_service_bus_are_those_of_the_settings(tmp_path: P
         ("COSMOS__accountEndpoint", "https://shop.documents.azure.com:443/"),
         ("COSMOS__accountEndpoint", "http://127.0.0.1/"),
         ("COSMOS__accountEndpoint", ""),
+        ("COSMOS__accountEndpoint", "http://localhost:abc/"),
+        ("COSMOS__accountEndpoint", "http://localhost:99999/"),
         ("AzureWebJobsStorage", "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=secret"),
         ("AzureWebJobsStorage", ""),
         ("ServiceBus", "Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKey=secret"),
@@ -52,6 +54,13 @@ def test_a_setting_that_is_not_of_this_machine_is_refused_and_not_quoted(name: s
     with pytest.raises(ConfigurationError, match=rf"'exactlyonce dev' runs an app on .*Set {name} in local") as refused:
         Plan.of(app_of(tmp_path, **{name: value}), 0, {})
     assert "secret" not in str(refused.value)
+
+
+def test_a_service_bus_that_an_identity_signs_in_to_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"a local Service Bus only.*remove settings that begin with ServiceBus__"
+    ):
+        Plan.of(app_of(tmp_path), 0, {"ServiceBus__fullyQualifiedNamespace": "shop.servicebus.windows.net"})
 
 
 def test_a_folder_without_an_app_or_settings_is_refused(tmp_path: Path) -> None:

@@ -51,6 +51,15 @@ def test_a_file_that_the_host_would_not_read_is_refused(content: str, sentence: 
     assert environment == {}
 
 
+def test_operators_commands_do_not_mix_them_with_the_settings_of_another_account(
+    app: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COSMOS__accountEndpoint", "https://shop.example/")
+    (tmp_path / FILE).write_text("{")
+    assert Run(capsys, "parked").code == 0
+
+
 def test_operators_commands_use_them(
     app: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,3 +183,34 @@ async def test_selected_messages_are_discarded(app: InMemory) -> None:
 
 def test_the_outcome_of_discarding_says_what_became_of_the_number() -> None:
     assert bulk.became(Discarded(there=True, number="closed")) == Outcome(done=True, text="discarded, number closed")
+
+
+def test_a_message_whose_entity_cannot_be_read_hides_no_other() -> None:
+    damaged = ListedMessage("{", "web/m-9", "DamagedDocument", "2026-01-09T00:00:00Z")
+    assert [one.type for one in grouped([damaged, listed(1)])] == ["account", bulk.UNREADABLE]
+    assert not Selection(type="account").has(damaged)
+
+
+async def test_a_message_whose_entity_cannot_be_read_is_left_and_told() -> None:
+    damaged = ListedMessage("{", "web/m-9", "DamagedDocument", "2026-01-09T00:00:00Z")
+    results = await on_each([damaged, listed(1)], sending, InstantClock())
+    assert results.counts == {"sent": 1, f"the entity {bulk.UNREADABLE}": 1}
+    assert [one for one, _ in results.not_done] == [damaged]
+
+
+async def test_after_an_error_that_nobody_expects_no_other_message_is_begun() -> None:
+    begun: list[str] = []
+
+    async def action(one: ListedMessage) -> Outcome:
+        begun.append(one.message)
+        if len(begun) == 8:
+            raise ZeroDivisionError
+        await asyncio.sleep(0)
+        return SENT
+
+    with pytest.raises(ZeroDivisionError):
+        await on_each(messages(28), action, InstantClock())
+    so_far = len(begun)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(begun) == so_far < 28

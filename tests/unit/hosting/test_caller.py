@@ -265,6 +265,11 @@ def test_a_body_is_json_or_text(body: bytes, kind: str, read: Any) -> None:
     assert content == {"status": 200, "headers": {}, "body": read, "cut": False}
 
 
+def test_a_header_that_is_not_utf_8_is_text_that_a_queue_takes() -> None:
+    received = answer(201, location="/b\udcfcro")
+    assert content_of(received, ("Location",))["headers"] == {"Location": "/b\ufffdro"}
+
+
 def test_a_body_that_was_not_read_is_cut() -> None:
     assert content_of(Received(200, {}, None), ("A",)) == {"status": 200, "headers": {}, "body": None, "cut": True}
 

@@ -43,3 +43,11 @@ def test_a_partition_with_another_number_of_values_is_refused(app: App) -> None:
 def test_a_store_in_memory_takes_no_condition(app: App) -> None:
     with pytest.raises(ConfigurationError, match="knows no SQL"):
         found(app, "c.amount > 1")
+
+
+def test_a_parameter_that_would_take_the_place_of_the_query_s_own_is_refused(app: App) -> None:
+    async def first() -> object:
+        return await anext(app.once.query(orders, "c.kind = @type", type="shoes"))
+
+    with pytest.raises(ConfigurationError, match="has no parameter @type"):
+        app.run(first())

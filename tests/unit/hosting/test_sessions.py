@@ -57,7 +57,7 @@ def test_a_message_that_travels_by_reference_keeps_its_session() -> None:
     assert (envelope[RECEIVER], envelope.get("data")) == ("p-7", None)
 
 
-@pytest.mark.parametrize("session", ["", None, 7], ids=repr)
+@pytest.mark.parametrize("session", ["", None, 7, "p\x857"], ids=repr)
 def test_an_invalid_session_is_refused_and_nothing_is_sent(session: Any) -> None:
     given = context()
     with pytest.raises(ValueError, match="session of a message to 'games'"):

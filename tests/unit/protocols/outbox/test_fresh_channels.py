@@ -107,6 +107,16 @@ class TestSources:
     def test_to_a_receiver_that_never_forgets_every_channel_goes_on(self) -> None:
         assert self.place(Outbox(), 900 * DAY) == Place(begun(900 * DAY), "board/p-1", 5)
 
+    def test_no_message_waits_for_so_long_that_its_channel_may_be_forgotten(self) -> None:
+        origin = Origin(EntityRef("range", ("r",), "r"), "web/m-1")
+        receiver = boards(Outbox(forget_after=4 * DAY))
+        context = Context(origin, AT, routes(Destination("boards", to=receiver)), (), TX)
+        context.send("boards", Hit(), delay=DAY)
+        with pytest.raises(
+            ValueError, match="forgets channels after 4 days, 0:00:00, so a delay is at most 1 day, 0:00:00"
+        ):
+            context.send("boards", Hit(), delay=DAY + MOMENT)
+
 
 class TestFirstContact:
     def refusal(self, strategy: Strategy, channel: str) -> MessageError | None:
