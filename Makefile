@@ -19,22 +19,32 @@ STRATEGY ?= outbox
 TRANSPORT ?= storage
 SESSIONS ?= on
 BATCHES ?= off
+SPARK_LINES ?= off
+UI ?= off
 SEED ?= 1
 SECONDS ?= 600
 MESSAGES ?= 1000
 MINUTES ?= 10
 TWIN ?=
+FROM ?=
 
-.PHONY: help demo outage test quick check pytest cover budgets model simulate fuzz dist bench bench-peers bench-spark audit-under-load test-pythons test-azure clean lock
+.PHONY: help demo outage soak upgrade test quick check pytest cover budgets model simulate fuzz dist docs bench bench-peers bench-spark audit-under-load test-pythons test-spark4 test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
-demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off AUDIT=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES
-	$(PYTHON) -m demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --audit $(AUDIT) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --seed $(SEED)
+demo: .make/python .make/node $(if $(filter servicebus,$(TRANSPORT)),.make/amqp)  ## play a shooting-range game under trouble: SHOTS GAMES FAULTS=on|off AUDIT=on|off SEED STRATEGY=outbox|colocated|stream|naive… TRANSPORT=storage|servicebus SESSIONS BATCHES SPARK_LINES UI=on|off
+	$(PYTHON) -m demo --shots $(SHOTS) --games $(GAMES) --faults $(FAULTS) --audit $(AUDIT) --strategy $(STRATEGY) --transport $(TRANSPORT) --sessions $(SESSIONS) --batches $(BATCHES) --spark-lines $(SPARK_LINES) --ui $(UI) --seed $(SEED)
 
 outage: .make/python .make/node  ## take the store away for 40 s under load, kill hosts, and wait until everything has healed by itself (up to 13 minutes)
 	$(PYTHON) -m demo.outage
+
+soak: .make/python .make/amqp .make/node  ## shots for MINUTES on both transports, with kills, throttling, splits, audits and clean-ups; writes docs/soak.md
+	$(PYTHON) -m demo.soak --minutes $(MINUTES)
+
+upgrade: .make/python .make/node  ## replace hosts of an earlier version one by one under load, roll back, and forward again: FROM=v0.1.0
+	@test -n '$(FROM)' || { echo 'Say which version to upgrade from: make upgrade FROM=<tag or commit>'; exit 1; }
+	$(PYTHON) -m demo.upgrade $(FROM)
 
 test: check pytest  ## everything that has to pass before a change lands
 
@@ -42,7 +52,7 @@ quick: .make/python  ## types, and the unit tests that import what changed since
 	$(PYTHON) -m mypy
 	$(PYTHON) -m devtools.affected tests/unit | xargs -r $(PYTHON) -m pytest -q --numprocesses auto --dist worksteal
 
-budgets: .make/python .make/amqp .make/node  ## processor time of every suite, beside its budget in CONTRIBUTING.md (a quarter of an hour)
+budgets: .make/python .make/amqp .make/node  ## processor time of every suite, with its budget of CONTRIBUTING.md (a quarter of an hour)
 	$(PYTHON) -m devtools.budgets
 
 check: .make/python  ## formatting, lint, types, import rules
@@ -64,19 +74,25 @@ model: .make/python  ## explore the large scenarios and all mutants too; goes on
 simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
 	$(PYTHON) -m verification.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
 
-fuzz: .make/python  ## 10,000 malformed messages, requests and documents; 100,000 fuzzed queries, thousands of races, a long model-based run against the local Cosmos
+fuzz: .make/python  ## 10,000 malformed messages, requests and documents; 100,000 fuzzed queries, as many whose answers are compared, thousands of races, a long model-based run against the local Cosmos
 	EXACTLYONCE_BAD_INPUTS=10000 $(PYTHON) -m pytest tests/unit/hosting/test_bad_input_at_scale.py --timeout 3600
-	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_fuzz.py --timeout 3600
+	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_fuzz.py packages/local-cosmos/local_cosmos_tests/test_query_answers.py --timeout 3600
 	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_concurrency.py --timeout 3600
 	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_model.py --timeout 3600
 
 dist: .make/python  ## build the wheels of all distributions into dist, and try them in an empty environment
 	$(PYTHON) -m devtools.distributions
 
-bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos beside another one (40 minutes on a quiet machine); results go to benchmarks/results
+docs:  ## build the documentation site, with the API from the docstrings, into docs/_build; a dead link or a name that is not there fails
+	$(BASE_PYTHON) -m venv --clear .make/venv-docs
+	.make/venv-docs/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/docs.txt
+	PYTHONPATH=. .make/venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . docs/_build
+
+bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos next to another one (40 minutes on a quiet machine); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
 	$(PYTHON) -m benchmarks.local_cosmos_sizes
 	$(PYTHON) -m benchmarks.cost
+	$(PYTHON) -m benchmarks.answers
 	$(PYTHON) -m benchmarks.growth
 	$(PYTHON) -m benchmarks.throughput
 	$(PYTHON) -m benchmarks.cpu
@@ -84,48 +100,59 @@ bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput,
 
 bench-peers: .make/python .make/node  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
 	$(BASE_PYTHON) -m venv --clear .make/venv-peers
-	.make/venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/peers.txt
+	.make/venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/peers.txt
 	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.peers
+	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.retries
 
 bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.spark
 
-audit-under-load: .make/python  ## audit a system at work for MINUTES, then again while it is cleaned up: nothing may be found
-	EXACTLYONCE_AUDIT_MINUTES=$(MINUTES) $(PYTHON) -m pytest tests/spark/auditor/test_under_load.py --timeout 7200
+audit-under-load: .make/python  ## audit a system at work for MINUTES, then again while it is cleaned up: nothing may be found; then watch it, and kill the watch
+	EXACTLYONCE_AUDIT_MINUTES=$(MINUTES) $(PYTHON) -m pytest tests/spark/auditor/test_under_load.py tests/spark/auditor/test_watch_under_load.py --timeout 7200
 
 test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
 	@set -e; for version in 3.10 3.11 3.12 3.13; do \
 		command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null || { echo "Python $$version is not there."; continue; }; \
 		python$$version -m venv --clear .make/venv-$$version; \
-		.make/venv-$$version/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/test.txt; \
+		.make/venv-$$version/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/test.txt; \
 		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
 	done
+
+test-spark4: .make/python  ## the tests of the transforms of the Spark jobs on Spark 4.1
+	$(BASE_PYTHON) -m venv --clear .make/venv-spark4
+	.make/venv-spark4/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
+	.make/venv-spark4/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/spark4.txt
+	.make/venv-spark4/bin/python -m pytest -p no:cacheprovider tests/spark/transforms
 
 test-azure: .make/python  ## the contract suites on real accounts, named by the settings of an app: see CONTRIBUTING.md
 	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/azure --timeout 600
 
 clean:  ## remove what the commands made
-	rm -rf .venv .make node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage dist
+	rm -rf .venv .make node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage dist docs/_build
 
 lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv)
-	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o requirements.txt
+	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/app.txt
+	{ head -1 requirements.txt; sed -nE 's/^([^ ].*[^ \\]) *\\?$$/\1/p' locks/app.txt; } > .make/requirements.txt && mv .make/requirements.txt requirements.txt
 	uv pip compile $(LOCKED) --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
-	uv pip compile pyproject.toml --extra azure --group engine --constraint requirements.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
+	uv pip compile pyproject.toml --extra azure --group engine --constraint locks/app.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
 	uv pip compile --group amqp --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/amqp.txt
-	uv pip compile $(LOCKED) --extra azure --group peers --group devtools --constraint requirements.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
+	uv pip compile $(LOCKED) --extra azure --group peers --group devtools --constraint locks/app.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
+	uv pip compile pyproject.toml --extra azure --extra telemetry --group docs --constraint locks/app.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/docs.txt
+	uv pip compile --group spark4 --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/spark4.txt
 	uv pip compile $(LOCKED) --extra azure --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
 
+# Locks name everything, so nothing is resolved: pip's resolver looks at releases that came later, and refuses them for want of a hash.
 .make/python: locks/dev.txt $(PACKAGES:%=%/pyproject.toml)
 	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed; none was found."; exit 1; }
 	$(BASE_PYTHON) -m venv --clear .venv
-	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
 	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(PACKAGES:%=--editable %)  # What builds them is in the lock.
 	@mkdir -p .make && touch $@
 
 # Proton is compiled where it is installed. Without a compiler the tests of Service Bus are skipped, and say so.
 .make/amqp: locks/amqp.txt .make/python
 	@if command -v $(firstword $(CC) cc) >/dev/null; then \
-		.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r locks/amqp.txt && touch $@; \
+		.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --no-build-isolation -r locks/amqp.txt && touch $@; \
 	else \
 		echo "The local Service Bus endpoint needs a C compiler (Debian: apt install gcc libc6-dev python3-dev), and there is none."; \
 	fi

@@ -3,11 +3,14 @@
 And in which order several processes share the tests: those of a file stay together, since they share what they start, and so do
 all of `tests/spark`, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all processes end
 together.
+
+And no property that Hypothesis tries fails because the machine is busy: neither slow examples nor slow chance are an error.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,20 @@ import pytest
 PACKAGES = sorted(path.parent for path in (Path(__file__).resolve().parent / "packages").glob("*/pyproject.toml"))
 TOGETHER = ("tests/spark/",)
 """Folders whose tests run in one process, one after the other."""
-LONGEST = ("tests/spark/", "tests/acceptance/", "tests/model/", "packages/local-cosmos/")
+LONGEST = (
+    "tests/spark/", "tests/acceptance/", "tests/model/", "packages/local-cosmos/", "packages/local-service-bus/",
+    "packages/exactlyonce-dev/",
+)  # fmt: skip
 """Folders of long tests, in the order in which processes share them. Those of all others follow."""
 
 _inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*map(str, PACKAGES), *filter(None, _inherited)]))
+
+with suppress(ImportError):  # Most packages are tested without it.
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("however busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("however busy")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,7 +4,7 @@ import os
 from typing import List  # noqa: UP035  # The worker does not take list[...] on every Python.
 
 import azure.functions as func
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from exactlyonce import Destination
 from exactlyonce.hosting import ExactlyOnce
@@ -120,10 +120,8 @@ else:
     app.register_functions(queues)
 
 
-@app.timer_trigger(arg_name="timer", schedule="0 * * * * *")
-async def sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
-    """Every minute: what has been owed for long is published, and stuck lines of the board are looked after."""
-    await once.sweep()
+# Every minute: what has been owed for long is published, and stuck lines of the board are looked after.
+once.sweep_on(app)
 
 
 @app.route("games/{game}/mending", methods=["POST"])
@@ -141,25 +139,12 @@ class Shot(BaseModel):
 
 @app.route("games/{game}/shots", methods=["POST"])
 async def fire(req: func.HttpRequest) -> func.HttpResponse:
-    """Fire a shot. Requests that carry the same `Idempotency-Key` within four weeks are the same shot.
+    """Fire a shot, and say whether it hit. Requests with one `Idempotency-Key` are one shot, and get the same answer."""
 
-    Each brings the time at which it came. A client that repeats requests for longer should say when it made the first, for
-    `time=`: then they are the same shot for ever, since one that is too old to be known is refused.
-    """
-    key = req.headers.get("Idempotency-Key")
-    if not key:
-        return func.HttpResponse(
-            "The header Idempotency-Key is missing; without it, a repeated request is a new shot.", status_code=400
-        )
-    try:
-        shot = FireAt(game_id=req.route_params["game"], position=Shot.model_validate_json(req.get_body()).position)
-    except ValidationError:
-        return func.HttpResponse(
-            'A game is named by letters, digits and "._-"; the body is like {"position": 42}, from 0 to 99.',
-            status_code=400,
-        )
-    await once.send("shooting-range", shot, message_id=key, source="http")
-    return func.HttpResponse(status_code=202)
+    def shot() -> FireAt:
+        return FireAt(game_id=req.route_params["game"], position=Shot.model_validate_json(req.get_body()).position)
+
+    return await once.answer(req, ranges, shot)
 
 
 @app.route("games/{game}", methods=["GET"])

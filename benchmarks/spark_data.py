@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -114,6 +115,7 @@ def _ledger(type: str, protocol: str, version: Column, entries: Column, receptio
         "owing_since": F.lit(None),
         "sequences": F.array(),
         "channels": F.array(),
+        "kept": F.array(),
         "apart": F.struct(*(F.lit(there).alias(name) for name, there in _APART.items())),
     }
     ledger = {"version": version, "entries": entries, "receptions": receptions, **fixed, **none}
@@ -161,8 +163,11 @@ class Tables:
         self.name = "tables"
         self.spent = Spent(self.spark.sparkContext, complete=False)
 
-    def read(self, query: Query) -> DataFrame:
-        """The rows of a query of `auditing.looks`."""
+    def read(self, *queries: Query) -> DataFrame:
+        """The rows of the queries of an `AccountReader`."""
+        return reduce(DataFrame.unionByName, map(self._read, queries))
+
+    def _read(self, query: Query) -> DataFrame:
         keys = {place.container: place.partition_key for place in JOB.entities}
         for container, asked in _ASKED:
             wanted = selection(asked, keys.get(container, ()))

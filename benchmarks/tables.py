@@ -47,8 +47,8 @@ def cost_tables(result: Mapping[str, Any]) -> str:
         (_code(name), *(_cost(measured.get(situation)) for situation in _SITUATIONS))
         for name, measured in contenders.items()
     ]
-    tables = _table(head, detail) + _table(("requests, request units", *_SITUATIONS.values()), situations)
-    return targets_table(cost_targets(result)) + tables + _source(result, "cost")
+    tables = table(head, detail) + table(("requests, request units", *_SITUATIONS.values()), situations)
+    return targets_table(cost_targets(result)) + tables + source(result, "cost")
 
 
 def headline_table(result: Mapping[str, Any]) -> str:
@@ -63,9 +63,7 @@ def headline_table(result: Mapping[str, Any]) -> str:
         )
         for what, cost in ((what, result["contenders"][name]) for name, what in _HEADLINE.items())
     )
-    return _table(
-        ("a message of a busy entity", "requests", "round trips", "request units", "requests of a copy"), rows
-    )
+    return table(("a message of a busy entity", "requests", "round trips", "request units", "requests of a copy"), rows)
 
 
 def throughput_tables(result: Mapping[str, Any]) -> str:
@@ -90,13 +88,13 @@ def throughput_tables(result: Mapping[str, Any]) -> str:
             )
             named = ""
     head = ("load", "", "messages/s", "p50", "p99", "requests", "RU", "conflicts", "CPU ms")
-    return targets_table(throughput_targets(result)) + _table(head, rows) + _source(result, "throughput")
+    return targets_table(throughput_targets(result)) + table(head, rows) + source(result, "throughput")
 
 
 def targets_table(targets: Iterable[Target]) -> str:
     """What is wanted of `Outbox()`, and what came out."""
     rows = ((one.what, one.wanted, _figure(one.measured)) for one in targets)
-    return _table(("`Outbox()`", "wanted", "measured"), rows)
+    return table(("`Outbox()`", "wanted", "measured"), rows)
 
 
 def growth_tables(result: Mapping[str, Any]) -> str:
@@ -121,11 +119,11 @@ def growth_tables(result: Mapping[str, Any]) -> str:
     memory = [(f"{int(entities):,}", f"{kib / 1024:.1f} MiB") for entities, kib in result["entities"].items()]
     return (
         targets_table(growth_targets(result))
-        + _table(head, after)
-        + _table(stays, kept)
-        + _table(others, library)
-        + _table(("entities with a message each", "memory of the process"), memory)
-        + _source(result, "growth")
+        + table(head, after)
+        + table(stays, kept)
+        + table(others, library)
+        + table(("entities with a message each", "memory of the process"), memory)
+        + source(result, "growth")
     )
 
 
@@ -143,9 +141,9 @@ def cpu_tables(result: Mapping[str, Any]) -> str:
     ]
     return (
         targets_table(cpu_targets(result))
-        + _table(("one message at a time, with one output", "CPU time per message"), library)
-        + _table(("the engine without I/O and without handlers", "messages per second", "effects per second"), engine)
-        + _source(result, "cpu")
+        + table(("one message at a time, with one output", "CPU time per message"), library)
+        + table(("the engine without I/O and without handlers", "messages per second", "effects per second"), engine)
+        + source(result, "cpu")
     )
 
 
@@ -155,7 +153,7 @@ def spark_table(result: Mapping[str, Any]) -> str:
         (f"{int(records):,}", f"{seconds['full']:.1f} s", f"{seconds['incremental']:.1f} s")
         for records, seconds in result["audits"].items()
     ]
-    return _table(("records", "a full audit", "what changed: 1 %"), rows) + _source(result, "spark")
+    return table(("records", "a full audit", "what changed: 1 %"), rows) + source(result, "spark")
 
 
 def sessions_table(result: Mapping[str, Any]) -> str:
@@ -167,10 +165,10 @@ def sessions_table(result: Mapping[str, Any]) -> str:
         (*kind, f"{median(one['per_second'] for one in many):.0f}", f"{median(one['conflicts'] for one in many):.0f}")
         for kind, many in runs.items()
     ]
-    return _table(("games", "sessions", "shots/s", "conflicts"), rows) + _source(result, "sessions")
+    return table(("games", "sessions", "shots/s", "conflicts"), rows) + source(result, "sessions")
 
 
-def _source(result: Mapping[str, Any], benchmark: str) -> str:
+def source(result: Mapping[str, Any], benchmark: str) -> str:
     """Where figures are from, and where all of them are."""
     return f"\n{measured_on(result)}; all figures are in `benchmarks/results/{benchmark}.json`.\n"
 
@@ -221,7 +219,8 @@ def _code(name: str) -> str:
     return f"`{name}`" if "(" in name else name
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of a page; all columns but the first have figures."""
     columns = tuple(head)
     lines = [columns, ("---", *("---:" for _ in columns[1:])), *rows]
     return "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

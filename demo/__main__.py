@@ -7,83 +7,110 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from rich.console import Console
 
 from demo import costs, trouble
 from demo.auditing import ACTS, Act, Scene, unavailable
 from demo.bus import running_bus
-from demo.display import Report, progress_bar, show
+from demo.display import Report, costs_table, progress_bar, show_act, show_game, show_late
 from demo.late import a_year_later
 from demo.options import Options, parse
 from demo.oracle import judge
 from demo.play import gather, play
 from demo.shots import plan_deliveries, plan_shots
 from demo.stack import DATABASE, ROOT, running_stack
+from demo.story import Story
+from demo.ui import running_console
+from spark_jobs.report.progress import shown
+
+NEXT: Final = (
+    "[bold green]Every shot took place exactly once.[/]",
+    "Next: `make demo STRATEGY=naive` plays the same game with a plain read-handle-write-send function;",
+    "`exactlyonce new shop` and `exactlyonce dev` run an app of your own (docs/quickstart.md).",
+)
+"""What is said at the end."""
+NEXT_AFTER_NAIVE: Final = (
+    "[bold]This is what exactlyonce prevents.[/]",
+    "Next: `make demo` plays the same game with it.",
+)
 
 
-async def demonstrate(options: Options, console: Console, logs: Path, kept: Path) -> Report:
-    """Everything between the first process and the verdict.
+async def demonstrate(options: Options, story: Story, logs: Path, kept: Path) -> Report:
+    """Everything between the first process and the last act.
 
     Args:
         options: of the demo.
-        console: shows progress.
+        story: is told meanwhile.
         logs: folder of the processes' logs.
         kept: folder of the reports, which stay.
     """
-    started, began = time.monotonic(), time.time()
+    began = time.time()
     random = Random(options.seed)
     shots = plan_shots(options, random)
     deliveries = plan_deliveries(shots, options, random)
     app = ROOT / "demo" / "naive" if options.strategy == "naive" else ROOT
-    console.print(
-        f"[bold]{options.shots} shots[/] on {options.games} games, strategy {options.strategy}; logs in {logs}"
-    )
+    trouble_or_none = "everything goes wrong" if options.faults else "nothing goes wrong"
+    story.act(f"{options.shots:,} shots are fired at {options.games} games, and {trouble_or_none}.")
+    story.add(f"Strategy {options.strategy}; logs of the processes in {logs}")
     with (
         running_bus(options) as bus,
         running_stack(app, logs, options.strategy, disordered=options.disordered, bus=bus) as stack,
-        progress_bar(console, len(deliveries)) as update,
+        running_console(stack, story, wanted=options.ui),
     ):
-        stack.start_hosts(options.hosts)
-        progress = await play(stack, options, deliveries, update)
+        with progress_bar(story.console, len(deliveries)) as update:
+            stack.start_hosts(options.hosts)
+            progress = await play(stack, options, deliveries, update)
         stack.stop_hosts()
         injected = trouble.count(stack)
         used = [total for total in stack.cosmos.totals() if total.database == DATABASE]
         stack.cosmos.clear_faults()
-        evidence = await gather(stack)
-        measured = await costs.measure(stack) if options.strategy == "outbox" else []
+        evidence = await gather(stack, progress.answers)
+        report = Report(
+            options=options,
+            deliveries=len(deliveries),
+            progress=progress,
+            injected=injected,
+            evidence=evidence,
+            findings=judge(shots, evidence),
+            requests=sum(total.requests for total in used),
+            charge=sum(total.charge for total in used),
+            seconds=story.seconds,
+        )
+        show_game(story, report)
+        if options.strategy == "outbox":
+            story.act("Messages come one at a time, and nothing goes wrong. What does each cost?")
+            report = replace(report, costs=await costs.measure(stack))
+            story.console.print(costs_table(report.costs))
         stack.cosmos.set_lag(DATABASE)
-        scene = Scene(stack.cosmos, options.strategy, kept, began)
-        acts = await asyncio.to_thread(play_acts, options, scene, console)
-        late = await a_year_later(stack) if options.strategy == "outbox" else None
-    findings = judge(shots, evidence)
-    seconds = time.monotonic() - started
-    return Report(
-        options=options,
-        deliveries=len(deliveries),
-        progress=progress,
-        injected=injected,
-        evidence=evidence,
-        findings=findings,
-        costs=measured,
-        requests=sum(total.requests for total in used),
-        charge=sum(total.charge for total in used),
-        seconds=seconds,
-        acts=acts,
-        late=late,
-    )
+        steps = shown if options.spark_lines else story.steps
+        scene = Scene(stack.cosmos, options.strategy, kept, began, steps)
+        report = replace(report, acts=await asyncio.to_thread(play_acts, options, scene, story))
+        if options.strategy == "outbox":
+            story.act("A year passes. Copies come of two shots, to a process that remembers nothing.")
+            late = await a_year_later(stack)
+            show_late(story, late)
+            report = replace(report, late=late)
+    return report
 
 
-def play_acts(options: Options, scene: Scene, console: Console) -> tuple[Act, ...]:
-    """The acts after the game; none where there is nothing to audit, or no Spark."""
+def play_acts(options: Options, scene: Scene, story: Story) -> tuple[Act, ...]:
+    """The acts of Spark; none where there is nothing to audit, or no Spark."""
     if options.strategy == "naive" or not options.audit:
         return ()
     if reason := unavailable():
-        console.print(reason)
+        story.tell(reason)
         return ()
-    return tuple(act(scene) for act in ACTS)
+    acts = []
+    for title, play_act in ACTS.items():
+        story.act(title)
+        acts.append(play_act(scene))
+        show_act(story, acts[-1])
+    return tuple(acts)
 
 
 def verdict(report: Report) -> str | None:
@@ -115,27 +142,24 @@ def verdict(report: Report) -> str | None:
 def main() -> int:
     """Run the demo; the exit code is 0 if it shows what it should."""
     options = parse()
-    console = Console()
+    story = Story(Console())
     logs = Path(tempfile.mkdtemp(prefix="exactlyonce-demo-"))
     kept = Path(tempfile.mkdtemp(prefix="exactlyonce-audit-"))
     try:
-        report = asyncio.run(demonstrate(options, console, logs, kept))
+        report = asyncio.run(demonstrate(options, story, logs, kept))
     except KeyboardInterrupt:
-        console.print("Stopped; nothing is left running.")
+        story.tell("Stopped; nothing is left running.")
         shutil.rmtree(logs)
         shutil.rmtree(kept)
         return 130
     if not report.acts:
         shutil.rmtree(kept)
-    show(console, report)
     if problem := verdict(report):
-        console.print(f"[bold red]{problem}[/] Logs are in {logs}.")
+        story.tell(f"[bold red]{problem}[/] Logs are in {logs}.")
         return 1
     shutil.rmtree(logs)
-    if options.strategy == "naive":
-        console.print("[bold]This is what exactlyonce prevents: run `make demo` without STRATEGY=naive.[/]")
-    else:
-        console.print("[bold green]Every shot took place exactly once.[/]")
+    for line in NEXT_AFTER_NAIVE if options.strategy == "naive" else NEXT:
+        story.add(line)
     return 0
 
 

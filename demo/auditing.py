@@ -1,4 +1,4 @@
-"""The last acts: audit what the game left, which has to be in order; damage a copy of it, and audit that; clean up another.
+"""The acts of Spark: audit what the game left, which has to be in order; damage a copy of it, and audit that; clean up another.
 
 Each act takes what it works on and returns what it shows.
 """
@@ -6,8 +6,9 @@ Each act takes what it works on and returns what it shows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from json import loads
@@ -27,8 +28,8 @@ DAMAGED, OLD = f"{DATABASE}-damaged", f"{DATABASE}-old"
 """Copies of the game's database."""
 DAY: Final = 86_400
 """How far the account's clock is moved on before an audit, so that nothing is in its grace."""
-GARBAGE_AFTER: Final = timedelta(hours=12)
-"""Age from which garbage is a finding in the damaged copy, where some is planted."""
+LONG: Final = timedelta(hours=12)
+"""Age from which garbage and awaited replies are findings in the damaged copy, where some are planted."""
 MONTH: Final = 32 * DAY
 """The same before clean-up: longer than its retention."""
 
@@ -45,12 +46,14 @@ class Scene:
         strategy: of the games.
         folder: for what is kept.
         began: when the demo did, in seconds since 1970.
+        progress: shows the steps of a job.
     """
 
     cosmos: Administration
     strategy: str
     folder: Path
     began: float
+    progress: Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Act:
         expected: what had to come out.
         found: what came out.
         report: page to look at.
+        findings: how many the report has, by rule: more than came out where it has several about one entity.
         seconds: how long it took.
         remark: what else there is to say.
         failure: what else is wrong; empty if nothing is.
@@ -71,6 +75,7 @@ class Act:
     expected: frozenset[Found]
     found: frozenset[Found]
     report: Path
+    findings: Mapping[str, int]
     seconds: float
     remark: str = ""
     failure: str = ""
@@ -108,7 +113,13 @@ def audit_of_a_damaged_copy(scene: Scene) -> Act:
     expected = damaged(copy)
     copies.write(scene.cosmos, DAMAGED, copy)
     return _audit(
-        scene, "Audit of a copy with damage of every kind", DAMAGED, frozenset(expected), garbage_after=GARBAGE_AFTER
+        scene,
+        "Audit of a copy with damage of every kind",
+        DAMAGED,
+        frozenset(expected),
+        garbage_after=LONG,
+        awaited_after=LONG,
+        left_after=LONG,
     )
 
 
@@ -125,11 +136,12 @@ def clean_up_of_an_old_copy(scene: Scene) -> Act:
     return replace(rest, remark=remark, failure=failure, seconds=time.monotonic() - begun)
 
 
-ACTS: Final[tuple[Callable[[Scene], Act], ...]] = (
-    audit_of_the_game,
-    audit_of_a_damaged_copy,
-    clean_up_of_an_old_copy,
-)
+ACTS: Final[dict[str, Callable[[Scene], Act]]] = {
+    "A day passes: nothing is too recent to judge. Spark audits what the game left. All has to be in order.": audit_of_the_game,
+    "A copy is damaged in every way the audit knows, and another day passes. Spark audits it.": audit_of_a_damaged_copy,
+    "A month passes. Spark cleans up a copy, and audits what is left.": clean_up_of_an_old_copy,
+}
+"""By what announces them."""
 
 
 def _audit(scene: Scene, title: str, database: str, expected: frozenset[Found], **limits: timedelta) -> Act:
@@ -141,11 +153,12 @@ def _audit(scene: Scene, title: str, database: str, expected: frozenset[Found], 
     with _stage(scene, database, **limits) as stage:
         garbage = Auditor(stage).run(Options(str(out))).garbage
     lines = (out / "findings.jsonl").read_text().splitlines()
-    found = frozenset((one["rule"], one["entity"]) for one in map(loads, lines))
+    findings = [(one["rule"], one["entity"]) for one in map(loads, lines)]
     remark = (
         f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
     )
-    return Act(title, expected, found, out / "report.html", time.monotonic() - begun, remark)
+    rules = Counter(rule for rule, _ in findings)
+    return Act(title, expected, frozenset(findings), out / "report.html", rules, time.monotonic() - begun, remark)
 
 
 def _clean_up(scene: Scene, *, delete: bool) -> int:
@@ -163,8 +176,7 @@ def _clean_up(scene: Scene, *, delete: bool) -> int:
 def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[Any]:
     """What a job works with, by the account's clock: that of this machine was not moved on."""
     from exactlyonce.values.lifetimes import Retention  # noqa: PLC0415
-    from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415
-    from spark_jobs.report.progress import shown  # noqa: PLC0415  # See `unavailable`.
+    from spark_jobs.job.configuration import Account, Job  # noqa: PLC0415  # See `unavailable`.
     from spark_jobs.source.application import Beginning  # noqa: PLC0415
     from spark_jobs.source.factory import source_of  # noqa: PLC0415
     from spark_jobs.spark.session import session  # noqa: PLC0415
@@ -176,6 +188,6 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[Any]:
     job = Job.of(entities, database=database, consumers={"leader-board": "board"}, live_since=live, **limits)
     account = Account(scene.cosmos.endpoint, scene.cosmos.key)
     spark = session("demo")
-    with shown() as progress:
+    with scene.progress() as progress:
         beginning = Beginning.of(scene.cosmos.now(), Retention())
         yield Work(spark, job, account, source_of(spark, job, account), beginning, progress)

@@ -237,6 +237,29 @@ def deleted(history: History) -> tuple[str, ...]:
     return ("document_lost",)
 
 
+def unanswered(history: History) -> tuple[str, ...]:
+    """The reply to a call has not come."""
+    history.ledger["calls"].append(NOWHERE)
+    return ("reply_awaited",)
+
+
+def answered(history: History) -> tuple[str, ...]:
+    """A commit has two records, with different answers to its request."""
+    first = {"status": 201, "headers": [], "body": None, "asked": "sha256:one"}
+    commit = history.commits()[1]
+    commit["answer"] = first
+    history.add(commit, answer={**first, "status": 409})
+    return ("one_answer",)
+
+
+def left(history: History) -> tuple[str, ...]:
+    """A caller opened a request, and never closed it."""
+    history.database.put_apart(
+        history.key, id=f"request:{NOWHERE}", kind="request", request=NOWHERE, envelope="{}", answer=None
+    )
+    return ("request_left",)
+
+
 def newer(history: History) -> tuple[str, ...]:
     """A later version of the library wrote a document."""
     commit = history.commits()[4]
@@ -249,8 +272,8 @@ DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
     (early,),
     (lost, unstaged),
     (owed, miscounted, missed, ahead, deleted),
-    (ghost,),
-    (usurped, stuck),
+    (ghost, unanswered, answered),
+    (usurped, stuck, left),
     (hole, gap),
     (twice, orphan),
 )

@@ -1,4 +1,4 @@
-"""What a newcomer sees: progress while it runs, a summary at the end."""
+"""What a newcomer sees: progress while it runs, and a summary of each act."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from demo.late import Late
 from demo.options import Options
 from demo.oracle import Evidence, Finding
 from demo.play import Progress
+from demo.story import Story
 from demo.trouble import Counted
 
 _EXAMPLES: Final = 3
@@ -26,7 +27,7 @@ _EXAMPLES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything in the summary."""
+    """Everything that a demo showed."""
 
     options: Options
     deliveries: int
@@ -34,10 +35,10 @@ class Report:
     injected: Counted
     evidence: Evidence
     findings: Sequence[Finding]
-    costs: Sequence[Cost]
     requests: int
     charge: float
     seconds: float
+    costs: Sequence[Cost] = ()
     acts: Sequence[Act] = ()
     late: Late | None = None
 
@@ -69,17 +70,15 @@ def progress_bar(console: Console, deliveries: int) -> Iterator[Callable[[Progre
         )
 
 
-def show(console: Console, report: Report) -> None:
-    """Print the summary."""
-    console.print(_game(report))
-    if report.costs:
-        console.print(_costs(report.costs))
-    if report.findings:
-        _show_findings(console, report.findings)
-    if report.acts:
-        console.print(_acts(report.acts))
-        for act in report.acts:
-            console.print(f"{act.title}: {act.report}", soft_wrap=True)
+def show_game(story: Story, report: Report) -> None:
+    """Print what happened in the game, and what came of it."""
+    story.console.print(_game(report))
+    for kind, number in Counter(finding.kind for finding in report.findings).most_common():
+        story.tell(f"[red]{number} times: {kind}[/]")
+        for finding in [one for one in report.findings if one.kind == kind][:_EXAMPLES]:
+            story.add(f"{finding.game} {finding.detail}")
+    colour = "red" if report.findings else "green"
+    story.tell(f"[bold {colour}]{len(report.findings)} violations of exactly-once processing.[/]")
 
 
 def _game(report: Report) -> Table:
@@ -92,6 +91,9 @@ def _game(report: Report) -> Table:
         ("shots fired", report.options.shots),
         ("deliveries sent", report.deliveries),
         ("  of them duplicates", f"{report.duplicates} ({report.duplicates / report.options.shots:.0%})"),
+        ("shots over HTTP, each with one answer", len(report.progress.answers)),
+        ("  tries without an answer", report.progress.unanswered),
+        ("  answers given again", report.progress.replayed),
         ("replies lost after the write was applied", report.injected.lost_after),
         ("replies lost before", report.injected.lost_before),
         ("requests throttled", report.injected.throttled),
@@ -104,7 +106,6 @@ def _game(report: Report) -> Table:
         ("distinct outcomes published", distinct),
         ("  copies among them, for the next handler to drop", len(report.evidence.outcomes) - distinct),
         ("messages in poison queues", report.evidence.poison),
-        *_a_year_later(report),
         ("requests to Cosmos DB per message, trouble included", f"{report.requests / messages:.1f}"),
         ("request units per message, trouble included", f"{report.charge / messages:.1f}"),
         ("seconds", f"{report.seconds:.0f}"),
@@ -119,15 +120,6 @@ def _game(report: Report) -> Table:
     return table
 
 
-def _a_year_later(report: Report) -> tuple[tuple[str, object], ...]:
-    if report.late is None:
-        return ()
-    return (
-        ("a copy of a shot with a number, a year later", report.late.numbered),
-        ("a copy of one without, a year later", report.late.foreign),
-    )
-
-
 def _of_the_bus(report: Report) -> tuple[tuple[str, object], ...]:
     if report.options.transport != "servicebus":
         return ()
@@ -139,7 +131,8 @@ def _switch(on: bool) -> str:
     return "on" if on else "off"
 
 
-def _costs(costs: Sequence[Cost]) -> Table:
+def costs_table(costs: Sequence[Cost]) -> Table:
+    """What a message costs in each preset, beside what is allowed."""
     table = Table(title="What it costs: requests to Cosmos DB per message, no trouble", title_justify="left")
     table.add_column("preset")
     table.add_column("message")
@@ -162,24 +155,25 @@ def _costs(costs: Sequence[Cost]) -> Table:
     return table
 
 
-def _acts(acts: Sequence[Act]) -> Table:
-    table = Table(title="What is stored, as the audit sees it", title_justify="left")
-    table.add_column("")
-    for name in ("damage", "findings", "seconds"):
-        table.add_column(name, justify="right")
-    for act in acts:
-        table.add_section()
-        colour = "red" if act.problem else "green"
-        table.add_row(act.title, str(len(act.expected)), f"[{colour}]{len(act.found)}[/]", f"{act.seconds:.0f}")
-        if act.remark:
-            table.add_row(f"  {act.remark}")
-        for rule, number in sorted(Counter(rule for rule, _ in act.found).items()):
-            table.add_row(f"  {rule}", "", str(number), "")
-    return table
+def show_act(story: Story, act: Act) -> None:
+    """Say what an act of Spark shows."""
+    colour, number = "red" if act.problem else "green", sum(act.findings.values())
+    judged = (
+        "not what had to come out"
+        if act.problem
+        else f"all {len(act.expected)} that were planted"
+        if act.expected
+        else "in order"
+    )
+    story.tell(f"{act.title}: [{colour}]{number} findings, {judged}[/], in {act.seconds:.0f} s.")
+    if act.remark:
+        story.add(f"{act.remark}.")
+    for rule, number in sorted(act.findings.items()):
+        story.add(f"{rule}: {number}")
+    story.add(str(act.report))
 
 
-def _show_findings(console: Console, findings: Sequence[Finding]) -> None:
-    for kind, number in Counter(finding.kind for finding in findings).most_common():
-        console.print(f"[red]{number} times: {kind}[/]")
-        for finding in [one for one in findings if one.kind == kind][:_EXAMPLES]:
-            console.print(f"    {finding.game} {finding.detail}")
+def show_late(story: Story, late: Late) -> None:
+    """Say what became of copies that came a year later."""
+    colour = "red" if late.problem else "green"
+    story.tell(f"[{colour}]The copy with a number was {late.numbered}, and the foreign one {late.foreign}.[/]")

@@ -25,6 +25,8 @@ class Options:
         transport: storage queues, or Service Bus.
         sessions: whether Service Bus delivers the messages of a game one after the other.
         batches: whether functions take messages of Service Bus in batches.
+        spark_lines: whether the steps of the Spark jobs are printed.
+        ui: whether the console shows the accounts meanwhile.
     """
 
     shots: int = 1000
@@ -37,6 +39,8 @@ class Options:
     transport: Transport = "storage"
     sessions: bool = True
     batches: bool = False
+    spark_lines: bool = False
+    ui: bool = False
 
     @property
     def disordered(self) -> bool:
@@ -65,7 +69,11 @@ def parse(arguments: list[str] | None = None) -> Options:
     parser.add_argument("--transport", choices=get_args(Transport), default="storage", help="(default storage)")
     parser.add_argument("--sessions", choices=("on", "off"), default="on", help="of Service Bus (default on)")
     parser.add_argument("--batches", choices=("on", "off"), default="off", help="of Service Bus (default off)")
+    parser.add_argument("--spark-lines", choices=("on", "off"), default="off", help="steps of Spark jobs (default off)")
+    parser.add_argument("--ui", choices=("on", "off"), default="off", help="the console in a browser (default off)")
     given = parser.parse_args(arguments)
+    if (given.strategy, given.ui) == ("naive", "on"):
+        parser.error("the naive handler has no application for the console to show: leave --ui out")
     if (given.strategy, given.transport) == ("naive", "servicebus"):
         parser.error("the naive handler is written for storage queues: leave --transport out")
     return Options(
@@ -79,6 +87,8 @@ def parse(arguments: list[str] | None = None) -> Options:
         given.transport,
         given.sessions == "on",
         given.batches == "on",
+        given.spark_lines == "on",
+        given.ui == "on",
     )
 
 

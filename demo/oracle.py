@@ -1,5 +1,6 @@
 """The judge. It trusts neither the library nor the handlers' host: it knows which shots were fired, replays the pure handler
-over them, and compares with what everybody can see: the published outcomes, the accepted writes, the documents.
+over them, and compares with what everybody can see: the published outcomes, the accepted writes, the documents, and what
+clients were answered.
 
 It never reads the library's own bookkeeping (`_ledger`, processed records).
 """
@@ -7,16 +8,19 @@ It never reads the library's own bookkeeping (`_ledger`, processed records).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from demo.shots import SOURCE, Shot
+from demo.shots import Shot
 from exactlyonce import Envelope
 from exactlyonce.testing import run
 from handlers.leader_board import Score, count_hit, count_miss
-from handlers.messages import FireAt, Hit, Outcome
+from handlers.messages import FireAt, Fired, Hit, Outcome
 from handlers.shooting_range import SHOTS_IN_A_ROUND, Range, fire_at, ranges
+
+HIT: Final = "shooting-range.hit"
+"""Type of the message that a shot has hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,14 @@ class Evidence:
         states: for each game its document after each accepted write, oldest first, user's properties only.
         boards: for each game its line on the leader board.
         poison: messages the host gave up on.
+        answers: for each shot over HTTP what its requests were answered: status code and body.
     """
 
     outcomes: tuple[Envelope, ...]
     states: Mapping[str, tuple[Range, ...]]
     boards: Mapping[str, Score]
     poison: int
+    answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,9 @@ def judge(shots: Iterable[Shot], evidence: Evidence) -> tuple[Finding, ...]:
         findings.append(Finding("poison", "", f"{evidence.poison} messages in poison queues"))
     for game, ids in by_game.items():
         findings.extend(_judge_game(game, ids, published, evidence))
+        for id, shot in ids.items():
+            if shot.over_http:
+                findings.extend(_judge_answers(shot, published.get(id, ()), evidence.answers.get(shot.id, ())))
     return tuple(findings)
 
 
@@ -99,6 +108,18 @@ def _judge_game(
         yield Finding("board", game, f"the board says {evidence.boards.get(game)}, the outcomes say {score}")
 
 
+def _judge_answers(shot: Shot, outcomes: Iterable[tuple[str, str]], answers: Sequence[str]) -> Iterable[Finding]:
+    """All requests of a shot got one answer, which says what was published."""
+    said = {
+        f"201 {Fired(id=Outcome.model_validate_json(text).id, hit=type == HIT).model_dump_json()}"
+        for type, text in outcomes
+    }
+    if not answers:
+        yield Finding("unanswered", shot.game, f"{shot.id} has no answer")
+    elif set(answers) != said:
+        yield Finding("answer", shot.game, f"{shot.id} was answered {sorted(set(answers))}")
+
+
 def _judge_states(game: str, replayed: list[Range], accepted: tuple[Range, ...]) -> Iterable[Finding]:
     """Each accepted write holds a state of the replay, none older than the one before; the last write holds the last."""
     reached = 0
@@ -114,7 +135,7 @@ def _judge_states(game: str, replayed: list[Range], accepted: tuple[Range, ...])
 
 def _replay(state: Range, shot: Shot) -> Any:
     fired = FireAt(game_id=shot.game, position=shot.position)
-    return run(fire_at, state, fired, message_id=shot.id, source=SOURCE, entity=ranges.ref(shot.game))
+    return run(fire_at, state, fired, message_id=shot.id, source=shot.source, entity=ranges.ref(shot.game))
 
 
 def _outcome_id(shot: Shot) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 from aiohttp import ClientSession
 
 from demo import trouble
+from demo.clients import Clients
 from demo.disorder import Disorder, Gap, gaps, plan_losses
 from demo.options import Options
 from demo.oracle import Evidence
@@ -44,6 +45,9 @@ class Progress:
     writes: int = 0
     waiting: int = 0
     displaced: int = 0
+    answers: dict[str, list[str]] = field(default_factory=dict)
+    unanswered: int = 0
+    replayed: int = 0
     gaps: tuple[Gap, ...] = ()
     recovery: str = ""
     act: str = "starting"
@@ -52,17 +56,19 @@ class Progress:
 async def play(
     stack: Stack, options: Options, deliveries: tuple[Shot, ...], show: Callable[[Progress], None]
 ) -> Progress:
-    """Send every delivery while hosts work, fail and are killed; return when all queues are empty.
+    """Send every delivery while hosts work, fail and are killed; return when all requests are answered and all queues empty.
 
     Raises:
-        TimeoutError: the queues did not drain.
+        TimeoutError: the queues did not drain, or a request was never answered.
     """
     progress = Progress()
+    asking = Clients(stack, Random(options.seed) if options.faults else None)
     if options.faults:
         trouble.inject(stack, options.seed)
     kills = [round(len(deliveries) * share) for share in trouble.KILLS] if options.faults else []
     async with AsyncExitStack() as clients:
         queues = {name: await clients.enter_async_context(open_queue(stack, name)) for name in (*QUEUES, WAY)}
+        clients.push_async_callback(asking.stop)
         random = Random(options.seed)
         disorder = Disorder(random, plan_losses(frozenset(deliveries), random))
         if options.disordered:
@@ -70,7 +76,8 @@ async def play(
             clients.push_async_callback(_end, bringing)
         for start, end in zip([0, *kills], [*kills, len(deliveries)], strict=True):
             progress.act = "shooting"
-            await _send(queues["shooting-range"], deliveries[start:end], progress, lambda: _look(stack, progress, show))
+            sent = deliveries[start:end]
+            await _send(queues["shooting-range"], asking, sent, progress, lambda: _look(stack, progress, show))
             if end == len(deliveries):
                 break
             progress.act = "killing hosts"
@@ -79,6 +86,9 @@ async def play(
             else:
                 progress.kills += stack.kill_host()
             await asyncio.to_thread(stack.start_hosts, options.hosts)
+        await asking.finish()
+        progress.answers = dict(asking.answers)
+        progress.unanswered, progress.replayed = asking.unanswered, asking.replayed
         drain = partial(_drain, stack, queues, progress, show)
         await drain()
         if options.disordered:
@@ -119,7 +129,7 @@ async def _sweep(stack: Stack, progress: Progress) -> None:
         for _ in range(_SWEEPS):
             if not owing(stack):
                 return
-            async with http.post("/admin/functions/sweep", json={}) as reply:
+            async with http.post("/admin/functions/exactlyonce_sweep", json={}) as reply:
                 reply.raise_for_status()
             await asyncio.sleep(_SWEEPING_SECONDS)
     raise TimeoutError(f"Some games still owe what they announced; the hosts' logs are in {stack.logs}.")
@@ -152,8 +162,8 @@ async def _end(task: asyncio.Task[None]) -> None:
         await task
 
 
-async def gather(stack: Stack) -> Evidence:
-    """Read what everybody can see: the audience's queue, the accepted writes, the boards, the poison queues."""
+async def gather(stack: Stack, answers: Mapping[str, Sequence[str]] | None = None) -> Evidence:
+    """Read what everybody can see: the audience's queue, the accepted writes, the boards, the poison queues, and answers."""
     outcomes, poison = [], 0
     async with open_queue(stack, "audience") as audience:
         while await audience.waiting():
@@ -165,7 +175,9 @@ async def gather(stack: Stack) -> Evidence:
             poison += await queue.given_up()
     states = _documents(stack, "games", Range.model_validate)
     boards = _documents(stack, "boards", Score.model_validate)
-    return Evidence(tuple(outcomes), states, {game: written[-1] for game, written in boards.items()}, poison)
+    return Evidence(
+        tuple(outcomes), states, {game: written[-1] for game, written in boards.items()}, poison, answers or {}
+    )
 
 
 def _documents(stack: Stack, container: str, read: Callable[[dict[str, Any]], Any]) -> dict[str, tuple[Any, ...]]:
@@ -177,12 +189,17 @@ def _documents(stack: Stack, container: str, read: Callable[[dict[str, Any]], An
     return {id: tuple(states) for id, states in found.items()}
 
 
-async def _send(queue: Queue, deliveries: Iterable[Shot], progress: Progress, look: Callable[[], None]) -> None:
+async def _send(
+    queue: Queue, asking: Clients, deliveries: Iterable[Shot], progress: Progress, look: Callable[[], None]
+) -> None:
     waiting = iter(deliveries)
 
     async def sender() -> None:
         for shot in waiting:
-            await queue.send(shot.envelope.to_json().text.encode())
+            if shot.over_http:
+                asking.begin(shot)
+            else:
+                await queue.send(shot.envelope.to_json().text.encode())
             progress.sent += 1
             if progress.sent % 10 == 0:
                 look()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from azure.cosmos import CosmosClient, PartitionKey
 from azure.storage.queue import QueueServiceClient
 
 from demo.bus import Bus
+from demo.hosts import Host
 from function_host.azurite import Azurite, azurite
 from local_cosmos.admin_client import AdminClient
 from local_cosmos.administration import Administration
@@ -47,6 +47,7 @@ class Stack:
         bus: the local Service Bus; None on storage queues.
         invisible: seconds until the messages of a killed host come back.
         settings: of the app, besides.
+        code: folder of the library that hosts started from now on run.
     """
 
     storage: Azurite
@@ -55,12 +56,13 @@ class Stack:
     logs: Path
     strategy: str = "outbox"
     disordered: bool = False
-    hosts: list[subprocess.Popen[str]] = field(default_factory=list)
+    hosts: list[Host] = field(default_factory=list)
     started: int = 0
     http: str = ""
     bus: Bus | None = None
     invisible: int = INVISIBLE_SECONDS
     settings: dict[str, str] = field(default_factory=dict)
+    code: Path = ROOT
 
     @property
     def environment(self) -> dict[str, str]:
@@ -82,23 +84,15 @@ class Stack:
     def start_hosts(self, number: int) -> None:
         """Start function hosts until so many run, side by side, and wait until they serve."""
         launched = [self._launch_host() for _ in range(number - len(self.hosts))]
-        self.hosts += [host for host, _ in launched]
-        for host, log in launched:
-            self.http = _read_ready_line(host, "The function host", log)["http"]
+        self.hosts += launched
+        for host in launched:
+            self.http = host.ready()["http"]
 
-    def _launch_host(self) -> tuple[subprocess.Popen[str], str]:
+    def _launch_host(self) -> Host:
         self.started += 1
         arguments = ["--app", str(self.app), "--invisible", str(self.invisible)]
-        with (self.logs / f"host-{self.started}.log").open("w") as log:
-            host = subprocess.Popen(
-                [sys.executable, "-m", "function_host", *arguments],
-                cwd=ROOT,
-                env={**os.environ, **self.environment, "PYTHONPATH": _search_path()},
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        return host, log.name
+        log = self.logs / f"host-{self.started}.log"
+        return Host(arguments, self.code, {**os.environ, **self.environment}, log)
 
     def kill_hosts(self) -> int:
         """SIGKILL every host; return how many there were."""
@@ -106,22 +100,23 @@ class Stack:
             host.kill()
         return self._collect()
 
-    def kill_host(self) -> int:
-        """SIGKILL the oldest host."""
-        self.hosts[0].kill()
-        _finish(self.hosts.pop(0))
+    def kill_host(self, place: int = 0) -> int:
+        """SIGKILL a host, the oldest unless another place is given."""
+        host = self.hosts.pop(place)
+        host.kill()
+        host.wait(_GRACE_SECONDS)
         return 1
 
     def stop_hosts(self) -> None:
         """Let every host finish what it is doing."""
         for host in self.hosts:
-            host.send_signal(signal.SIGTERM)
+            host.stop()
         self._collect()
 
     def _collect(self) -> int:
         hosts, self.hosts = self.hosts, []
         for host in hosts:
-            _finish(host)
+            host.wait(_GRACE_SECONDS)
         return len(hosts)
 
 
@@ -157,11 +152,6 @@ def create_containers(cosmos: Administration, database: str) -> None:
         created.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
 
 
-def _search_path() -> str:
-    """Where a host looks for modules: here first, as this process does."""
-    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-
-
 @contextmanager
 def _cosmos(logs: Path) -> Iterator[AdminClient]:
     with (logs / "cosmos.log").open("w") as log:
@@ -173,26 +163,15 @@ def _cosmos(logs: Path) -> Iterator[AdminClient]:
             text=True,
         )
     try:
-        yield AdminClient(_read_ready_line(process, "The local Cosmos", log.name)["endpoint"])
+        assert process.stdout is not None  # noqa: S101  # It was asked for.
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"The local Cosmos did not start: {Path(log.name).read_text()[-2000:]}")
+        yield AdminClient(json.loads(line)["endpoint"])
     finally:
         process.terminate()
-        _finish(process)
-
-
-def _read_ready_line(process: subprocess.Popen[str], what: str, log: str) -> dict[str, str]:
-    assert process.stdout is not None  # noqa: S101  # It was asked for.
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"{what} did not start: {Path(log).read_text()[-2000:]}")
-    ready: dict[str, str] = json.loads(line)
-    return ready
-
-
-def _finish(process: subprocess.Popen[str]) -> None:
-    try:
-        process.wait(_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+        try:
+            process.communicate(timeout=_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()

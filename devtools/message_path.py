@@ -24,10 +24,10 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.transports.memory import MemoryTransport

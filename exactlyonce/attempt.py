@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from exactlyonce.effects.effect import Step
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.calls import Calls
@@ -35,6 +35,8 @@ class Handled:
         events: of an event-sourced entity; None for others.
         answer: to the request that the message came by; None if it came by a queue.
         calls: ids of the outputs that are calls.
+        kept: messages to keep, each with the time at which it is due.
+        cancelled: ids of messages that are kept no longer.
     """
 
     body: Json
@@ -45,6 +47,8 @@ class Handled:
     events: tuple[Event, ...] | None = None
     answer: Answer | None = None
     calls: Calls = ()
+    kept: tuple[tuple[datetime, Output], ...] = ()
+    cancelled: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Before:
         sequences: the numbers that the entity has given out.
         sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
         version: of the entity, which the commit will produce; None where the strategy keeps no calls.
+        kept: ids of the messages that are kept; None where the strategy keeps none.
     """
 
     body: Json | None
@@ -66,10 +71,20 @@ class Before:
     sequences: Sequences = ()
     sent: tuple[OutputRef, ...] | None = field(default=None, compare=False)
     version: int | None = None
+    kept: frozenset[str] | None = None
 
 
 Handle = Callable[[Before, Envelope], Handled]
 """Handles a message. Pure; raises `ExactlyOnceError`."""
+
+
+Release = Callable[[Before, Output], Handled]
+"""Sends a kept message, which is due: gives it its time and its number. Pure; raises `ExactlyOnceError`."""
+
+
+def keeps_nothing(before: Before, kept: Output) -> Handled:
+    """The `Release` where no handler keeps messages."""
+    raise ConfigurationError(f"Message {kept.id} cannot be released here, at {before.at}.")
 
 
 Refusal = Callable[[datetime | None, datetime], ExactlyOnceError | None]
@@ -97,6 +112,7 @@ class Work:
         evolve: applies the events of an event-sourced entity; None for others.
         retention: age from which the embedded ledger drops entries.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
+        release: sends a kept message.
     """
 
     entity: EntityRef
@@ -106,6 +122,7 @@ class Work:
     evolve: Evolve | None = None
     retention: timedelta = RETENTION
     refusal: Refusal = never
+    release: Release = keeps_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +148,8 @@ class Memory:
     Attributes:
         entity_token: session token for the entity document.
         library_token: session token for the entity's partition in the library container.
-        published: transactions whose outputs this process published and may not have marked yet.
+        published: transactions whose outputs this process published, and whose answers it kept, and may not have marked yet.
+        kept: session token for the library's partition that shows these answers, or their requests gone.
         saved: the document as this process last saved or loaded it; None if it does not know, or need, it.
     """
 
@@ -139,6 +157,7 @@ class Memory:
     library_token: str | None = None
     published: frozenset[str] = frozenset()
     saved: Remembered | None = None
+    kept: str | None = None
 
     def compared(self, etag: str | None) -> Memory:
         """The memory once the entity was loaded, with this ETag."""
@@ -256,7 +275,10 @@ class Strategy(Attempts, Protocol):
         ...
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Publish the outputs that an entity owes, and mark them. `work` has no messages."""
+        """Release the kept messages that are due, publish the outputs that an entity owes, and mark them.
+
+        `work` has no messages.
+        """
         ...
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:

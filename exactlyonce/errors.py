@@ -12,7 +12,8 @@
     │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
     │   ├── TooOldToJudge           the proof that it was processed may be gone
     │   ├── InvalidKey              a request has no key by which a retry is known, or one that cannot be
-    │   └── KeyReused               another request had its key
+    │   ├── KeyReused               another request had its key
+    │   └── RequestUnknown          no such request is open, or it was closed
     ├── HandlerError            the business code's: nothing was changed, nothing was sent
     │   ├── HandlerFailed           it raised; the cause is chained
     │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
@@ -25,6 +26,7 @@
     │   └── NonDeterministicHandler handling a message again gave another result than the first time
     ├── StoredDataError         the data's: a stored document cannot be trusted; nothing was changed
     │   ├── DamagedDocument         it cannot be read
+    │   ├── IdTaken                 an entity of another type has this id
     │   ├── NewerSchema             a newer version of the library wrote it
     │   └── LedgerRemoved           the reserved property was removed
     └── TryAgainLater           the environment's: deliver the message again
@@ -95,6 +97,10 @@ class KeyReused(MessageError):
     """Another request had the key of this one. Nothing was changed."""
 
 
+class RequestUnknown(MessageError):
+    """There is no such request: its caller has closed it, or it was left open for so long that clean-up deleted it."""
+
+
 class HandlerError(ExactlyOnceError):
     """The handler gave no result that can be committed; its message changed nothing and sent nothing."""
 
@@ -141,6 +147,10 @@ class StoredDataError(ExactlyOnceError):
 
 class DamagedDocument(StoredDataError):
     """A stored document does not have the shape that the library or the state model expects."""
+
+
+class IdTaken(StoredDataError):
+    """An entity of another type in the same container has this id: `key=` has to return ids that differ."""
 
 
 class NewerSchema(StoredDataError):

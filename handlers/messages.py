@@ -30,3 +30,10 @@ class Hit(Outcome):
 @message("shooting-range.missed")
 class Missed(Outcome):
     """The shot missed."""
+
+
+class Fired(BaseModel):
+    """Answer to who fired: the id of the outcome, and whether the shot hit."""
+
+    id: str
+    hit: bool

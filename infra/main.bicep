@@ -57,8 +57,25 @@ param deployServiceBus bool = false
 @description('With Service Bus: whether queues with a trigger have sessions, so that one entity is processed in one place at a time.')
 param serviceBusSessions bool = false
 
+@description('With Service Bus: whether the host may ask how long a queue is, to scale by it.')
+param serviceBusScalesByLength bool = false
+
+@minValue(0)
+@maxValue(20)
+@description('Instances of the HTTP functions, and of each queue function, that never end. They are paid for at rest.')
+param alwaysReady int = 0
+
+@description('Whether the app sends metrics and spans, with the workbook and alarms over them. requirements.txt needs one more line then.')
+param telemetry bool = false
+
+@description('With telemetry: address that alarms are mailed to. Empty for none.')
+param alarmEmail string = ''
+
 @description('Whether to make a Synapse workspace with a Spark pool, for audit and clean-up.')
 param deploySpark bool = false
+
+@description('Object id of the service principal that Spark jobs sign in as, here or elsewhere. Empty for the identity of the workspace.')
+param sparkPrincipalId string = ''
 
 @description('With Spark: addresses that may reach the workspace, each { name, startIpAddress, endIpAddress }.')
 param synapseClients array = []
@@ -69,6 +86,21 @@ var tags = { 'azd-env-name': environmentName }
 // What a queue trigger of function_app.py reads, and where handlers send besides.
 var triggeredQueues = ['shooting-range', 'leader-board']
 var outputQueues = ['audience']
+var queueFunctions = deployServiceBus
+  ? ['process_shots_of_bus', 'process_outcomes_of_bus']
+  : ['process_shots', 'process_outcomes']
+
+// What the handlers declare.
+var containers = [
+  { name: 'games', paths: ['/gameId'] }
+  { name: 'boards', paths: ['/gameId'] }
+]
+
+// What function_app.py reads.
+var transport = deployServiceBus
+  ? { TRANSPORT: 'servicebus', SERVICEBUS_SESSIONS: serviceBusSessions ? 'on' : 'off' }
+  : {}
+var settings = union({ STRATEGY: strategy }, transport)
 
 var databaseName = 'shooting-range'
 var libraryContainer = 'exactlyonce'
@@ -99,6 +131,18 @@ module monitoring 'app/monitoring.bicep' = {
     location: location
     tags: tags
     principalId: identity.outputs.principalId
+  }
+}
+
+module alarms 'app/alarms.bicep' = if (telemetry) {
+  name: 'alarms'
+  scope: group
+  params: {
+    token: token
+    location: location
+    tags: tags
+    insightsId: monitoring.outputs.insightsId
+    email: alarmEmail
   }
 }
 
@@ -140,11 +184,12 @@ module cosmos 'app/cosmos.bicep' = {
     location: location
     tags: tags
     databaseName: databaseName
+    containers: containers
     libraryContainer: libraryContainer
     capacity: cosmosCapacity
     autoscaleMaxThroughput: autoscaleMaxThroughput
     principalId: identity.outputs.principalId
-    sparkPrincipalId: deploySpark ? synapse!.outputs.principalId : ''
+    sparkPrincipalId: empty(sparkPrincipalId) ? deploySpark ? synapse!.outputs.principalId : '' : sparkPrincipalId
     publicNetworkAccess: publicNetworkAccess
   }
 }
@@ -161,6 +206,7 @@ module serviceBus 'app/service-bus.bicep' = if (deployServiceBus) {
     outputQueues: outputQueues
     deliveryLimitDays: deliveryLimitDays
     sessions: serviceBusSessions
+    scalesByLength: serviceBusScalesByLength
     publicNetworkAccess: publicNetworkAccess
   }
 }
@@ -184,11 +230,13 @@ module function 'app/function.bicep' = {
     libraryContainer: libraryContainer
     deliveryLimitDays: deliveryLimitDays
     retentionDays: retentionDays
-    strategy: strategy
+    settings: settings
     serviceBusHost: deployServiceBus ? serviceBus!.outputs.host : ''
-    serviceBusSessions: serviceBusSessions
     insightsAddress: monitoring.outputs.insightsAddress
+    telemetry: telemetry
     maximumInstanceCount: maximumInstanceCount
+    alwaysReady: alwaysReady
+    queueFunctions: queueFunctions
     subnetId: appSubnetId
   }
 }
@@ -202,3 +250,4 @@ output COSMOS_ACCOUNT_ENDPOINT string = cosmos.outputs.endpoint
 output COSMOS_DATABASE string = databaseName
 output SERVICE_BUS_NAMESPACE string = deployServiceBus ? serviceBus!.outputs.host : ''
 output SYNAPSE_WORKSPACE string = deploySpark ? synapse!.outputs.name : ''
+output SYNAPSE_DATA_LAKE string = deploySpark ? synapse!.outputs.lake : ''

@@ -7,14 +7,17 @@ triggers, so it has to be given: `--consumer leader-board=board`.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from exactlyonce import Entity
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import use_local_settings
 from spark_jobs.job.configuration import Job
 from spark_jobs.job.exits import Exit, ending
 
@@ -35,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> Exit:
     """Write a job file to the standard output.
 
     Raises:
-        ConfigurationError: the module cannot be imported, or has no entities that fit together.
+        ConfigurationError: the module cannot be imported, or has no entities that fit together; or its `local.settings.json`
+            cannot be read.
     """
     parser = argparse.ArgumentParser(
         prog="python -m spark_jobs.describe", description="Write an application's job file."
@@ -53,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> Exit:
     )
     given = parser.parse_args(arguments)
     consumers = dict(_consumer(one) for one in given.consumer)
+    use_local_settings(Path.cwd(), os.environ)
     try:
         module = import_module(given.module)
     except ModuleNotFoundError as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from pyspark.sql import SparkSession
 
@@ -40,6 +41,18 @@ class Work:
     beginning: Beginning
     progress: Progress
     clock: Callable[[], float] = time.monotonic
+
+    def again(self, now: Callable[[], float]) -> Self:
+        """The work of the next run in this session: the service's time is read anew, and costs are counted anew.
+
+        Args:
+            now: this machine's clock, in seconds since 1970.
+
+        Raises:
+            AccountError, ConfigurationError, UnsafeError: as `begun`.
+        """
+        source = source_of(self.spark, self.job, self.account)
+        return replace(self, source=source, beginning=ready(self.job, self.account, now))
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class Add:
     amount: int = 1
     silent: bool = False
     status: int | None = None
+    padding: int = 0
     failing: bool = False
 
 
@@ -47,7 +48,9 @@ def counters(strategy: Strategy | None = None) -> Entity[Counter]:
         if given.failing:
             raise RuntimeError("the handler's own fault")
         if not given.silent:
-            context.reply(Added(total), status=given.status, headers={"Location": f"/counters/{given.counter}"})
+            padding = {"X-Padding": "x" * given.padding} if given.padding else {}
+            headers = {"Location": f"/counters/{given.counter}", **padding}
+            context.reply(Added(total), status=given.status, headers=headers)
         context.announce(Added(total))
         return Counter(total)
 

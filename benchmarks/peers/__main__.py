@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
-from collections.abc import Coroutine
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -25,7 +23,8 @@ from benchmarks.peers.handwritten import HANDWRITTEN
 from benchmarks.peers.measuring import compare
 from benchmarks.peers.ours import ours
 from benchmarks.peers.page import peers_table
-from benchmarks.peers.port import Peer
+from benchmarks.peers.port import Peer, Running
+from benchmarks.peers.processes import cancelled_by_sigterm
 from benchmarks.peers.workload import Workload
 from benchmarks.report import ROOT, exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.targets import missed, peer_targets
@@ -54,7 +53,7 @@ def main() -> int:
         made.error(f"no peer has {options.only!r} in its name")
     workload = replace(Workload(), messages=options.messages, copies=options.messages // 10)
     result: dict[str, Any] = {"machine": machine(), "workload": asdict(workload), "rounds": options.rounds}
-    result["peers"] = asyncio.run(_cancelled_by_sigterm(compare(peers, workload, options.rounds)))
+    result["peers"] = asyncio.run(cancelled_by_sigterm(compare(peers, workload, options.rounds)))
     print(json.dumps(result, indent=2))
     if not options.only:
         write_result(options.output, result)
@@ -63,14 +62,7 @@ def main() -> int:
     return exit_code(chain(void, missed(peer_targets(result))))
 
 
-async def _cancelled_by_sigterm(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """As SIGINT cancels what `asyncio.run` runs, so that whatever was started is ended in its `finally`."""
-    task = asyncio.create_task(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await task
-
-
-def everybody(npm: Path) -> list[Peer]:
+def everybody(npm: Path) -> list[Peer[Running]]:
     """All that are compared."""
     return [HANDWRITTEN, restate(npm), DBOS_ON_POSTGRES, DBOS_ON_SQLITE, *map(ours, LATENCIES)]
 

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from signal import SIGKILL
@@ -20,6 +20,9 @@ from benchmarks.peers.processes import first_line, process
 
 VERSION: Final = "1.7.12"
 PACKAGE: Final = f"@restatedev/restate-server@{VERSION}"
+SETTINGS: Final = {"RESTATE_DISABLE_TELEMETRY": "true", "RESTATE_LOG_FILTER": "warn"}
+"""Of its server. A folder for temporary files comes on top: ended in the middle of its work, it leaves some."""
+
 _NODE: Final = "peers"
 _START_SECONDS: Final = 30
 _ANSWER_SECONDS: Final = 60
@@ -56,13 +59,16 @@ class Restate:
     async def stored(self) -> int:
         return sum(_size(path) for path in self._data.rglob("*"))
 
-    async def register(self, port: int, server: subprocess.Popen[str]) -> None:
-        """Wait until the server is there, and register the handlers' address. Raises `RuntimeError`."""
+    async def ready(self, has_ended: Callable[[], bool]) -> None:
+        """Wait until the server is there. Raises `RuntimeError` if it ends before, or does not come."""
         deadline = perf_counter() + _START_SECONDS
         while not await self._healthy():
-            if server.poll() is not None or perf_counter() > deadline:
+            if has_ended() or perf_counter() > deadline:
                 raise RuntimeError("The Restate server did not start.")
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+    async def register(self, port: int) -> None:
+        """Register the handlers' address."""
         async with self._admin.post("http://restate/deployments", json={"uri": f"http://127.0.0.1:{port}"}) as answer:
             answer.raise_for_status()
 
@@ -77,32 +83,27 @@ class Restate:
         return True
 
 
-def restate(npm: Path) -> Peer:
+def restate(npm: Path) -> Peer[Running]:
     """The peer; npm installs its server into this folder if it is not there yet."""
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncIterator[Running]:
-        program, data = _program(npm), folder / _NODE
+        server_program, data = program(npm), folder / _NODE
         serving = [sys.executable, "-m", "benchmarks.peers.restate_service"]
-        command = [str(program), "--listen-mode", "unix", "--base-dir", str(folder), "--node-name", _NODE]
-        # Where it is ended in the middle of its work it would wait for that, and leave files in the temporary folder.
-        settings = {
-            "RESTATE_DISABLE_TELEMETRY": "true",
-            "RESTATE_LOG_FILTER": "warn",
-            "RESTATE_SHUTDOWN_TIMEOUT": "1s",
-            "TMPDIR": str(folder),
-        }
+        command = [str(server_program), "--listen-mode", "unix", "--base-dir", str(folder), "--node-name", _NODE]
+        settings = {**SETTINGS, "RESTATE_SHUTDOWN_TIMEOUT": "1s", "TMPDIR": str(folder)}
         log = folder / "service.log"
         with (
             process(serving, log, ended_by=SIGKILL) as service,
             process([*command, "--no-logo"], folder / "server.log", settings) as server,
         ):
-            async with _session(data / "ingress.sock") as ingress, _session(data / "admin.sock") as admin:
+            async with session(data / "ingress.sock") as ingress, session(data / "admin.sock") as admin:
                 running = Restate(data, ingress, admin)
-                await running.register(int(first_line(service, "The service for Restate", log)), server)
+                await running.ready(lambda: server.poll() is not None)
+                await running.register(int(first_line(service, "The service for Restate", log)))
                 yield running
 
-    return Peer("Restate", lambda: _versions(npm), opened)
+    return Peer("Restate", lambda: versions(npm), opened)
 
 
 def _size(path: Path) -> int:
@@ -111,18 +112,20 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _session(path: Path) -> ClientSession:
+def session(path: Path) -> ClientSession:
+    """A client of what listens on a Unix socket."""
     return ClientSession(connector=UnixConnector(str(path)), timeout=ClientTimeout(total=_ANSWER_SECONDS))
 
 
-def _versions(npm: Path) -> dict[str, str]:
-    versions = {**installed("restate-sdk", "hypercorn"), "restate-server": VERSION}
-    _program(npm)
-    return versions
+def versions(npm: Path) -> dict[str, str]:
+    """Of the SDK and the server. Raises `NotInstalledError`."""
+    found = {**installed("restate-sdk", "hypercorn"), "restate-server": VERSION}
+    program(npm)
+    return found
 
 
-def _program(folder: Path) -> Path:
-    """The server for this machine. Raises `NotInstalledError`."""
+def program(folder: Path) -> Path:
+    """The server for this machine, which npm installs into the folder if it is not there yet. Raises `NotInstalledError`."""
     pattern = "node_modules/@restatedev/restate-server-*/bin/restate-server"
     if not any(folder.glob(pattern)):
         if shutil.which("npm") is None:

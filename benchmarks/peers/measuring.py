@@ -27,7 +27,7 @@ class VoidError(Exception):
     """Counters and sink do not add up, so the round does not count. The text says how they differ."""
 
 
-async def compare(peers: Sequence[Peer], workload: Workload, rounds: int) -> dict[str, Any]:
+async def compare(peers: Sequence[Peer[Running]], workload: Workload, rounds: int) -> dict[str, Any]:
     """What each peer achieved, by name.
 
     A peer that is not installed has a sentence about it under `missing`. Others have `versions`, `figures` (median, least and
@@ -57,14 +57,14 @@ async def compare(peers: Sequence[Peer], workload: Workload, rounds: int) -> dic
     return result
 
 
-def _entered(peer: Peer) -> dict[str, Any]:
+def _entered(peer: Peer[Running]) -> dict[str, Any]:
     try:
         return {"versions": dict(peer.versions()), "rounds": [], "void": []}
     except NotInstalledError as error:
         return {"missing": str(error)}
 
 
-async def _in_an_empty_folder(peer: Peer, workload: Workload) -> Figures:
+async def _in_an_empty_folder(peer: Peer[Running], workload: Workload) -> Figures:
     with TemporaryDirectory(prefix="peer-") as folder:
         async with peer.open(Path(folder)) as running:
             return await measure(running, workload)

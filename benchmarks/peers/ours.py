@@ -123,12 +123,12 @@ class Ours:
         self._lanes.abandon()
 
 
-def ours(milliseconds: int) -> Peer:
+def ours(milliseconds: int) -> Peer[Running]:
     """The library on a store that takes so much longer for every request."""
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncIterator[Running]:
-        with _cosmos(folder / "cosmos.log") as cosmos:
+        with emulator(folder / "cosmos.log") as cosmos:
             create_containers(cosmos, _DATABASE)
             cosmos.set_latency(milliseconds)
             connection = CosmosConnection(cosmos.endpoint, _DATABASE, key=cosmos.key)
@@ -143,7 +143,8 @@ def ours(milliseconds: int) -> Peer:
 
 
 @contextmanager
-def _cosmos(log: Path) -> Iterator[AdminClient]:
+def emulator(log: Path) -> Iterator[AdminClient]:
+    """Run a local Cosmos DB in a process of its own for the length of a `with` block."""
     command = [sys.executable, "-m", "local_cosmos", "--port", "0", "--admin"]
     with process(command, log) as started:
         yield AdminClient(json.loads(first_line(started, "The local Cosmos", log))["endpoint"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class NotInstalledError(Exception):
@@ -46,9 +46,12 @@ class Running(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A competitor.
+Work = TypeVar("Work")
+
+
+@dataclass(frozen=True)  # Of a generic class with slots, typing cannot note what it is of.
+class Peer(Generic[Work]):
+    """A product that is compared.
 
     Attributes:
         name: in the result.
@@ -58,7 +61,7 @@ class Peer:
 
     name: str
     versions: Callable[[], Mapping[str, str]]
-    open: Callable[[Path], AbstractAsyncContextManager[Running]]
+    open: Callable[[Path], AbstractAsyncContextManager[Work]]
 
 
 def library(name: str) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGTERM, Signals
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.report import ROOT
 
@@ -49,6 +50,13 @@ def process(
         except subprocess.TimeoutExpired:
             started.kill()
             started.communicate()
+
+
+async def cancelled_by_sigterm(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """As SIGINT cancels what `asyncio.run` runs, so that whatever was started is ended in its `finally`."""
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(SIGTERM, task.cancel)
+    return await task
 
 
 def first_line(started: subprocess.Popen[str], what: str, log: Path) -> str:

@@ -102,7 +102,7 @@ async def endure(outage: Outage, folder: Path, say: Callable[[str], None]) -> En
         await asyncio.to_thread(stack.start_hosts, HOSTS)
         async with AsyncExitStack() as clients:
             queues = [await clients.enter_async_context(open_queue(stack, name)) for name in _QUEUES]
-            firing = asyncio.create_task(_fire(queues[0], shots, 2 * outage.seconds))
+            firing = asyncio.create_task(fire(queues[0], shots, 2 * outage.seconds))
             await asyncio.sleep(outage.seconds / 3)
             say(f"the store is away for {outage.seconds:g} s")
             refused, killed = await _away(stack, outage, say)
@@ -115,7 +115,7 @@ async def endure(outage: Outage, folder: Path, say: Callable[[str], None]) -> En
                 say(f"{left} messages are left, {time.monotonic() - began:.0f} s after the outage")
                 healed = None if left else time.monotonic() - began
         stack.stop_hosts()
-        parked = _parked(stack)
+        parked = parked_in(stack)
         findings = judge(shots, await gather(stack))
         returned = sum(log.read_text().count(" was returned to its queue") for log in logs.glob("host-*.log"))
     return Endured(healed, left, refused, killed, returned, parked, findings)
@@ -143,14 +143,15 @@ async def _away(stack: Stack, outage: Outage, say: Callable[[str], None]) -> tup
     return refused, killed
 
 
-async def _fire(queue: Queue, shots: tuple[Shot, ...], seconds: float) -> None:
+async def fire(queue: Queue, shots: tuple[Shot, ...], seconds: float) -> None:
+    """Send shots, evenly over a time, each with the time at which it is sent."""
     for shot in shots:
         dated = replace(shot.envelope, time=datetime.now(timezone.utc))
         await queue.send(dated.to_json().text.encode())
         await asyncio.sleep(seconds / len(shots))
 
 
-def _parked(stack: Stack) -> int:
+def parked_in(stack: Stack) -> int:
     """How many documents of parked messages were ever written."""
     written: list[dict[str, Any] | None] = [one.document for one in stack.cosmos.history(DATABASE, "exactlyonce")]
     return sum(one is not None and one.get("kind") == "parked" for one in written)

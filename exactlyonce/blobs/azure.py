@@ -35,7 +35,7 @@ _ALREADY_THERE: Final = ("BlobAlreadyExists", "ConditionNotMet")
 _ABSENT: Final = ("BlobNotFound",)
 _NO_CONTAINER: Final = ("ContainerNotFound", "ResourceNotFound")
 _REFUSED: Final = (401, 403)
-_EMPTY: Final = 416  # What a blob without content replies to whoever asks for its first bytes.
+_EMPTY: Final = 416  # The reply of a blob without content to a request for its first bytes.
 _MAX_METADATA_BYTES: Final = 8_000
 """The service takes 8 KiB of names and values."""
 
@@ -64,7 +64,7 @@ class AzureBlobs(AsyncAdapter):
     Args:
         account: a connection string, or the address of the account's blob service (`https://….blob.core.windows.net`).
         container: name of the container.
-        credential: for an address; whoever made it closes it. Without one it is a `DefaultAzureCredential` of its own.
+        credential: for an address; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
         time_limit: seconds that writing or reading one blob may take, its repetitions included.
         concurrency: most blobs on their way at once.
 

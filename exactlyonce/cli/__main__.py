@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from exactlyonce.cli.arguments import parser
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run an operators' command, and return its exit code. Clients of Azure load only once the command is understood."""
-    parser().parse_args()
-    from exactlyonce.cli import commands  # noqa: PLC0415
+    given = parser().parse_args(arguments)
+    from exactlyonce.cli.commands import run  # noqa: PLC0415
 
-    return commands.main()
+    return run(given)
 
 
 if __name__ == "__main__":

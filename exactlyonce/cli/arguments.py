@@ -25,12 +25,22 @@ def parser() -> argparse.ArgumentParser:
         metavar="MODULE[:NAME]",
         help="module that makes the application (%(default)s), and its name there if there are several",
     )
+    add_azure(made)
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _about_many_parked_messages(commands)
     _about_parked_messages(commands)
     _about_entities(commands)
     _about_the_application(commands)
     return made
+
+
+def add_azure(command: argparse.ArgumentParser) -> None:
+    """Add the option for an application that runs in Azure."""
+    command.add_argument(
+        "--azure",
+        metavar="NAME",
+        help="use the settings of this function app in Azure, read with the Azure CLI, and your own rights",
+    )
 
 
 def _about_many_parked_messages(commands: _Commands) -> None:

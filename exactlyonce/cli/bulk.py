@@ -13,7 +13,7 @@ from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import evidence_lines, group_lines, parked_lines, plain, pretty
 from exactlyonce.drivers.runtime import Clock, SystemClock
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.bulk import (
+from exactlyonce.hosting.operators.bulk import (
     RATE,
     Action,
     Results,
@@ -24,7 +24,7 @@ from exactlyonce.hosting.bulk import (
     requeuing,
     selected,
 )
-from exactlyonce.hosting.operator import Operator
+from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.stores.listing import ListedMessage
 
 _REQUEUING: Final = "Nothing was sent. Say --yes to send them, in this order, under their own ids."

@@ -39,7 +39,9 @@ _SPARK: Final = "It needs Spark: install the wheel of exactlyonce with its extra
 COMMANDS: Final = {
     "new": Command("write a small app that runs, is tested, and deploys", cure=_DEV),
     "dev": Command("run the app of this folder with all that it needs", cure=_DEV),
+    "console": Command("look at an application's account in a browser", cure=_DEV),
     "ops": Command("operate an application: parked messages, entities, retention", "exactlyonce.cli.__main__:main"),
+    "doctor": Command("say what to change in an application's settings and accounts", "exactlyonce.cli.doctor:main"),
     "audit": Command("check the guarantee on stored documents", "spark_jobs.audit:main", "pyspark", _SPARK),
     "cleanup": Command("delete documents that no entity needs any more", "spark_jobs.cleanup:main", "pyspark", _SPARK),
 }

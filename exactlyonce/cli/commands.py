@@ -9,15 +9,14 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from exactlyonce.cli import administration, bulk
-from exactlyonce.cli.arguments import parser
+from exactlyonce.cli.azure_settings import use_azure_settings
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
-from exactlyonce.cli.local_settings import use_local_settings
 from exactlyonce.cli.tables import (
     discarding_lines,
     evidence_lines,
@@ -29,7 +28,8 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.operator import Operator
+from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.local_settings import use_local_settings
 from exactlyonce.values.identity import EntityRef
 
 _RISK: Final = """\
@@ -65,12 +65,11 @@ _AS_NEW: Final = """\
 its receiver could not know whether it was processed before. See what the store holds about it with --as-new"""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run(given: argparse.Namespace) -> int:
     """Run a command and return its exit code. Output goes to stdout, errors to stderr."""
-    given = parser().parse_args(arguments)
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     try:
-        return asyncio.run(_run(_application(given.app), given))
+        return asyncio.run(_run(application_in(given.app, given.azure), given))
     except ConfigurationError as error:
         return _refused(error, NOT_POSSIBLE)
     except ExactlyOnceError as error:
@@ -183,6 +182,7 @@ async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
         case "reset":
             _print(["reset"])
             _print(f"the outputs of message {plain(one)} were lost, and will not be published" for one in reset.lost)
+            _print(f"the kept message {plain(one)} was lost, and will not be sent" for one in reset.kept)
         case "no token":
             _print(["there is no session token to replace"])
         case "not ahead":
@@ -207,10 +207,20 @@ _COMMANDS: Final = {
 }
 
 
-def _application(name: str) -> ExactlyOnce:
-    """The application in a module: `module`, or `module:name` where there are several."""
+def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
+    """The application in a module.
+
+    Args:
+        name: `module`, or `module:name` where there are several.
+        azure: name of a function app in Azure, whose settings are used; None for those of this machine.
+
+    Raises:
+        ConfigurationError: the settings cannot be read, or there is not one application.
+    """
     module_name, _, attribute = name.partition(":")
-    # The file is of a developer's machine. Beside the settings of another account it would send messages to the wrong queues.
+    if azure is not None:
+        use_azure_settings(azure)
+    # The file is a developer's. Mixed with the settings of another account, it would send messages to the wrong queues.
     if not any(one.startswith("COSMOS__") for one in os.environ):
         use_local_settings(Path.cwd())
     try:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.hosting.bulk import Group
-from exactlyonce.hosting.operator import Evidence, Inspected
+from exactlyonce.hosting.operators.bulk import Group
+from exactlyonce.hosting.operators.operator import Evidence, Inspected
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.sequences import Sequences
@@ -142,7 +142,8 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
 def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     yield f"ledger   version {ledger.version}, by {ledger.protocol}{', deleted' if ledger.deleted else ''}"
     yield f"token    {plain(ledger.token)}"
-    yield f"owing    {'nothing' if ledger.owing_since is None else f'since {plain(ledger.owing_since)}'}"
+    since = next((entry.at for entry in ledger.entries if entry.owed is not None), None)
+    yield f"owing    {'nothing' if since is None else f'since {plain(since)}'}"
     yield from _section(
         "latest messages",
         ("VERSION", "MESSAGE", "AT", "OUTPUTS", "OWES"),
@@ -151,6 +152,7 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
             for one in ledger.entries
         ],
     )
+    yield from _section("kept messages", ("DUE", "ID"), [(one.due, one.id) for one in ledger.kept])
     if ledger.sequences:
         yield ""
         yield "sequences sent"

@@ -120,7 +120,7 @@ class AsyncDriver:
             return await self._publisher.publish(effect)
         outputs, overdue = divided(effect, self._lifetimes(), self._runtime.now())
         for park in overdue:
-            if not isinstance(await self._store.perform(park), Written):
+            if not isinstance(await self._performed(park), Written):
                 return UNKNOWN
             _log.error("output %s was parked under %s: %s", park.message.message, park.entity.key, park.message.reason)
         return await self._publisher.publish(replace(effect, outputs=outputs)) if outputs else PUBLISHED

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -253,8 +253,8 @@ class Lanes:
             for one in group:
                 one.done.cancel()
             raise
-        for one in group:
-            _resolve(one.done, failed.get(key_of(one.envelope)), _done(one.envelope, finished))
+        for one, processed in _processed(group, finished):
+            _resolve(one.done, failed.get(key_of(one.envelope)), processed)
 
     async def _mark(self, lane: _Lane) -> None:
         entity, strategy = lane.assignment.entity, lane.assignment.strategy
@@ -293,15 +293,18 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
 def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:
     """Acknowledge the messages of a group that an attempt finished."""
     keys = frozenset(outcome.processed)
-    for one in group:
+    for one, processed in _processed(group, outcome):
         if key_of(one.envelope) in keys:
-            _resolve(one.done, None, _done(one.envelope, outcome))
+            _resolve(one.done, None, processed)
 
 
-def _done(envelope: Envelope, outcome: Finished | Again) -> Processed:
-    """What became of a message that may be acknowledged."""
-    key = key_of(envelope)
-    return Processed(dict(outcome.answers).get(key), key not in outcome.processed)
+def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator[tuple[_Waiting, Processed]]:
+    """What became of the messages of a group, if they may be acknowledged. Of copies, the first is no duplicate."""
+    answers, new = dict(outcome.answers), {*outcome.processed}
+    for one in group:
+        key = key_of(one.envelope)
+        yield one, Processed(answers.get(key), key not in new)
+        new.discard(key)
 
 
 def _log_stopped(entity: EntityRef, finished: Finished) -> None:

@@ -71,12 +71,12 @@ class Begun:
 class Begin(Effect[Begun]):
     """Ask for the time and for fresh transaction ids: the only clock and the only chance a strategy has.
 
-    It comes after everything that an attempt reads. A message whose delivery is held then was given up by nobody before the
-    entity was loaded, so whoever gives it up later fences off the attempt's commit.
+    It comes after everything that an attempt reads. A message whose delivery is held then was not given up before the entity
+    was loaded, so a settler that gives it up later fences off the attempt's commit.
 
     Attributes:
         messages: keys of the messages that are about to be handled, as they were delivered.
-        more: how many transaction ids are wanted besides: for messages that the store holds, which nobody can give back.
+        more: how many transaction ids are wanted besides: for messages that the store holds, whose deliveries are over.
     """
 
     messages: tuple[str, ...] = ()

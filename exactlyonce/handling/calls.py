@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from exactlyonce.errors import ConfigurationError
-from exactlyonce.handling.messages import message, message_type, require_model
+from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.handling.messages import decode, message_type, require_model
 from exactlyonce.handling.routes import Destination
-from exactlyonce.records.calls import CALL_TYPE
+from exactlyonce.records.calls import CALL_IS
+from exactlyonce.values.envelope import Envelope, Extensions, has_control
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 from exactlyonce.values.validation import written
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -91,21 +95,14 @@ class Api:
         """Where its calls wait."""
         return Destination(self.name)
 
-    def last_start(self, made: datetime) -> datetime:
+    def last_start(self, made: datetime, lifetime: timedelta) -> datetime:
         """When the last try of a call may start.
 
         Args:
             made: when the call was made, which is before its first try.
+            lifetime: of its key, as the process that made the call knew it. The shorter one counts.
         """
-        return made + self.key_lifetime - self.timeout - self.clock_tolerance
-
-    def all_tried(self, made: datetime) -> datetime:
-        """When no try of a call can be under way any more, in any process: its outcome is told as unknown only then.
-
-        Args:
-            made: as for `last_start`.
-        """
-        return made + self.key_lifetime
+        return made + min(self.key_lifetime, lifetime) - self.timeout - self.clock_tolerance
 
     def address(self, path: str) -> str:
         """The address of a path of the service.
@@ -153,7 +150,6 @@ class Reply(BaseModel):
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004
 
 
-@message(CALL_TYPE)
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call that is to be made, as it waits in the queue of its `Api`. It carries no credentials.
@@ -165,16 +161,23 @@ class Call:
         replies: logical name of the queue that the reply goes to.
         tag: for the reply.
         version: of the caller, which the commit that made the call produced.
+        key_lifetime: of its key, in seconds: a process may know the service no more, or not yet.
     """
 
     api: str
     method: str
     path: str
-    body: JsonValue
     then: str
     replies: str
     tag: str
     version: int
+    key_lifetime: float
+    body: JsonValue = None
+
+    @property
+    def extensions(self) -> Extensions:
+        """All but the body, as an attribute of its envelope."""
+        return ((CALL_IS, Json.of({one: value for one, value in asdict(self).items() if one != "body"}).text),)
 
 
 def call_of(
@@ -184,7 +187,7 @@ def call_of(
 
     Raises:
         ConfigurationError: the body is neither a model nor None, or `then` is no type of replies.
-        ValueError: the service has no such method or path, or the tag is too long.
+        ValueError: the service has no such method or path, or the tag is too long or has control characters.
     """
     if not issubclass(then, Reply):
         raise ConfigurationError(f"{then.__name__} is no type of replies. Derive it from Reply.")
@@ -192,9 +195,29 @@ def call_of(
         raise ValueError(f"The method of a call is one of {', '.join(METHODS)}; this one is {method!r}.")
     if len(tag) > MOST_TAG:
         raise ValueError(f"A tag has at most {MOST_TAG} characters; this one has {len(tag)}.")
+    if has_control(tag):
+        raise ValueError("A tag has no control characters.")
     api.address(path)
     content: Any = None
     if body is not None:
         require_model(type(body), "The body of a call")
         content = written(type(body), body)
-    return Call(api.name, method, path, content, message_type(then).name, replies, tag, version)
+    lifetime = api.key_lifetime.total_seconds()
+    return Call(api.name, method, path, message_type(then).name, replies, tag, version, lifetime, content)
+
+
+def read_call(envelope: Envelope) -> Call:
+    """A call as it waits in its queue; without its body, where that is in a blob.
+
+    Raises:
+        InvalidMessage: the message is no call.
+    """
+    about = message_key(envelope.source, envelope.id)
+    try:
+        about_call = json.loads(str(dict(envelope.extensions)[CALL_IS]))
+        data = Json.of({**about_call, "body": envelope.data.value})
+    except (KeyError, ValueError, TypeError, RecursionError):
+        raise InvalidMessage(
+            f"Message {about} does not say what to call. Only context.call sends to the queue of an Api."
+        ) from None
+    return decode(Call, data, source=envelope.source, id=envelope.id)

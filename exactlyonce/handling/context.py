@@ -11,14 +11,16 @@ from urllib.parse import quote
 
 from exactlyonce.errors import ConfigurationError, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import Api, Call, Reply, call_of
+from exactlyonce.handling.keeping import NUMBERED, Keeping, utc
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.replies import answer_of
 from exactlyonce.handling.routes import Destination, Routes, name_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
+from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequences, channel_id, numbered
+from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
@@ -44,6 +46,7 @@ class Context:
         trace: Extensions = (),
         sent: tuple[OutputRef, ...] | None = None,
         version: int | None = None,
+        kept: frozenset[str] | None = None,
     ) -> None:
         self._origin = origin
         self._now = now
@@ -54,6 +57,7 @@ class Context:
         self._sent = sent
         self._version = version
         self._calls: dict[str, Call] = {}
+        self._keeping = Keeping(kept)
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -79,8 +83,15 @@ class Context:
         self._ids += 1
         return self._origin.new_id(self._ids - 1)
 
-    def send(self, destination: str | Destination, message: object, *, delay: timedelta | None = None) -> None:
-        """Send a message once the new state is committed.
+    def send(
+        self,
+        destination: str | Destination,
+        message: object,
+        *,
+        delay: timedelta | None = None,
+        at: datetime | None = None,
+    ) -> str:
+        """Send a message once the new state is committed; return its id, which is the same in every attempt.
 
         Args:
             destination: a queue or topic, or its logical name. An application refuses to start if a handler names a
@@ -88,14 +99,22 @@ class Context:
             message: an instance of a registered message type.
             delay: how long it stays invisible after it was published. A receiver that takes messages in their order waits for
                 it.
+            at: with a time zone: until then the entity keeps the message, however long that is, and `cancel` takes it back. The
+                sweeper releases it within some minutes of that time. Its age counts from then.
 
         Raises:
             UnknownDestination: there is no destination of that name.
             OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
-            ConfigurationError: the class of the message is not registered, or its receiver has no handler for it.
+            ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
+                given, and the entity's strategy is not `Outbox()`.
             ValueError: the delay is negative, or so long that the message would expire, or its channel be forgotten, before it
-                appears; or the receiver or session that the destination names cannot be one.
+                appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone, or
+                comes with a delay.
         """
+        if at is not None:
+            if delay is not None:
+                raise ValueError("A message has delay= or at=, not both.")
+            return self._send(name_of(destination), message, encode(message), timedelta(0), due=utc(at))
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
@@ -106,7 +125,22 @@ class Context:
             raise ValueError(
                 f"The receiver of {name!r} forgets channels after {age}, so a delay is at most {age / 4}; this one is {wait}."
             )
-        self._send(name, message, encode(message), wait)
+        return self._send(name, message, encode(message), wait)
+
+    def cancel(self, id: str) -> bool:
+        """Cancel a message that this entity sent with `at=`, with the commit of the new state.
+
+        Args:
+            id: as `send` returned it.
+
+        Returns:
+            True if the message was still kept: then nobody ever gets it. False if not: it was released and its receiver gets
+            it, or got it; or it was cancelled before, or this entity never kept a message of this id.
+
+        Raises:
+            ConfigurationError: the entity's strategy is not `Outbox()`.
+        """
+        return self._keeping.cancel(id)
 
     def call(
         self,
@@ -143,23 +177,34 @@ class Context:
             )
         replies = self._routes.replies(then)
         call = call_of(api, method, path, body, then=then, replies=replies, tag=tag, version=self._version)
-        self._send(api.name, call, encode(call), timedelta(0))
+        self._send(api.name, call, (CALL_TYPE, Json.of(call.body)), timedelta(0), more=call.extensions)
         self._calls[self._outputs[-1].id] = call
 
-    def _send(self, destination: str, message: object, encoded: tuple[str, Json], wait: timedelta) -> None:
+    def _send(
+        self,
+        destination: str,
+        message: object,
+        encoded: tuple[str, Json],
+        wait: timedelta,
+        *,
+        more: Extensions = (),
+        due: datetime | None = None,
+    ) -> str:
         name, data = encoded
-        id = self._origin.output_id(len(self._outputs))
-        sequences, place = self._placed(destination, message)
+        id = self._origin.output_id(len(self._outputs) + self._keeping.count)
+        # A kept message gets its number when it is released, so that a cancelled one leaves no gap.
+        sequences, place = self._placed(destination, message) if due is None else (self._sequences, None)
+        room = 0 if due is None else NUMBERED
         extensions = self._routes.session(destination, message) if place is None else place.extensions
-        # Both are sorted, and all names of the first come before those of the second.
-        extensions = (*extensions, *self._trace)
+        # All are sorted, and all names of each come before those of the next: those of a call have no place.
+        extensions = (*more, *extensions, *self._trace)
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
-        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size):
+        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size + room):
             blob = self._blob(f"{CLAIM_CHECKS}/{self._folder}/{id}", data.text.encode(), "application/json")
             wire = envelope.by_reference(self._address_of(blob)).to_json()
-        self._routes.check(destination, wire.size)
+        self._routes.check(destination, wire.size + room)
         output = Output(id, destination, wire, wait.total_seconds(), place)
         total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
@@ -171,7 +216,11 @@ class Context:
             self._keep(blob)
         self._bytes = total
         self._sequences = sequences
-        self._outputs.append(output)
+        if due is None:
+            self._outputs.append(output)
+        else:
+            self._keeping.keep(due, output)
+        return id
 
     def _placed(self, destination: str, message: object) -> tuple[Sequences, Place | None]:
         """The numbers given out with the next output, and its place; handled again, a message has those of the first time."""
@@ -182,11 +231,7 @@ class Context:
         if receiver is None:
             return self._sequences, None
         begun = sum(output.place is not None and output.place.number == 1 for output in self._outputs)
-        channel = channel_id(self._now, self._tx, begun)
-        ordered, age = destination in self._routes.ordered, self._routes.forgetting.get(destination)
-        # Half of the age is left for messages under way.
-        since = None if age is None else self._now - age / 2
-        return numbered(self._sequences, destination, receiver.source, channel, ordered=ordered, since=since)
+        return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.
@@ -297,6 +342,16 @@ class Context:
     def calls(self) -> dict[str, Call]:
         """The calls so far, by the ids of their outputs."""
         return dict(self._calls)
+
+    @property
+    def kept(self) -> tuple[tuple[datetime, Output], ...]:
+        """The messages to keep so far, each with the time at which it is due."""
+        return self._keeping.kept
+
+    @property
+    def cancelled(self) -> frozenset[str]:
+        """Ids of the messages that were cancelled so far, but for those of this handler."""
+        return self._keeping.cancelled
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -13,7 +13,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.validation import written
 
 MAX_ANSWER_BYTES: Final = 16 * 1024
-"""Most bytes of an answer. It lies in the entity document, which every commit writes."""
+"""Most bytes of an answer. Its commit writes it in the entity document."""
 _STATUSES: Final = range(200, 600)
 _WITHOUT_BODY: Final = (204, 205, 304)
 _HEADERS: Final = re.compile(r"location|etag|content-language|x-[a-z0-9-]+", re.IGNORECASE)
@@ -45,10 +45,10 @@ def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> A
     if body is not None:
         require_model(type(body), "The body of an answer")
     text = None if body is None else Json.of(written(type(body), body)).text
-    size = len((text or "").encode()) + sum(len(name) + len(value) for name, value in headers.items())
-    if size > MAX_ANSWER_BYTES:
+    answer = Answer(chosen, tuple(headers.items()), text)
+    if answer.size > MAX_ANSWER_BYTES:
         raise OutputTooLarge(
-            f"The answer has {size} bytes; at most {MAX_ANSWER_BYTES} are allowed. Write what is large with "
+            f"The answer has {answer.size} bytes; at most {MAX_ANSWER_BYTES} are allowed. Write what is large with "
             "context.write_once, and reply with its address."
         )
-    return Answer(chosen, tuple(headers.items()), text)
+    return answer

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, InvalidMessage, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import message_type
-from exactlyonce.records.places import RECEIVER
+from exactlyonce.records.places import RECEIVER, Place
+from exactlyonce.records.sequences import Sequences, channel_id, numbered
 from exactlyonce.values.envelope import Extensions, has_control
 from exactlyonce.values.identity import EntityRef
 
@@ -162,6 +163,23 @@ class Routes:
             return name(message)
         except InvalidMessage as error:
             raise ValueError(f"The receiver of a message to {destination!r} cannot be named: {error}") from None
+
+    def number(
+        self, sequences: Sequences, destination: str, receiver: str, at: datetime, tx: str, *, begun: int = 0
+    ) -> tuple[Sequences, Place]:
+        """Give out the next number for a receiver; return the sequences afterwards, and the place of the output that got it.
+
+        Args:
+            sequences: so far.
+            destination, receiver: of the output.
+            at, tx: time and transaction of the commit.
+            begun: how many channels the same message has begun before.
+        """
+        age = self.forgetting.get(destination)
+        # Half of the age is left for messages under way.
+        since = None if age is None else at - age / 2
+        ordered = destination in self.ordered
+        return numbered(sequences, destination, receiver, channel_id(at, tx, begun), ordered=ordered, since=since)
 
     def replies(self, then: type) -> str:
         """The destination of replies of a type.

@@ -10,9 +10,11 @@ from exactlyonce.attempt import Before, Evolve, Handled, key_of
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
+from exactlyonce.handling.keeping import released
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
+from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -48,6 +50,7 @@ class Runner:
             trace=envelope.trace,
             sent=before.sent,
             version=before.version,
+            kept=before.kept,
         )
         try:
             handled = self._handle(registration.handler, message, before.body, context)
@@ -57,6 +60,17 @@ class Runner:
         if envelope.asked is None:
             return handled
         return replace(handled, answer=replace(context.answer or Answer(), asked=envelope.asked))
+
+    def release(self, before: Before, kept: Output) -> Handled:
+        """Send a kept message of the entity; the state stays. Raises `OutputTooLarge` or `UnknownDestination`."""
+        sequences, output = released(self.routes, before, kept)
+        return Handled(
+            before.body or self.absent,
+            (output,),
+            deleted=before.body is None,
+            sequences=sequences,
+            cancelled=frozenset({kept.id}),
+        )
 
     def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
         state = self._state(body)
@@ -105,7 +119,16 @@ class Runner:
 
 
 def _handled(context: Context, body: Json) -> Handled:
-    return Handled(body, context.outputs, context.deleted, context.sequences, context.blobs, calls=tuple(context.calls))
+    return Handled(
+        body,
+        context.outputs,
+        context.deleted,
+        context.sequences,
+        context.blobs,
+        calls=tuple(context.calls),
+        kept=context.kept,
+        cancelled=context.cancelled,
+    )
 
 
 def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:

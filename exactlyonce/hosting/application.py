@@ -8,32 +8,34 @@ from typing import Any, TypeVar
 
 import azure.functions as func
 
+from exactlyonce.drivers.observer import Observer
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.routes import Destination, name_of
-from exactlyonce.hosting.accounts import Accounts
-from exactlyonce.hosting.adapters import Adapter
-from exactlyonce.hosting.asker import Answered, Request, require_answers
+from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.hosting.accounts.needs import Needs
+from exactlyonce.hosting.accounts.ownership import Ownership
+from exactlyonce.hosting.accounts.port import Accounts
+from exactlyonce.hosting.accounts.resources import AzureResources
 from exactlyonce.hosting.calling import Calling
 from exactlyonce.hosting.config.checks import require_destinations, require_distinct, require_rebuilds
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
-from exactlyonce.hosting.http.door import Door
-from exactlyonce.hosting.http.keys import Keys
-from exactlyonce.hosting.needs import Needs
-from exactlyonce.hosting.operator import Operator
-from exactlyonce.hosting.ownership import Ownership
+from exactlyonce.hosting.deliveries.adapters import Adapter
+from exactlyonce.hosting.deliveries.settlement import Outcome
+from exactlyonce.hosting.deliveries.triggers import Delivered
+from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.hosting.querying import queried
-from exactlyonce.hosting.resources import AzureResources
-from exactlyonce.hosting.settlement import Outcome
-from exactlyonce.hosting.sweeper import Swept
+from exactlyonce.hosting.requests.asker import Answered, Request, require_answers
+from exactlyonce.hosting.requests.door import Door
+from exactlyonce.hosting.requests.keys import Keys
+from exactlyonce.hosting.serving import Serving
 from exactlyonce.hosting.tending import Tending
-from exactlyonce.hosting.timers import EVERY_MINUTE, register_sweeper
-from exactlyonce.hosting.triggers import Delivered
+from exactlyonce.hosting.upkeep.sweeper import Swept
+from exactlyonce.hosting.upkeep.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.wiring import wire
 from exactlyonce.stores.listing import Condition
 from exactlyonce.values.identity import PartitionValue
@@ -41,7 +43,7 @@ from exactlyonce.values.identity import PartitionValue
 State = TypeVar("State")
 
 
-class ExactlyOnce(Calling, Tending):
+class ExactlyOnce(Calling, Serving, Tending):
     """The entry of an application. Make one per process; its clients open on first use.
 
     Args:
@@ -76,7 +78,7 @@ class ExactlyOnce(Calling, Tending):
         require_destinations(self._entities, self._destinations)
         self._settings = settings
 
-        connections = Connections(storage, service_bus)
+        connections = self._connections = Connections(storage, service_bus)
 
         def opened(runtime: Runtime, dated: Callable[[datetime], None]) -> Accounts:
             declared = self._entities, self._destinations
@@ -112,6 +114,20 @@ class ExactlyOnce(Calling, Tending):
     def needs(self) -> Needs:
         """What has to exist in its accounts: containers, queues and topics."""
         return Needs.of(self._entities, self._destinations, self._settings)
+
+    @property
+    def configuration(self) -> tuple[Settings, Connections]:
+        """The settings and connections that it was made with, for tools that look at its accounts."""
+        return self._settings, self._connections
+
+    @property
+    def routes(self) -> Routes:
+        """Its destinations: their limits, and the entities that they lead to."""
+        return self._parts.routes
+
+    def observe(self, observer: Observer) -> None:
+        """Report to an observer, in place of one for the process's OpenTelemetry SDK. After the first use it has no effect."""
+        self._parts.sender.runtime.observer_slot.look(lambda: observer)
 
     async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
         """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.

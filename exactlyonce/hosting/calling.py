@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from exactlyonce.hosting.triggers import Delivered
+from exactlyonce.handling.calls import Api
+from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.deliveries.triggers import Delivered
 from exactlyonce.hosting.wiring import Parts
 
 
@@ -10,6 +12,13 @@ class Calling:
     """An application whose handlers call other services."""
 
     _parts: Parts
+    _destinations: tuple[Destination, ...]
+
+    @property
+    def destinations(self) -> tuple[Destination | Api, ...]:
+        """Where handlers may send to, and the services that they may call."""
+        apis = self._parts.caller.apis
+        return tuple(apis.get(one.name, one) for one in self._destinations)
 
     async def call(self, message: Delivered) -> None:
         """Make the call that a handler committed with `context.call`. For the trigger on the queue of an `Api`.
@@ -35,6 +44,7 @@ class Calling:
             message: as the trigger delivers it.
 
         Raises:
-            As `call` does; the message stays. A call to an `Api` that the application no longer has is answered.
+            As `call` does; the message stays. A call to an `Api` that this process does not know is answered once its key is
+            known no more.
         """
         await self._parts.caller.settle(message)

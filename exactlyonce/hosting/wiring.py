@@ -16,21 +16,22 @@ from exactlyonce.drivers.store_time import StoreTime
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination, Routes
-from exactlyonce.hosting.accounts import Accounts
-from exactlyonce.hosting.asker import Asker
+from exactlyonce.hosting.accounts.port import Accounts
+from exactlyonce.hosting.accounts.startup import Startup
 from exactlyonce.hosting.calls.caller import Caller
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.config.settings import Settings
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
-from exactlyonce.hosting.operator import Operator
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.returner import Returner
+from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.returner import Returner
+from exactlyonce.hosting.deliveries.settlement import Settler
+from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.hosting.requests.asker import Asker
+from exactlyonce.hosting.requests.opened import Requests
 from exactlyonce.hosting.sender import Sender
-from exactlyonce.hosting.settlement import Settler
-from exactlyonce.hosting.startup import Startup
-from exactlyonce.hosting.sweeper import Sweeper
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.hosting.upkeep.sweeper import Sweeper
 
 SWEEP_TRIES: Final = 3
 """Tries of the sweeper on one entity: it runs every minute, so it need not try for long."""
@@ -49,6 +50,7 @@ class Parts:
         lanes: make the attempts at deliveries.
         receiver: processes deliveries.
         asker: asks entities for answers.
+        requests: that callers open.
         caller: makes calls to other services.
         sender: sends from outside of handlers.
         poison: settles messages that a queue gave up on.
@@ -65,6 +67,7 @@ class Parts:
     lanes: Lanes
     receiver: Receiver
     asker: Asker
+    requests: Requests
     caller: Caller
     sender: Sender
     poison: PoisonSettler
@@ -118,6 +121,7 @@ def wire(
         lanes=lanes,
         receiver=receiver,
         asker=Asker(receiver, startup.ready, store_time.now),
+        requests=Requests(receiver, maintenance),
         caller=_caller(named, resources, routes, startup, runtime),
         sender=Sender(publisher, routes, claims, runtime),
         poison=poison,

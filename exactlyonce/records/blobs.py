@@ -33,8 +33,8 @@ class Author:
         message: key of the message.
         tx: transaction id of the message in that attempt.
         at: time of the attempt, by the clock of its process.
-        told: id of the document beside the entity that would tell of its commit, where message and entity do not say it: a
-            read model's, which has one for each number. None elsewhere.
+        told: id of the companion that proves its commit, where it does not follow from message and entity: of a read model,
+            which has one for each number. None elsewhere. Blobs are stored with this name.
     """
 
     entity: EntityRef
@@ -61,7 +61,7 @@ class Blob:
     author: Author | None = None
 
     def told_by(self, id: str) -> Blob:
-        """The blob of an author whose commit would be told of by the document with this id, beside the entity."""
+        """The blob of an author whose commit is proved by the companion with this id."""
         return self if self.author is None else replace(self, author=replace(self.author, told=id))
 
 

@@ -18,7 +18,9 @@ from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.identity import EntityRef
 
 CALL_TYPE: Final = "exactlyonce.call"
-"""Type of the message that a call is, until it is made."""
+"""Type of the message that a call is, until it is made. Its data is the body to send."""
+CALL_IS: Final = "call"
+"""Extension attribute: all of a call but its body, in JSON. So a call whose body is in a blob that is gone can be answered."""
 CALL: Final = "replyto"
 VERSION: Final = "replyversion"
 
@@ -52,8 +54,8 @@ def is_reply(envelope: Envelope) -> bool:
 
 
 def is_foreign(envelope: Envelope) -> bool:
-    """Whether only records know the copies of a message: it has no number, and is no reply."""
-    return not (is_numbered(envelope) or is_reply(envelope))
+    """Whether only records know the copies of a message: it has no number, is no reply, and no request that was opened."""
+    return envelope.opened is None and not (is_numbered(envelope) or is_reply(envelope))
 
 
 def reply_of(envelope: Envelope, caller: EntityRef, about: str) -> ReplyTo:

@@ -106,8 +106,8 @@ class Forgotten:
 
 def beginning(channel: str) -> int | None:
     """When a channel began, in milliseconds since 1970, as its id says; None for an id that does not say."""
-    told = channel[:_BEGINNING]
-    return int(told, 16) if len(told) == _BEGINNING and set(told) <= _HEXADECIMAL else None
+    digits = channel[:_BEGINNING]
+    return int(digits, 16) if len(digits) == _BEGINNING and set(digits) <= _HEXADECIMAL else None
 
 
 def earliest_after(began: int) -> str:

@@ -1,4 +1,4 @@
-"""Companions: documents of the library that lie beside an entity, in its container and under its full partition key.
+"""Companions: documents of the library in the container of an entity, under its full partition key.
 
 They are written in one transactional batch with the entity's document. Their id derives from what they are about, so that
 writing the same thing twice collides. The reserved property `_kind` lets queries of users skip them:
@@ -24,7 +24,7 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape, write_shape
 
 KIND: Final = "_kind"
-"""Property that tells a companion from an entity's document."""
+"""Property that only companions have, and no document of an entity."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
 _LONGEST_PLAIN_ID: Final = 200
@@ -193,7 +193,7 @@ def read_companion(entity: EntityRef, document: dict[str, Any]) -> Companion:
     """Read a companion.
 
     Args:
-        entity: beside which it lies.
+        entity: whose partition it is in.
         document: with its id, without the service's properties and the partition key.
 
     Raises:
@@ -205,13 +205,13 @@ def read_companion(entity: EntityRef, document: dict[str, Any]) -> Companion:
     shape = _SHAPES.get(str(kind))
     if shape is None:
         raise DamagedDocument(
-            f"The document {id!r} beside entity {entity} is not the library's, though its id says so. Nothing was changed. "
-            "Give it another id."
+            f"Document {id!r} in the partition of entity {entity} has an id as the library gives, and the library did "
+            "not write it. Nothing was changed. Give it another id."
         )
-    companion = read_shape(shape, {**properties, "kind": kind}, f"The document {id!r} beside entity {entity}")
+    companion = read_shape(shape, {**properties, "kind": kind}, f"Companion {id!r} of entity {entity}")
     if companion.entity != entity.key or id_of(entity, companion) != id:
         raise DamagedDocument(
-            f"The document {id!r} beside entity {entity} is about something else than its id says. Nothing was changed. "
+            f"Companion {id!r} of entity {entity} has the content of another one. Nothing was changed. "
             "Restore it from a backup; or delete it, if it was put there by hand."
         )
     return companion

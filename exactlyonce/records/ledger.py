@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Final, Literal
 
 from pydantic import with_config
 
-from exactlyonce.errors import DamagedDocument
+from exactlyonce.errors import IdTaken
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.calls import Calls
 from exactlyonce.records.channels import Channels, Forgotten
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.outputs import Content, Output, OutputRef
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequences
@@ -42,11 +44,12 @@ class Entry:
         digest: of the outputs' content.
         staged: whether the outputs were staged, so that there is a document to delete.
         owed: the contents of the outputs, in their order, while these are not known to be published; "staged" when they lie in
-            the staged document; None when published.
+            the staged document; None when published, and the answer is kept where it has to be.
         recorded: whether a record follows the entry when it leaves: of a foreign message, whose copies only entries and records
             know, and of one that wrote blobs, whose commit only these prove. Any other goes once its outputs are published.
         seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
         answer: to the request that the message came by; None if it came by a queue.
+        request: id of the opened request that the answer is to be kept in; None if there is none. It is owed like outputs.
     """
 
     message: str
@@ -60,6 +63,7 @@ class Entry:
     recorded: Annotated[bool, absent_if(True)] = True  # Lost, a record more is written.
     seen: Annotated[int | None, absent_if(None)] = None  # Lost, the entry is dated later.
     answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
+    request: Annotated[str | None, absent_if(None)] = None
 
     def owed_outputs(self, source: str) -> tuple[Output, ...]:
         """The outputs that it owes, but for staged ones.
@@ -106,7 +110,7 @@ class Ledger:
     """The library's property of an entity document.
 
     Attributes:
-        version: number of messages committed on this entity.
+        version: number of messages committed on this entity; releases of kept messages count, too.
         token: session token of the library's partition for this entity, at or after the last write there that this
             document relies on; None if there was none.
         entries: the latest transactions, oldest first.
@@ -121,6 +125,8 @@ class Ledger:
         event_sourced: whether that stream holds what happened, in place of the way back.
         receptions: how far this read model has received the channels that make it.
         calls: ids of the calls whose replies are awaited.
+        kept: messages that are kept until they are due, in the order in which they were sent.
+        unrecorded: how many of the messages have neither a number nor a record: replies to calls, and opened requests.
     """
 
     version: int = 0
@@ -137,11 +143,19 @@ class Ledger:
     event_sourced: bool = False
     receptions: tuple[Reception, ...] = ()
     calls: Calls = ()
+    kept: tuple[Kept, ...] = ()
+    unrecorded: Annotated[int, absent_if(0)] = 0  # Lost, the audit misses records of them.
 
     @property
     def owing_since(self) -> datetime | None:
-        """`at` of the oldest entry that still owes outputs."""
-        return next((entry.at for entry in self.entries if entry.owed is not None), None)
+        """`at` of the oldest entry that still owes outputs, or when the first kept message is due, whichever is earlier."""
+        owing = (entry.at for entry in self.entries if entry.owed is not None)
+        return min((*islice(owing, 1), *(one.due for one in self.kept)), default=None)
+
+    @property
+    def transactions(self) -> frozenset[str]:
+        """What names the staged documents that the ledger may rely on."""
+        return frozenset((*(entry.tx for entry in self.entries), *(one.tx for one in self.kept)))
 
     @property
     def owing(self) -> frozenset[str]:
@@ -178,7 +192,8 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     """Take an entity document apart.
 
     Raises:
-        DamagedDocument: the ledger cannot be read, contradicts itself, or belongs to an entity of another type.
+        DamagedDocument: the ledger cannot be read, or contradicts itself.
+        IdTaken: it belongs to an entity of another type.
         NewerSchema: a newer version of the library wrote it.
     """
     if document is None:
@@ -194,10 +209,12 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     if any(isinstance(entry.owed, tuple) and len(entry.owed) != len(entry.outputs) for entry in ledger.entries):
         raise damaged(name, "an entry owes the contents of more or fewer outputs than it has")
     if ledger.type not in ("", entity.type):
-        raise DamagedDocument(
+        taken = IdTaken(
             f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "
             "that share a container need ids that differ: return such keys from key=."
         )
+        taken.kept = "its id is that of an entity of another type"
+        raise taken
     return EntityView(None if ledger.deleted else Json.of(properties), ledger)
 
 

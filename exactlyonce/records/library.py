@@ -52,7 +52,7 @@ class StagedOutputs:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class ParkedMessage:
-    """A message that the host gave up on and that was never processed: kept for whoever mends the cause.
+    """A message that the host gave up on and that was never processed: kept until an operator has repaired the cause.
 
     Attributes:
         entity: key of the entity that it is for.
@@ -116,7 +116,29 @@ class Seal:
     schema: int = SCHEMA
 
 
-LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage | ChannelDocument | Seal
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class RequestDocument:
+    """A request that a caller opened: its message, and then its answer. It stays until its caller closes it.
+
+    Attributes:
+        entity: key of the entity that it is for.
+        request: its id, which was made when it was opened.
+        at: when it was opened, or carried out. Never used to judge age.
+        envelope: the message, a string in documents; None once there is an answer.
+        answer: of the commit that carried it out; None while it is open.
+    """
+
+    entity: str
+    request: str
+    at: datetime
+    envelope: Json | None
+    answer: Answer | None
+    kind: Literal["request"] = "request"
+    schema: int = SCHEMA
+
+
+LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage | ChannelDocument | Seal | RequestDocument
 """What lies in the library container."""
 
 
@@ -145,6 +167,11 @@ def read_channel(document: Any) -> ChannelDocument:
 def read_parked(document: Any) -> ParkedMessage:
     """Read a parked document. Raises `DamagedDocument` or `NewerSchema`."""
     return read_shape(ParkedMessage, document, "A parked document")
+
+
+def read_request(document: Any) -> RequestDocument:
+    """Read the document of a request. Raises `DamagedDocument` or `NewerSchema`."""
+    return read_shape(RequestDocument, document, "The document of a request")
 
 
 def library_document(record: LibraryRecord) -> dict[str, Any]:

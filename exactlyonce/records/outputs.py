@@ -64,7 +64,7 @@ class Output:
             source: of the entity that sends it.
             at: time of the attempt.
         """
-        text, (first, middle) = self.envelope.text, _told(self.ref, source, at)
+        text, (first, middle) = self.envelope.text, _derived(self.ref, source, at)
         before, found, after = text.removeprefix(first).partition(middle)
         known = found and text.startswith(first)
         return Content((before, after) if known else self.envelope, self.delay)
@@ -86,8 +86,8 @@ class Content:
     """What an entry keeps of an output that it owes, besides its reference.
 
     Attributes:
-        envelope: to the letter; or the two pieces of it that neither the reference nor the entry tells. Every commit writes
-            what is owed, so each byte of it is paid again and again.
+        envelope: to the letter; or the two pieces of it that are in neither the reference nor the entry. Every commit
+            writes what is owed, so each byte of it is paid again and again.
         delay: of the output.
     """
 
@@ -98,13 +98,13 @@ class Content:
         """The output, to the letter. The arguments are those of `Output.content`."""
         envelope = self.envelope
         if isinstance(envelope, tuple):
-            first, middle = _told(ref, source, at)
+            first, middle = _derived(ref, source, at)
             envelope = Json(f"{first}{envelope[0]}{middle}{envelope[1]}")
         return Output(ref.id, ref.destination, envelope, self.delay, ref.place)
 
 
-def _told(ref: OutputRef, source: str, at: datetime) -> tuple[str, str]:
-    """The pieces of an envelope that its reference and its entry tell: its beginning, and what follows its type."""
+def _derived(ref: OutputRef, source: str, at: datetime) -> tuple[str, str]:
+    """The pieces of an envelope that follow from its reference and its entry: its beginning, and what follows its type."""
     first = Json.of({"specversion": "1.0", "id": ref.id, "source": source}).text[:-1]
     extensions = () if ref.place is None else ref.place.extensions
     middle = Json.of({"datacontenttype": "application/json", "time": written_time(at), **dict(extensions)}).text[1:-1]

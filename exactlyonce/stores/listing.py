@@ -1,9 +1,9 @@
 """What to look after, found across all entities of a type: for the sweeper and for operators.
 
-A listing is best effort. It may name what no longer needs anything, and miss what was written just now: whoever acts on it
-loads the entity first, and comes again. Since when an entity owes is `at` of the process that committed. That is enough
-here: it decides only when somebody looks. Who looks too early publishes copies at most; with a clock that is ahead, or behind,
-by some minutes, the look comes that much later, or earlier.
+A listing is best effort. It may name entities that need nothing any more, and miss what was written just now: sweeper and
+operators load the entity first, and list again later. An entity owes since `at` of the process that committed. That is precise
+enough, since it decides only when the sweeper looks: too early a look publishes copies at most, and a clock that is minutes
+ahead or behind makes the look that much later or earlier.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Condition:
 
 
 class AsyncListing(Protocol):
-    """Listings come in pages; an entity may be in several. Whoever has enough stops asking.
+    """Listings come in pages, and an entity may be in several. A caller that has enough stops iterating.
 
     All raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for what only an operator can change.
     """

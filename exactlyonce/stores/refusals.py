@@ -18,7 +18,7 @@ def require_entity_document(entity: EntityRef, properties: Container[str]) -> No
     """Refuse a document that was found under the id of an entity, but is a companion of another one.
 
     Raises:
-        DamagedDocument: it has the property that tells a companion.
+        DamagedDocument: it has the property that marks companions.
     """
     if KIND in properties:
         raise DamagedDocument(
@@ -48,3 +48,16 @@ def unique_key_taken(entity: EntityRef) -> UniqueKeyTaken:
         "for a unique key of the container. Nothing was changed. Let the handler give it other values, or change the other "
         "document. What is missing counts as null: of all documents without it, tombstones included, a partition takes one."
     )
+
+
+def require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> None:
+    """Refuse a document that is about something else than was asked for: an id may be a hash, and the body says what it is of.
+
+    Raises:
+        DamagedDocument: it is.
+    """
+    if stored != wanted:
+        raise DamagedDocument(
+            f"The library's document {id!r} of entity {entity} is about something else than its id says. Nothing was changed. "
+            "Restore it from a backup; or delete it, if it was put there by hand."
+        )

@@ -1,1 +1,4 @@
-"""Telemetry: the observer that reports spans and metrics to OpenTelemetry. Protocols do not know it."""
+"""Telemetry: observers of the protocols, which report spans and metrics to OpenTelemetry, and the words of steps for people.
+
+Protocols do not know it.
+"""

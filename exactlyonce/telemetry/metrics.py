@@ -13,6 +13,7 @@ PROCESSED: Final = "exactlyonce.messages.processed"
 DUPLICATES: Final = "exactlyonce.messages.duplicates"
 FAILED: Final = "exactlyonce.messages.failed"
 HELD: Final = "exactlyonce.messages.held"
+PARKED: Final = "exactlyonce.messages.parked"
 LAG: Final = "exactlyonce.messages.lag"
 COMMIT: Final = "exactlyonce.commit.messages"
 UNFINISHED: Final = "exactlyonce.attempts.unfinished"
@@ -23,6 +24,7 @@ CHARGE: Final = "azure.cosmosdb.client.operation.request_charge"
 PUBLISHED: Final = "exactlyonce.outputs.published"
 OWED: Final = "exactlyonce.outputs.owed"
 GAP_AGE: Final = "exactlyonce.gaps.age"
+MAINTENANCE_FAILED: Final = "exactlyonce.maintenance.failed"
 
 Record = Callable[[float, Mapping[str, str | int]], None]
 
@@ -50,6 +52,7 @@ class Metrics:
         self.duplicates = counter(DUPLICATES, "{message}", "Deliveries of messages that were processed before")
         self.failed = counter(FAILED, "{message}", "Deliveries given back to their queue")
         self.held = counter(HELD, "{message}", "Messages held for those before them")
+        self.parked = counter(PARKED, "{message}", "Messages stored for an operator")
         self.lag = histogram(LAG, "s", "From a message's time to its commit", _SECONDS)
         self.commit = histogram(COMMIT, "{message}", "Messages in one commit", _MESSAGES)
         self.unfinished = counter(UNFINISHED, "{attempt}", "Attempts that did not finish")
@@ -60,3 +63,6 @@ class Metrics:
         self.published = counter(PUBLISHED, "{message}", "Outputs that their queues took, copies included")
         self.owed = counter(OWED, "{message}", "Outputs that an earlier attempt had left unpublished")
         self.gap_age = histogram(GAP_AGE, "s", "Age of a gap before held messages", _AGES)
+        self.maintenance_failed = counter(
+            MAINTENANCE_FAILED, "{run}", "Maintenance of entities that ended with an error"
+        )

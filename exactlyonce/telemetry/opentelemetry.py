@@ -20,6 +20,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from exactlyonce.attempt import key_of
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.library import Park, Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.effects.publish import Publish
 from exactlyonce.telemetry.metrics import Metrics
@@ -92,6 +93,9 @@ class Telemetry:
             yield watch
         except BaseException as error:
             watch.close(error)
+            if deliveries is None and isinstance(error, Exception):
+                labels = {ENTITY_TYPE: entity.type, "error.type": type(error).__name__}
+                self._metrics.maintenance_failed(1, labels)
             raise
         finally:
             contexts.detach(token)
@@ -115,6 +119,8 @@ class Telemetry:
             raise
         else:
             self._count(operation, reply, span)
+            if isinstance(effect, Park) and isinstance(reply, Written):
+                self._metrics.parked(1, {ENTITY_TYPE: effect.entity.type})
             return reply
         finally:
             contexts.detach(token)

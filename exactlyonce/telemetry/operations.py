@@ -36,6 +36,7 @@ from exactlyonce.effects.library import (
     WriteRecords,
 )
 from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.requests import CloseRequest, DeleteRequests, KeepAnswers, LoadRequests, OpenRequest
 
 Named = Callable[[Any], str]
 
@@ -66,6 +67,11 @@ _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
     Park: _one("upsert_item"),
     LoadParked: _one("read_item"),
     DeleteParked: _one("delete_item"),
+    OpenRequest: _one("create_item"),
+    LoadRequests: _by_number("read_item", "query_items", lambda effect: effect.requests),
+    KeepAnswers: _one("replace_item"),
+    CloseRequest: _one("delete_item"),
+    DeleteRequests: _by_number("delete_item", "execute_batch", lambda effect: effect.requests),
     SaveBatch: _one("execute_batch"),
     LoadCompanions: _by_number("read_item", "query_items", lambda effect: effect.ids),
     FindEntries: _one("query_items"),

@@ -5,7 +5,7 @@ runs a whole application in memory, on a clock; `explore` runs it in every order
 `contracts` has a suite for each port to inherit from: an adapter that passes them can serve every protocol.
 """
 
-from exactlyonce.testing.app import App, Parked
+from exactlyonce.testing.app import App, Killed, Parked
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.explore import Explored, InvariantBroken, Seen, Unexplored, explore
 from exactlyonce.testing.runner import Ran, Sent, WrittenOnce, run
@@ -15,6 +15,7 @@ __all__ = [
     "App",
     "Explored",
     "InvariantBroken",
+    "Killed",
     "NonDeterministic",
     "Parked",
     "Ran",

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from exactlyonce.errors import ConfigurationError, UnknownDestination
-from exactlyonce.handling.calls import Api
+from exactlyonce.handling.calls import Api, read_call
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import decode, encode, model_named
 from exactlyonce.handling.routes import Destination
+from exactlyonce.records.calls import CALL_TYPE
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing.losses import Lost
 from exactlyonce.testing.runner import NOW
 from exactlyonce.testing.services import Request, Service, Trouble
 from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
     from exactlyonce.hosting.application import ExactlyOnce
-    from exactlyonce.hosting.asker import Answered
+    from exactlyonce.hosting.requests.asker import Answered
     from exactlyonce.testing.in_memory import Host
 
 State = TypeVar("State")
 Result = TypeVar("Result")
+
+
+class Killed(Exception):
+    """The process was killed before it answered a caller."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class App:
         destinations: where handlers may send to, and the services that they may call. The messages of a destination with `to=`
             are delivered to that type; others keep what arrives.
         queues: by destination without `to=` the entity type whose handlers take its messages.
-        apis: for each service that handlers call, the function that stands for it. As the `Api` promises, a call with a final
+        apis: for each service that handlers call, the function that plays it. As the `Api` promises, a call with a final
             answer is not carried out again.
         now: the time of day at the start.
         blobs: whether there is a container for blobs, as the setting `EXACTLYONCE__blobContainer` gives an application.
@@ -121,7 +129,7 @@ class App:
         Raises:
             ExactlyOnceError: why the first message was given up that could not be processed, with the error of its handler as
                 its cause. It was delivered as often as a queue does it, and is parked; all others are delivered.
-            Exception: what the function raised that stands for a service, unless that is an `OSError`.
+            Exception: what the function raised that plays a service, unless that is an `OSError`.
             UnknownDestination: there is no such destination.
             ConfigurationError: there is no such entity type, or the message is not of a registered type.
         """
@@ -181,8 +189,16 @@ class App:
 
         Raises:
             ExactlyOnceError: as `send` does; and whatever the coroutine raises.
+            Killed: the process was killed meanwhile.
         """
-        result = self.host.loop.run(job)
+        kills = self.host.kills
+        try:
+            result = self.host.loop.run(job)
+        except CancelledError:
+            if kills == self.host.kills:
+                raise
+            self.host.loop.run_for(0)
+            raise Killed("The process was killed before it answered. A caller asks again, with the same key.") from None
         self.host.loop.run_for(0)
         self._raise_failure()
         return result
@@ -190,6 +206,61 @@ class App:
     def duplicate_everything(self, seed: int = 0) -> None:
         """From now on every message is delivered twice, and all that wait are delivered in any order, drawn by the seed."""
         self.host.twice = Random(seed)
+
+    def send_again(self, destination: str | Destination, which: int = -1) -> None:
+        """Deliver another copy of a message that arrived at a destination, as a queue or its sender may do at any time.
+
+        Args:
+            destination: where it arrived; the messages of outsiders arrive there, too.
+            which: its position among `outputs(destination)`; the latest, unless another is named.
+
+        Raises:
+            UnknownDestination: there is no such destination.
+            IndexError: no such message arrived.
+            ExactlyOnceError: as `send` does.
+        """
+        name = _name(destination)
+        envelope = list(self._arrived(name).values())[which]
+
+        async def arrives() -> None:
+            self.host.arrive(name, Output(envelope.id, name, envelope.to_json()))
+
+        self.run(arrives())
+
+    def kill(
+        self, when: Literal["before", "after"], step: str, *, of: Entity[Any] | None = None, skip: int = 0
+    ) -> None:
+        """Kill the process at a step. The next one knows what is stored, and nothing else; messages under way come again.
+
+        Args:
+            when: before the step, or after it, before the process knows that it was done.
+            step: the effect, as [the protocols](../docs/protocols/README.md) name them: "SaveEntity", "Publish", "SaveBatch",
+                "WriteRecords", "Stage", "Park" or "WriteOnce".
+            of: the type of the entities whose steps are meant; None for all types.
+            skip: how many such steps go on before.
+
+        Raises:
+            ConfigurationError: there is no such step.
+        """
+        self.host.interruptions.plan(when, step, None if of is None else of.name, skip)
+
+    def lose(self, *writes: Lost | None, times: int = 1, of: Entity[Any] | None = None) -> None:
+        """Lose what the next writes to the store are answered, in this order; those after them are answered.
+
+        It costs nothing but time if the application is right: an attempt whose reply is lost reads again what became of it.
+
+        Args:
+            writes: for each write "reply" (it is applied, and the reply is lost), "request" (it is not applied, and there is no
+                reply), or None (it is answered).
+            times: how often all of them come, one after the other.
+            of: the type of the entities whose writes are meant; None for all writes.
+        """
+        if of is None:
+            self.host.losses.planned.extend(writes * times)
+            return
+        for skip, lost in enumerate(writes * times):
+            if lost is not None:
+                self.host.interruptions.plan(lost, None, of.name, skip)
 
     def trouble(self, api: Api, *troubles: Trouble, times: int = 1) -> None:
         """Make trouble for the next tries of calls to a service, in this order; those after them have none.
@@ -217,11 +288,13 @@ class App:
         Raises:
             UnknownDestination: there is no such destination.
         """
-        name = _name(destination)
+        return tuple(map(self.read, self._arrived(_name(destination)).values()))
+
+    def _arrived(self, name: str) -> Mapping[str, Envelope]:
         if name not in self.host.sent:
             known = ", ".join(sorted(self.host.sent)) or "none"
             raise UnknownDestination(f"There is no destination {name!r}; known are: {known}. Add it to destinations=.")
-        return tuple(map(self.read, self.host.sent[name].values()))
+        return self.host.sent[name]
 
     def parked(self) -> tuple[Parked, ...]:
         """The messages that could not be processed, in order."""
@@ -248,6 +321,8 @@ class App:
         """A message as its sender made it; its data, if nobody here has a model of it."""
         model = self._models.get(envelope.type) or model_named(envelope.type)
         envelope = self.host.loop.run(self.host.redeemed(envelope))
+        if envelope.type == CALL_TYPE:
+            return read_call(envelope)
         if model is None:
             return envelope.data.value
         return decode(model, envelope.data, source=envelope.source, id=envelope.id)
@@ -264,7 +339,7 @@ def _name(destination: str | Destination | Api) -> str:
 
 
 def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Service]) -> dict[str, Service]:
-    """By the name of an `Api` the function that stands for it."""
+    """The function that plays each service, by the name of its `Api`."""
     if missing := {one.name for one in apis if one not in destinations}:
         raise ConfigurationError(f"apis= names {min(missing)!r}, which is no Api of destinations=. Add it there.")
     return {api.name: service for api, service in apis.items()}

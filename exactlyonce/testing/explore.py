@@ -110,9 +110,10 @@ def explore(
     """Run the handlers of an application in every order, on several instances, with faults; fail with the shortest story.
 
     The exploration starts from what the application holds, with all messages waiting that have a delay: a delayed message
-    may come at any moment. The application itself does not change. A fault is a crash, a request or a reply that is lost, a
-    read by a replica that is behind, or a copy of a message. Time stands still; the sweeper, poison messages and requests
-    over HTTP are left out. A call to a service gets its answer at any moment; that its outcome is unknown is a fault.
+    may come at any moment, and a kept one may be released at any moment. The application itself does not change. A fault is
+    a crash, a request or a reply that is lost, a read by a replica that is behind, or a copy of a message. Time stands still;
+    what else the sweeper does, poison messages and requests over HTTP are left out. A call to a service gets its answer at
+    any moment; that its outcome is unknown is a fault.
 
     Args:
         app: the application, in the state from which to start.
@@ -166,6 +167,7 @@ def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_e
     application = Application(
         routes=app.host.parts.routes,
         lifetimes=app.host.accounts.ownership.lifetimes(),
+        entities={entity.name: entity for entity in app.once.entities},
         takers=app.host.takers,
         replies=partial(_replies, app),
         now=app.now,

@@ -2,107 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from azure.functions.queue import QueueMessage
 
 from exactlyonce.attempt import key_of
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.runtime import Clock, Runtime
-from exactlyonce.effects.port import Awaited
-from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.ownership import Declared, Ownership
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.application import MemoryApplicationStore
-from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.listing import text_of
+from exactlyonce.testing.interruptions import Interruptions
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
+from exactlyonce.testing.losses import Losses
+from exactlyonce.testing.memory_accounts import MEMORY, MemoryAccounts, Queues
 from exactlyonce.testing.services import Service
 from exactlyonce.testing.wire import CALLED, MemoryWire
-from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import Envelope
 
+Result = TypeVar("Result")
 MOST_DELIVERIES: Final = 5
 """Deliveries after which a queue gives a message up, as `maxDequeueCount` of host.json says by default."""
 MINUTE: Final = 60.0
 """Seconds between two runs of the sweeper."""
-_MAX_BYTES: Final = 48 * 1024
-_MEMORY: Final = "https://memory.invalid"
-
-
-class Queues:
-    """Queues in memory: they take everything, and tell the host.
-
-    Args:
-        arrived: called with the destination and each output.
-    """
-
-    max_bytes = _MAX_BYTES
-
-    def __init__(self, arrived: Callable[[str, Output], None]) -> None:
-        self._arrived = arrived
-
-    async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:
-        for output in outputs:
-            self._arrived(address, output)
-        return PUBLISHED
-
-
-class MemoryAccounts:
-    """Store, queues and blobs in memory: `Accounts` of an application.
-
-    Args:
-        settings: of the application.
-        entities, destinations: of the application.
-        clock: of the accounts.
-        queues: of all destinations.
-        wire: to the services that it calls.
-        blobs: whether there is a container for blobs.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        entities: Iterable[Entity[Any]],
-        destinations: Iterable[Destination | Api],
-        clock: Clock,
-        *,
-        queues: Queues,
-        wire: MemoryWire,
-        blobs: bool,
-    ) -> None:
-        self.documents = MemoryStore(clock.now)
-        self.store = Awaited(self.documents)
-        self.listing = MemoryListing(self.documents)
-        self.ownership = Ownership(MemoryApplicationStore(clock.now), Declared.by(settings, entities), clock)
-        self.addresses = {one.name: Address(queues, one.name) for one in destinations}
-        self.blobs = AwaitedBlobs(MemoryBlobs(clock.now), f"{_MEMORY}/blobs") if blobs else None
-        self.wire = wire
-
-    async def ready(self) -> None:
-        await self.ownership.ready()
-
-    async def verify(self) -> None:
-        pass
-
-    async def lifetime(self) -> AsyncGenerator[None, None]:
-        yield
-
-    async def close(self) -> None:
-        pass
 
 
 @dataclass(eq=False)
@@ -134,7 +69,8 @@ class Delivery:
 class Host:
     """Runs an application in memory: one delivery at a time, and a sweeper every minute. Nobody waits for a call.
 
-    A message that fails goes to the end of the line, and is given up after `MOST_DELIVERIES`.
+    A message that fails goes to the end of the line, and is given up after `MOST_DELIVERIES`. So does one whose process was
+    killed; the next process knows nothing but what is stored.
 
     Args:
         entities, destinations: of the application.
@@ -147,6 +83,9 @@ class Host:
         once: the application.
         loop, clock: its time.
         wire: to the services that it calls.
+        losses: of the store.
+        interruptions: of steps.
+        kills: how often the process was killed.
         sent: by destination the distinct messages that arrived, by source and id.
         failures: why messages were given up, in order.
         twice: chance that orders deliveries, each of which comes twice; None while each comes once, in order.
@@ -169,22 +108,30 @@ class Host:
     ) -> None:
         self.loop = VirtualLoop(sys.maxsize)  # type: ignore[abstract]  # It has no I/O.
         self.clock = VirtualClock(self.loop, start=start)
-        settings = Settings.model_construct(account_endpoint=_MEMORY, database="memory", delivery_timeout=MINUTE)
+        settings = Settings.model_construct(account_endpoint=MEMORY, database="memory", delivery_timeout=MINUTE)
         self.wire = MemoryWire(services, self.clock)
+        self.losses, self.interruptions, self.kills = Losses(), Interruptions(self.kill), 0
         self.accounts = MemoryAccounts(
             settings,
             entities,
             destinations,
             self.clock,
-            queues=Queues(self._arrived),
+            losses=self.losses,
+            interruptions=self.interruptions,
+            queues=Queues(self.arrive, self.interruptions),
             wire=self.wire,
             blobs=blobs,
         )
         random = Random(0)
-        runtime = Runtime(self.clock, random, lambda: f"{random.getrandbits(128):032x}")
-        self.once = ExactlyOnce(
-            entities, destinations=destinations, settings=settings, runtime=runtime, accounts=self.accounts
-        )
+
+        def process() -> ExactlyOnce:
+            runtime = Runtime(self.clock, random, lambda: f"{random.getrandbits(128):032x}")
+            return ExactlyOnce(
+                entities, destinations=destinations, settings=settings, runtime=runtime, accounts=self.accounts
+            )
+
+        self._process_anew = process
+        self.once = process()
         self.parts = self.once._parts  # noqa: SLF001
         self.sent: dict[str, dict[str, Envelope]] = {one.name: {} for one in destinations}
         self.failures: list[Exception] = []
@@ -193,15 +140,28 @@ class Host:
         self.calling: list[Delivery] = []
         self.takers = takers
         self.apis = {one.name: one for one in destinations if isinstance(one, Api)}
+        self._calls: set[asyncio.Task[None]] = set()
         self._waiting: list[Delivery] = []
         self._delivering = False
         self._at_rest = -1
+        self._rests_until: str | None = None
         self.loop.run(self.once.sweep())  # Starts the application; one that is swept may answer.
         self.loop.call_later(MINUTE, self._every_minute)
 
+    def kill(self) -> None:
+        """End the process, whatever is under way, and start another one."""
+        self.kills += 1
+        self.parts.lanes.abandon()
+        for call in self._calls:
+            call.cancel()
+        self.once = self._process_anew()
+        self.parts = self.once._parts  # noqa: SLF001
+        self.loop.create_task(self._sweep())
+
     async def take(self, entity: Entity[Any], envelope: Envelope) -> None:
         """Process a message that is in no queue. Raises `ExactlyOnceError`."""
-        await self.once.process(Delivery(entity, entity.name, envelope.to_json().text, times=1).message(), entity)
+        message = Delivery(entity, entity.name, envelope.to_json().text, times=1).message()
+        await self._in_spite_of_kills(lambda: self.once.process(message, entity))
 
     async def parked(self) -> tuple[ParkedMessage, ...]:
         """All parked messages, with their bodies."""
@@ -219,7 +179,7 @@ class Host:
         """The replies that a call may get now: its answer, if that is final, and that its outcome is unknown. None is sent.
 
         Raises:
-            ConfigurationError: no function stands for the service. Whatever that function raises but `OSError`.
+            ConfigurationError: no function plays the service. Anything that the function raises, `OSError` apart.
         """
         self._require_service(destination)
         sent: list[Output] = []
@@ -232,16 +192,18 @@ class Host:
         await caller.take(message)
         for error in wire.errors:
             raise error
-        await replace(caller, apis={}).settle(message)
+        over = self.clock.now() + self.apis[destination].key_lifetime + timedelta(seconds=1)
+        await replace(caller, now=lambda: over).settle(message)
         return tuple(one for one in sent if one.destination != destination)
 
     def _require_service(self, name: str) -> None:
         if name not in self.wire.services:
             raise ConfigurationError(
-                f"A handler called {name!r}, and no service stands for it: name one in apis= of App."
+                f"A handler called {name!r}, and apis= of App has no function for it. Name one there."
             )
 
-    def _arrived(self, destination: str, output: Output) -> None:
+    def arrive(self, destination: str, output: Output) -> None:
+        """Take what was sent to a destination."""
         envelope = Envelope.read(output.envelope.text)
         self.sent[destination].setdefault(key_of(envelope), envelope)
         taker = self.takers.get(destination)
@@ -269,7 +231,9 @@ class Host:
                 place = 0 if self.twice is None else self.twice.randrange(len(self._waiting))
                 delivery = self._waiting.pop(place)
                 if delivery.entity is None:
-                    self.loop.create_task(self._deliver(delivery))
+                    call = self.loop.create_task(self._deliver(delivery))
+                    self._calls.add(call)
+                    call.add_done_callback(self._calls.discard)
                 else:
                     await self._deliver(delivery)
         finally:
@@ -277,13 +241,28 @@ class Host:
 
     async def _deliver(self, delivery: Delivery) -> None:
         delivery.times += 1
+        kills = self.kills
         try:
             await self._process(delivery)
         except ExactlyOnceError as error:
             if delivery.times < MOST_DELIVERIES:
                 self._line_up(delivery)
             else:
-                await self._give_up(delivery, error)
+                await self._in_spite_of_kills(partial(self._give_up, delivery, error))
+        except asyncio.CancelledError:
+            if kills == self.kills:
+                raise
+            self._line_up(delivery)
+
+    async def _in_spite_of_kills(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do something, and again where its process was killed meanwhile."""
+        while True:
+            kills = self.kills
+            try:
+                return await work()
+            except asyncio.CancelledError:
+                if kills == self.kills:
+                    raise
 
     async def _process(self, delivery: Delivery) -> None:
         if delivery.entity is not None:
@@ -310,19 +289,25 @@ class Host:
 
     def _every_minute(self) -> None:
         self.loop.call_later(MINUTE, self._every_minute)
-        if self.accounts.documents.writes != self._at_rest:
+        due = self._rests_until is not None and self._rests_until < text_of(self.clock.now())
+        if due or self.accounts.documents.writes != self._at_rest:
             self.loop.create_task(self._sweep())
 
     async def _sweep(self) -> None:
-        await self.once.sweep()
-        if not await self._is_unfinished():
-            self._at_rest = self.accounts.documents.writes  # Until the next write there is nothing to sweep.
+        await self._in_spite_of_kills(self._swept)
+        if not await self._is_held():
+            # There is nothing to sweep until the next write, or until something is owed, or due.
+            self._at_rest = self.accounts.documents.writes
+            self._rests_until = self.accounts.listing.first_owing()
 
-    async def _is_unfinished(self) -> bool:
-        listing, end = self.accounts.listing, datetime.max.replace(tzinfo=self.clock.now().tzinfo)
+    async def _swept(self) -> None:
+        await self.once.sweep()  # Of the process that there is now.
+
+    async def _is_held(self) -> bool:
+        """Whether a read model holds a message."""
+        end = datetime.max.replace(tzinfo=self.clock.now().tzinfo)
         for entity in self.once.entities:
-            for listed in (listing.owing, listing.holding):
-                async for page in listed(entity.name, end):
-                    if page:
-                        return True
+            async for page in self.accounts.listing.holding(entity.name, end):
+                if page:
+                    return True
         return False

@@ -29,6 +29,7 @@ class Sent:
     destination: str | None
     message: Any
     delay: timedelta | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,17 @@ class WrittenOnce:
 
 @dataclass(frozen=True)
 class Ran(Generic[State]):
-    """The result of a handler; `answer` is what it replied, None if it did not; `calls` are those to other services."""
+    """The result of a handler.
+
+    Attributes:
+        state: the new one.
+        sent: the messages that it sent and announced, in order; those of `at=` that it cancelled itself among them.
+        deleted: whether it deleted the entity.
+        blobs: those that it wrote.
+        answer: what it replied; None if it did not.
+        calls: those to other services.
+        cancelled: ids of the kept messages that it cancelled.
+    """
 
     state: State
     sent: tuple[Sent, ...]
@@ -51,6 +62,7 @@ class Ran(Generic[State]):
     blobs: tuple[WrittenOnce, ...] = ()
     answer: Answer | None = None
     calls: tuple[Call, ...] = ()
+    cancelled: frozenset[str] = frozenset()
 
     @property
     def messages(self) -> tuple[Any, ...]:
@@ -68,6 +80,7 @@ def run(
     entity: EntityRef | None = None,
     now: datetime = NOW,
     destinations: Iterable[Destination] | None = None,
+    kept: Iterable[str] = (),
 ) -> Ran[State]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
 
@@ -78,37 +91,53 @@ def run(
         message_id, source, entity: `context.new_id()` and `context.random` derive from them.
         now: the value of `context.now`.
         destinations: those that the handler may send to; None for any.
+        kept: ids of messages that the entity sent with `at=`, and that were not released.
 
     Raises:
         UnknownDestination: the handler sends to another destination.
         NoStateReturned: the handler returned None without deleting the entity.
     """
     context = _Recorder(
-        Origin(entity or EntityRef("test", ("e-1",), "e-1"), message_key(source, message_id)), now, destinations
+        Origin(entity or EntityRef("test", ("e-1",), "e-1"), message_key(source, message_id)),
+        now,
+        destinations,
+        frozenset(kept),
     )
     result = handler(state, message, context)
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
     called = tuple(context.calls.values())
-    return Ran(result, tuple(context.sent), context.deleted, tuple(context.written), context.answer, called)
+    return Ran(
+        result, tuple(context.sent), context.deleted, tuple(context.written), context.answer, called, context.cancelled
+    )
 
 
 class _Recorder(Context):
     """A context that knows every destination or the given ones, and records copies of sent messages and written blobs."""
 
-    def __init__(self, origin: Origin, now: datetime, destinations: Iterable[Destination] | None) -> None:
+    def __init__(
+        self, origin: Origin, now: datetime, destinations: Iterable[Destination] | None, kept: frozenset[str]
+    ) -> None:
         blobs = "https://example.blob.core.windows.net/blobs"
         if destinations is None:
             routes: Routes = _Anywhere(blobs=blobs)
         else:
             routes = _Given({one.name: MAX_OUTPUT_BYTES for one in destinations}, blobs=blobs)
-        super().__init__(origin, now, routes, tx="t-1", version=1)
+        super().__init__(origin, now, routes, tx="t-1", version=1, kept=kept)
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
 
-    def send(self, destination: str | Destination, message: object, *, delay: timedelta | None = None) -> None:
-        super().send(destination, message, delay=delay)
-        self.sent.append(Sent(name_of(destination), deepcopy(message), delay))
+    def send(
+        self,
+        destination: str | Destination,
+        message: object,
+        *,
+        delay: timedelta | None = None,
+        at: datetime | None = None,
+    ) -> str:
+        id = super().send(destination, message, delay=delay, at=at)
+        self.sent.append(Sent(name_of(destination), deepcopy(message), delay, at))
+        return id
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         address = super().write_once(name, content, content_type=content_type)

@@ -49,7 +49,7 @@ class StorageQueueTransport:
 
     Args:
         account: a connection string, or the address of the account's queue service (`https://….queue.core.windows.net`).
-        credential: for an address; whoever made it closes it. Without one it is a `DefaultAzureCredential` of its own.
+        credential: for an address; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
         delivery_limit: time after which an undelivered message expires. Clean-up's retention has to exceed it.
         time_limit: seconds that sending one message may take, the wait for its turn and its repetitions included.
         concurrency: most messages on their way at once.
@@ -97,8 +97,8 @@ class StorageQueueTransport:
             await asyncio.wait_for(self._put_in_turn(address, output), self._time_limit)
         except (AzureError, asyncio.TimeoutError) as error:
             code = getattr(error, "error_code", None)
-            told = "could not send message %s to queue %s: %s, %s"
-            _log.warning(told, output.id, address, type(error).__name__, code)
+            failed = "could not send message %s to queue %s: %s, %s"
+            _log.warning(failed, output.id, address, type(error).__name__, code)
             return False
         return True
 

@@ -61,8 +61,8 @@ def has_control(text: str) -> bool:
 
 def written_time(time: datetime) -> str:
     """A time as it is on the wire."""
-    told = time.isoformat()
-    return f"{told[:-6]}Z" if told.endswith("+00:00") else told
+    text = time.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class Envelope:
         subject: what it is about, for people and routers; the library does not use it.
         extensions: further attributes (`traceparent` and the like) as sorted pairs.
         asked: fingerprint of the request that it came by; None if it came by a queue. It never travels.
+        opened: of a request that was opened, the session token of a view that shows its document. It never travels.
     """
 
     source: str
@@ -88,6 +89,7 @@ class Envelope:
     subject: str | None = None
     extensions: Extensions = ()
     asked: str | None = None
+    opened: str | None = None
 
     def to_json(self) -> Json:
         """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.
@@ -142,10 +144,10 @@ class Envelope:
     def once_more(self, unexplained: int = 0) -> Envelope:
         """The envelope as it is sent to its queue once more: the identity and the time stay, so it is a copy like any other.
 
-        Every message that is sent again is marked by this, so that a queue with an adapter tells it from a foreign body.
+        Every message that is sent again is marked by this, so that a queue with an adapter does not take it for a foreign body.
 
         Args:
-            unexplained: how often nobody knew why its queue had given it up; 0 where a person has looked at it.
+            unexplained: how often its queue had given it up for no known reason; 0 once an operator has looked at it.
         """
         counted = {**dict(self.extensions), REQUEUED: self.requeued + 1, UNEXPLAINED: unexplained}
         if not unexplained:

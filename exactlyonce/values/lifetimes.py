@@ -1,19 +1,19 @@
-"""How long anything may still arrive, and for how long what tells of a message is kept: one model for all who ask.
+"""How long a copy of a message may still arrive, and how long the proof that it was processed is kept: one model for all.
 
-A message is told from its copies by what the receiving entity keeps of it: an entry of the ledger, a processed record, a record
-or a stream entry beside the entity. All of that goes, by age. A copy may come later than that: it waits in a queue, in a poison
+The receiving entity recognises a copy by what it keeps of a message, its proof: an entry of the ledger, a processed record, a
+co-located record or a stream entry. All proofs go, by age. A copy may come later than that: it waits in a queue, in a poison
 queue or among dead letters, is parked and requeued, is owed by an entity that nobody swept, or is sent once more by a stream
 that handles a late copy again. These waits add up over as many hops as an application has, so no retention is longer than all
 of them. Therefore age is judged where a message arrives, by the `time` that all its copies carry:
 
-    the message came about        is judged up to here            what tells of it may be gone
+    the message came about        is judged up to here            its proof may be gone
     |-----------------------------------|---------------------------|------------------> time
     time        <= a day, if the        oldest_judged               retention after the commit
                 sender's clock is ahead
 
 A message that is not known and older than `oldest_judged` is refused, whatever brought it (fail closed). Its first copy was
-committed, if at all, at most a day before its `time`, and what tells of that stays for the retention. So whoever is judged is
-known if it was processed, however late it comes. Clocks of senders decide how often a good message is refused, never
+committed, if at all, at most a day before its `time`, and the proof of that stays for the retention. So a message that is
+judged is known if it was processed, however late it comes. Clocks of senders decide how often a good message is refused, never
 whether one is applied twice.
 """
 
@@ -26,9 +26,9 @@ from typing import Final
 from exactlyonce.errors import ConfigurationError, MessageError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 
 RETENTION: Final = timedelta(days=30)
-"""For how long an application remembers messages where nobody says anything else."""
+"""For how long an application remembers messages unless its settings say otherwise."""
 DELIVERY_LIMIT: Final = timedelta(days=7)
-"""For how long a queue keeps a message where nobody says anything else."""
+"""For how long a queue keeps a message unless its settings say otherwise."""
 AHEAD: Final = timedelta(days=1)
 """How far ahead of the store's time the `time` of a message may be."""
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -55,7 +55,7 @@ class Retention:
     changed: datetime | None = None
 
     def kept(self, now: datetime) -> timedelta:
-        """Age from which what tells of a message may be deleted.
+        """Age from which the proof of a message may be deleted.
 
         Args:
             now: the present, by the store's time.
@@ -123,7 +123,7 @@ class Lifetimes:
             )
 
     def oldest_judged(self, now: datetime) -> timedelta:
-        """Age above which a message that is not known is refused: what told of it may be gone."""
+        """Age above which a message that is not known is refused: its proof may be gone."""
         return self.retention.judged(now) - AHEAD - CLOCK_TOLERANCE
 
     def send_limit(self, now: datetime) -> timedelta:
@@ -134,13 +134,13 @@ class Lifetimes:
         """Why a message that is not known cannot be taken for new; None if it can.
 
         Args:
-            time: when it came about, as all its copies tell.
+            time: when it came about, as all its copies say.
             now: the present, by the store's time, later than the look that did not find it.
         """
         if time is None or time.tzinfo is None:
             return UndatedMessage(
-                "It has no time, or one without a time zone, so nobody can tell whether it is a copy of one that was processed "
-                "long ago. Send it with the time when it came about, the same in every copy; an adapter may take it from the "
+                "It has no time, or one without a time zone, so it may be a copy of a message that was processed long ago. "
+                "Send it with the time when it came about, the same in every copy; an adapter may take it from the "
                 "body."
             )
         age = now - time
@@ -151,7 +151,7 @@ class Lifetimes:
             )
         if age > (limit := self.oldest_judged(now)):
             return TooOldToJudge(
-                f"It came about {age} ago, at {time.isoformat()}. Above {limit} what tells that a message was processed may "
+                f"It came about {age} ago, at {time.isoformat()}. Above {limit} the proof that a message was processed may "
                 "have been cleaned up, so it is not applied. If it never was, send it as a new message (requeue --as-new)."
             )
         return None

@@ -24,6 +24,11 @@ def at_or_after(token: str | None, needed: str | None) -> bool:
     )
 
 
+def later(token: str | None, other: str | None) -> str | None:
+    """The one of two tokens that includes the other; the second if they do not compare."""
+    return token if at_or_after(token, other) else other
+
+
 def _parts(token: str) -> tuple[str, int | None]:
     """Split into what must be equal (range id and version) and the global LSN, or None where it cannot be read."""
     scope, _, rest = token.partition("#")

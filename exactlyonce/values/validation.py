@@ -18,7 +18,7 @@ def adapter(model: Any) -> TypeAdapter[Any]:
 
 
 def written(model: Any, value: Any) -> Any:
-    """A value as JSON; where it does not fit its model, `comes_back` tells, and no warning quotes it."""
+    """A value as JSON; where it does not fit its model, `comes_back` says so, and no warning quotes it."""
     return adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
 
 
@@ -44,8 +44,8 @@ def problems(error: ValidationError, model: Any = None) -> str:
 
     Args:
         error: of the validation.
-        model: what was read. Of places only properties are told, its own and those beside them: keys of mappings are values.
-            None where all names are the library's own, or told to their sender alone.
+        model: what was read. Of places only the names of its properties are quoted: keys of mappings are values.
+            None where all names are the library's own, or only their sender reads them.
     """
     names = None if model is None else _names(model)
     found = error.errors(include_input=False, include_url=False, include_context=False)
@@ -53,8 +53,8 @@ def problems(error: ValidationError, model: Any = None) -> str:
 
 
 def _path(location: tuple[int | str, ...], names: frozenset[str] | None) -> str:
-    told = [str(part) if names is None or isinstance(part, int) or part in names else "…" for part in location[1:]]
-    return ".".join([*map(str, location[:1]), *told]) or "the whole"
+    shown = [str(part) if names is None or isinstance(part, int) or part in names else "…" for part in location[1:]]
+    return ".".join([*map(str, location[:1]), *shown]) or "the whole"
 
 
 @cache
@@ -76,7 +76,7 @@ def _names(model: Any) -> frozenset[str]:
 
 
 def misfits(error: ValidationError, model: type) -> str:
-    """What does not fit, told so that it can be kept beside what was read: no value of it gets in.
+    """What does not fit, without any value of what was read, so that it can be stored.
 
     Of places only the model's own fields are named, since names inside of a mapping are values. Of messages only the constant
     ones of pydantic are quoted: others have parts of the input in them, or the words of a validator.
@@ -85,14 +85,14 @@ def misfits(error: ValidationError, model: type) -> str:
     own = {info.validation_alias if isinstance(info.validation_alias, str) else name for name, info in fields.items()}
     own |= {field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else set()
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    told = (f"{_place(one['loc'], own)}: {_constant(one['type'])}" for one in found)
-    return "; ".join(list(dict.fromkeys(told))[:_MOST_MISFITS])
+    lines = (f"{_place(one['loc'], own)}: {_constant(one['type'])}" for one in found)
+    return "; ".join(list(dict.fromkeys(lines))[:_MOST_MISFITS])
 
 
 def _constant(kind: str) -> str:
     """What pydantic says of a kind of error, if that is the same whatever was read."""
     try:
-        return PydanticKnownError(kind).message()  # type: ignore[arg-type]  # A validator's own kind is none of these.
+        return PydanticKnownError(kind).message()  # type: ignore[arg-type]  # A validator's own kind is not among these.
     except (KeyError, TypeError):
         return "does not fit"
 

@@ -28,6 +28,8 @@ class Order(BaseModel):
     customer: str = ""
     item: str = ""
     amount: int = 0
+    deadline: str = ""
+    """Id of the message that cancels the order if it is not paid."""
 
 
 class Receipt(BaseModel):
@@ -42,21 +44,24 @@ orders = Entity("order", state=Order, container="orders", strategy=Outbox())
 
 @orders.handles(PlaceOrder, key=lambda placed: placed.order)
 def place(state: Order, placed: PlaceOrder, context: Context) -> Order:
-    """Charge the customer, and look after a quarter of an hour whether the money came."""
+    """Charge the customer, and cancel the order after a quarter of an hour if the money did not come."""
     if state.status == "new":
-        state = Order(status="placed", customer=placed.customer, item=placed.item, amount=placed.amount)
         context.send("payments", Charge(order=placed.order, amount=placed.amount))
-        context.send("orders", CancelIfUnpaid(order=placed.order), delay=TIME_TO_PAY)
+        deadline = context.send("orders", CancelIfUnpaid(order=placed.order), at=context.now + TIME_TO_PAY)
+        state = Order(
+            status="placed", customer=placed.customer, item=placed.item, amount=placed.amount, deadline=deadline
+        )
     context.reply(Receipt(order=placed.order, status=state.status), status=202)
     return state
 
 
 @orders.handles(Charged, key=lambda charged: charged.order)
 def confirm(state: Order, charged: Charged, context: Context) -> Order:
-    """Ship what is paid; pay back what comes too late."""
+    """Ship what is paid, and take the deadline back; pay back what comes too late."""
     if state.status != "placed":
         context.send("payments", Refund(order=charged.order))
         return state
+    context.cancel(state.deadline)  # If it is too late for that, `look` finds the order paid.
     context.send("shipping", Ship(order=charged.order, item=state.item))
     context.announce(OrderPaid(order=charged.order, customer=state.customer))
     return state.model_copy(update={"status": "paid"})

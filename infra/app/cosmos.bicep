@@ -6,6 +6,9 @@ param location string
 param tags object
 param databaseName string
 
+@description('Containers of entities, each with its partition key, such as { name: \'orders\', paths: [\'/order\'] }.')
+param containers array
+
 @description('Container for processed records, staged outputs and parked messages.')
 param libraryContainer string
 
@@ -41,24 +44,33 @@ var libraryIndexing = {
     { path: '/channel/id/?' }
   ]
 }
-var entityIndexing = {
-  indexingMode: 'consistent'
-  excludedPaths: [{ path: '/*' }]
-  includedPaths: [
-    { path: '/gameId/?' }
-    // For the sweeper: which entities owe outputs, and which read models hold messages.
-    { path: '/_ledger/owing_since/?' }
-    { path: '/_ledger/receptions/[]/gap_since/?' }
-    { path: '/_ledger/receptions/[]/held/*' }
-    // Documents of the library beside entities; those of the outbox have none of these.
-    { path: '/_kind/?' }
-    { path: '/entity/?' }
-    { path: '/version/?' }
-    { path: '/owing_since/?' }
-    { path: '/outputs/[]/place/channel/?' }
-    { path: '/outputs/[]/place/number/?' }
-  ]
-}
+var ledgerPaths = [
+  // For the sweeper: which entities owe outputs, and which read models hold messages.
+  { path: '/_ledger/owing_since/?' }
+  { path: '/_ledger/receptions/[]/gap_since/?' }
+  { path: '/_ledger/receptions/[]/held/*' }
+  // Documents of the library beside entities; those of the outbox have none of these.
+  { path: '/_kind/?' }
+  { path: '/entity/?' }
+  { path: '/version/?' }
+  { path: '/owing_since/?' }
+  { path: '/outputs/[]/place/channel/?' }
+  { path: '/outputs/[]/place/number/?' }
+]
+// Version 2 of partition keys, since version 1 hashes their first 101 bytes only: the library's are longer.
+// Entity containers have no time to live: with an entity goes what is known of its messages.
+var entityContainers = map(containers, container => {
+  name: container.name
+  paths: container.paths
+  kind: length(container.paths) == 1 ? 'Hash' : 'MultiHash'
+  version: 2
+  indexingPolicy: {
+    indexingMode: 'consistent'
+    excludedPaths: [{ path: '/*' }]
+    includedPaths: concat(map(container.paths, path => { path: '${path}/?' }), ledgerPaths)
+  }
+  autoscaleSettingsMaxThroughput: throughput
+})
 
 module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
   name: 'cosmos-account'
@@ -91,23 +103,7 @@ module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
     sqlDatabases: [
       {
         name: databaseName
-        // Version 2 of partition keys, since version 1 hashes their first 101 bytes only: the library's are longer.
-        // Entity containers have no time to live: with an entity goes what is known of its messages.
-        containers: [
-          {
-            name: 'games'
-            paths: ['/gameId']
-            version: 2
-            indexingPolicy: entityIndexing
-            autoscaleSettingsMaxThroughput: throughput
-          }
-          {
-            name: 'boards'
-            paths: ['/gameId']
-            version: 2
-            indexingPolicy: entityIndexing
-            autoscaleSettingsMaxThroughput: throughput
-          }
+        containers: concat(entityContainers, [
           {
             name: libraryContainer
             paths: ['/pk']
@@ -117,7 +113,7 @@ module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
             indexingPolicy: libraryIndexing
             autoscaleSettingsMaxThroughput: throughput
           }
-        ]
+        ])
       }
     ]
     sqlRoleDefinitions: [

@@ -1,4 +1,4 @@
-// The function app, on Flex Consumption. Its settings are those that exactlyonce/hosting/settings.py and the host read.
+// The function app, on Flex Consumption. Its settings are those that the library, the host and the app read.
 
 param token string
 param location string
@@ -19,16 +19,18 @@ param databaseName string
 param libraryContainer string
 param deliveryLimitDays int
 param retentionDays int
-param strategy string
+
+@description('Settings that the app reads besides.')
+param settings object
 
 @description('Host name of the Service Bus namespace; empty where the app runs on storage queues.')
 param serviceBusHost string
 
-@description('Whether its queues with a trigger have sessions.')
-param serviceBusSessions bool
-
 @description('Where to send telemetry.')
 param insightsAddress string
+
+@description('Whether the app sends metrics and spans, too.')
+param telemetry bool
 
 @allowed([512, 2048, 4096])
 @description('Memory of an instance, in MB.')
@@ -36,15 +38,30 @@ param instanceMemoryMB int = 2048
 
 param maximumInstanceCount int
 
+@description('Instances of each group that never end: the HTTP functions, and each function of a queue.')
+param alwaysReady int
+
+@description('Names of the functions of queues.')
+param queueFunctions string[]
+
 @description('Subnet that the app calls from; empty for none.')
 param subnetId string
 
 var bus = empty(serviceBusHost) ? {} : {
-  TRANSPORT: 'servicebus'
-  SERVICEBUS_SESSIONS: serviceBusSessions ? 'on' : 'off'
   ServiceBus__fullyQualifiedNamespace: serviceBusHost
   ServiceBus__credential: 'managedidentity'
   ServiceBus__clientId: clientId
+}
+
+// The worker configures the SDK of Azure Monitor, and host and app write into one trace. Only the first needs a package.
+var observed = telemetry
+  ? { PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true', AzureFunctionsJobHost__telemetryMode: 'OpenTelemetry' }
+  : {}
+
+// HTTP functions share instances; every other function has instances of its own.
+var groups = concat(['http'], map(queueFunctions, name => 'function:${name}'))
+var ready = alwaysReady == 0 ? {} : {
+  alwaysReady: map(groups, group => { name: group, instanceCount: alwaysReady })
 }
 
 module plan 'br/public:avm/res/web/serverfarm:0.7.0' = {
@@ -87,10 +104,10 @@ module app 'br/public:avm/res/web/site:0.24.0' = {
         name: 'python'
         version: '3.11'
       }
-      scaleAndConcurrency: {
+      scaleAndConcurrency: union(ready, {
         instanceMemoryMB: instanceMemoryMB
         maximumInstanceCount: maximumInstanceCount
-      }
+      })
       deployment: {
         storage: {
           type: 'blobContainer'
@@ -107,7 +124,7 @@ module app 'br/public:avm/res/web/site:0.24.0' = {
         name: 'appsettings'
         // What is not named here is not set. It also spares this deployment from listing the settings there are.
         retainCurrentAppSettings: false
-        properties: union(bus, {
+        properties: union(settings, bus, observed, {
           // The two services by address: with accountName alone, the host would look for tables, too.
           AzureWebJobsStorage__blobServiceUri: blobServiceUri
           AzureWebJobsStorage__queueServiceUri: queueServiceUri
@@ -121,7 +138,6 @@ module app 'br/public:avm/res/web/site:0.24.0' = {
           EXACTLYONCE__blobContainer: blobContainer
           EXACTLYONCE__deliveryLimit: 'P${deliveryLimitDays}D'
           EXACTLYONCE__retention: 'P${retentionDays}D'
-          STRATEGY: strategy
           APPLICATIONINSIGHTS_CONNECTION_STRING: insightsAddress
           APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${clientId};Authorization=AAD'
         })

@@ -38,5 +38,8 @@ module insights 'br/public:avm/res/insights/component:0.8.0' = {
   }
 }
 
+@description('Resource id of Application Insights.')
+output insightsId string = insights.outputs.resourceId
+
 @description('What the host calls a connection string: where to send telemetry. Sending takes the identity.')
 output insightsAddress string = insights.outputs.connectionString

@@ -19,6 +19,9 @@ param deliveryLimitDays int
 @description('Whether queues with a trigger have sessions. A queue cannot change that later: delete it first.')
 param sessions bool
 
+@description('Whether the host may ask how long a queue is, to scale by it. The question takes the right to manage the queue.')
+param scalesByLength bool
+
 @allowed(['Enabled', 'Disabled'])
 @description('Disabled takes the Premium tier, which this file does not choose for you.')
 param publicNetworkAccess string
@@ -30,9 +33,10 @@ var sending = [
     principalType: 'ServicePrincipal'
   }
 ]
+// Who may not ask for a queue's length scales by the age of its first message, one instance at a time (ServiceBusMetricsProvider.cs).
 var receiving = [
   {
-    roleDefinitionIdOrName: 'Azure Service Bus Data Receiver'
+    roleDefinitionIdOrName: scalesByLength ? 'Azure Service Bus Data Owner' : 'Azure Service Bus Data Receiver'
     principalId: principalId
     principalType: 'ServicePrincipal'
   }

@@ -85,5 +85,8 @@ resource keeping 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
 
 output name string = workspace.outputs.name
 
+@description('Name of the storage account of the data lake.')
+output lake string = lake.outputs.name
+
 @description('Object id of the workspace, which jobs run as.')
 output principalId string = workspace.outputs.?systemAssignedMIPrincipalId ?? ''

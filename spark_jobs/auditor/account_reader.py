@@ -130,8 +130,7 @@ class AccountReader:
         """Read a container now. Returns its rows, which are kept until they are unpersisted, and their number."""
         self.work.progress.begin(f"{purpose}, {place.container}")
         begun, before = self.work.clock(), self.work.source.spent.units
-        raw = [self.work.source.read(query) for query in place.queries(conditions)]
-        found = reduce(DataFrame.unionByName, raw).persist(StorageLevel.MEMORY_AND_DISK)
+        found = self.work.source.read(*place.queries(conditions)).persist(StorageLevel.MEMORY_AND_DISK)
         rows = found.count()
         after = self.work.source.spent.units
         charge = None if before is None or after is None else after - before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,10 +91,12 @@ class Auditor:
                     reads=(*reader.reads, *own.reads),
                     seconds=work.clock() - begun,
                 )
+                following = Checkpoint.after(last, subject, work.beginning, mode.name, contents.total)
+                trend = tuple((instant(at), how, number) for at, how, number in following.trend)
+                contents = replace(contents, trend=trend)
                 work.progress.begin("results")
                 write(out, contents, findings)
                 if checkpoints:
-                    following = Checkpoint.after(last, subject, work.beginning)
                     checkpoints.write(following, left_open, mode.remember(facts, work.beginning.now))
                 work.progress.done(f"in {out}")
             return contents
@@ -153,6 +155,7 @@ class Auditor:
             pictures=shown,
             total=sum(rule.findings for rule in rules),
             findings=tuple(Finding.of(row.asDict()) for row in first),
+            trend=(),
             warnings=mode.warnings,
             **rest,
         )

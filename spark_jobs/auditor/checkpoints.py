@@ -24,6 +24,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.job.configuration import Account, Job
+from spark_jobs.report.contents import Mode
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.folder import Folder
 from spark_jobs.transforms.facts import SEEN, Facts
@@ -34,6 +35,8 @@ LAG: Final = timedelta(minutes=5)
 
 OPEN: Final = StructType([StructField("entity", StringType())])
 """Entities to judge again, changed or not: they owe outputs, hold messages, or have findings."""
+MOST_REMEMBERED: Final = 60
+"""Audits whose numbers of findings a checkpoint keeps."""
 
 _SUFFIX: Final = ".json"
 
@@ -67,6 +70,7 @@ class Checkpoint:
         subject: the documents that it is about.
         number: one more than that of the checkpoint before.
         position: the service's time, in seconds since 1970, when the audit began.
+        trend: of each of the last audits the second in which it began, its mode, and its number of findings.
         seen: name of each table of `facts.SEEN`, with the second in which the full audit that wrote it began.
         format: version of this file's format.
     """
@@ -74,6 +78,7 @@ class Checkpoint:
     subject: Subject
     number: int
     position: int
+    trend: list[tuple[int, Mode, int]] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -88,13 +93,16 @@ class Checkpoint:
         return max(self.seen.values(), default=None)
 
     @classmethod
-    def after(cls, last: Checkpoint | None, subject: Subject, beginning: Beginning) -> Checkpoint:
+    def after(
+        cls, last: Checkpoint | None, subject: Subject, beginning: Beginning, mode: Mode, findings: int
+    ) -> Checkpoint:
         """The checkpoint of an audit that began now. It drops versions seen before the retention: they prove nothing."""
         now = beginning.now
         if last is None:
-            return cls(subject, 1, now)
+            return cls(subject, 1, now, [(now, mode, findings)])
         oldest = now - int(beginning.judged.total_seconds())
-        return cls(subject, last.number + 1, now, {name: at for name, at in last.seen.items() if at >= oldest})
+        seen = {name: at for name, at in last.seen.items() if at >= oldest}
+        return cls(subject, last.number + 1, now, [*last.trend, (now, mode, findings)][-MOST_REMEMBERED:], seen)
 
     def since(self, job: Job) -> int:
         """The `_ts` from which on the next audit looks for changes: earlier by the longest grace, and by the lag."""
@@ -174,7 +182,8 @@ class Checkpoints:
                     f"The checkpoint {self._folder.place(name)} was written by another version of the audit. Delete the "
                     "folder: the next audit is a full one."
                 )
-            return Checkpoint(**{**stored, "subject": Subject(**stored["subject"])})
+            trend = [tuple(one) for one in stored["trend"]]
+            return Checkpoint(**{**stored, "subject": Subject(**stored["subject"]), "trend": trend})
         except (KeyError, TypeError, ValueError):
             raise ConfigurationError(
                 f"The checkpoint {self._folder.place(name)} is damaged. Delete the folder: the next audit is a full one."
@@ -186,7 +195,7 @@ def still_open(facts: Facts, findings: DataFrame) -> DataFrame:
     waiting = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
     parts = (
         facts.transactions.where(F.col("owes").isNotNull()),
-        facts.entities.where(waiting),
+        facts.entities.where(waiting | (F.size("kept") > 0)),
         facts.staged,
         facts.unreadable,
         findings,

@@ -6,6 +6,7 @@ The rules are those of `protocols.outbox.clean` and `protocols.steps.clean_compa
   their entity. All that decides about companions stays as it was once read, so frames may be judged, without a fence.
 - Documents of channels go in the same way, if a younger ledger or document knows all that they say. The seal never goes.
 - Old channels are forgotten first, by `forget_channels` behind a fence, for entity types that forget any.
+- Requests that were left open go in the same way, by `clean_requests`; those that were answered stay for their callers.
 - Staged documents go by `clean_staged`, behind its fence, through the library's own store.
 - Blobs of lost attempts go by `clean_blobs`, if a container of blobs is named.
 - Parked messages never go, nor documents that owe outputs or hold a message.

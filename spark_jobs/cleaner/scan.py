@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.source.port import Query
+from spark_jobs.spark.frames import kept
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.facts import before
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITIES, OF_THE_LIBRARY, Asked, selection
@@ -33,16 +34,16 @@ class Scan:
         """By container all entities, and all documents that may be old: `schemas.DOCUMENT` and a column `container`."""
         for place in self.work.job.places:
             entities = selection("entities", place.partition_key)
-            raw = self.work.source.read(Query(place.container, entities.columns, entities.where))
-            old = self._old(place.container, ("companions",))
-            yield place.container, self._documents(raw.unionByName(old), place.container, place.type)
-        old = self._old(self.work.job.library, OF_THE_LIBRARY)
+            all_of_them = Query(place.container, entities.columns, entities.where)
+            raw = self.work.source.read(all_of_them, *self._old(place.container, ("companions",)))
+            yield place.container, self._documents(raw, place.container, place.type)
+        old = self.work.source.read(*self._old(self.work.job.library, OF_THE_LIBRARY))
         yield self.work.job.library, self._documents(old, self.work.job.library, LIBRARY)
 
     def whole(self, container: str) -> DataFrame:
         """All documents in a container that may be old: `entity, id, etag, document`, the JSON text."""
         asked = OF_THE_LIBRARY if container == self.work.job.library else ("companions",)
-        return self._named(self._old(container, asked, ("*",))).select(
+        return self._named(self.work.source.read(*self._old(container, asked, ("*",)))).select(
             "entity", "id", "etag", F.col("raw").alias("document")
         )
 
@@ -60,7 +61,7 @@ class Scan:
         yield self._listed(Query(self.work.job.library, (*names, 'c["kind"]', 'c["pk"]'), OF_ENTITIES))
 
     def _listed(self, query: Query) -> DataFrame:
-        named = self._named(self.work.source.read(query))
+        named = kept(self._named(self.work.source.read(query)))  # Now: a rate holds for each read by itself.
         return named.select(F.lit(query.container).alias("container"), "kind", "entity", "id", "etag")
 
     @staticmethod
@@ -70,13 +71,11 @@ class Scan:
         found = named.withColumns({"etag": F.col("_etag"), "entity": F.coalesce("entity", "pk")})
         return found.dropDuplicates(["entity", "id"])
 
-    def _old(self, container: str, asked: tuple[Asked, ...], columns: tuple[str, ...] = ()) -> DataFrame:
-        def old(one: Asked) -> DataFrame:
+    def _old(self, container: str, asked: tuple[Asked, ...], columns: tuple[str, ...] = ()) -> Iterator[Query]:
+        for one in asked:
             age = self.work.job.horizon if one == "staged" else self.work.beginning.kept
             wanted, is_old = selection(one), f'c["_ts"] < {before(self.work.beginning.now, age)}'
-            return self.work.source.read(Query.of(container, columns or wanted.columns, wanted.where, is_old))
-
-        return reduce(DataFrame.unionByName, map(old, asked))
+            yield Query.of(container, columns or wanted.columns, wanted.where, is_old)
 
     @staticmethod
     def _documents(raw: DataFrame, container: str, place: str) -> DataFrame:

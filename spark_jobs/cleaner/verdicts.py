@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType
 
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.application import Beginning
+from spark_jobs.spark.frames import by_row
 from spark_jobs.transforms.facts import type_of
 from spark_jobs.transforms.schemas import LIBRARY
 
@@ -38,6 +39,8 @@ class Reason(StrEnum):
     NAMED = "named by its entity"
     PARKED = "parked"
     """It waits for an operator, who requeues or discards it."""
+    ANSWERED = "answered"
+    """A request that was carried out, and that its caller has not closed."""
     UNREADABLE = "unreadable"
     """These jobs cannot read it, or its entity's document. A newer version of the library may have written it."""
     NO_TYPE = "of no entity of the job file"
@@ -77,6 +80,7 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
         F.when(F.col("kind") == "parked", Reason.PARKED),
         F.when(~_is_known(job), Reason.NO_TYPE),
         F.when(F.col("kind") == "staged", _of_staged(age > job.horizon.total_seconds())),
+        F.when((F.col("kind") == "request") & F.col("answer").isNotNull(), Reason.ANSWERED),
         F.when(~old, Reason.TOO_YOUNG),
         F.when(F.col("kind") == "seal", Reason.NEEDED),
         F.when((F.col("kind") == "channel") & ~_superseded(), Reason.NEEDED),
@@ -157,12 +161,12 @@ def _is_known(job: Job) -> Column:
     return F.coalesce(reduce(or_, types), F.lit(False))
 
 
-@F.udf(StringType())
+@by_row(StringType())
 def _library_partition(entity: str | None) -> str | None:
     return json.dumps([entity])
 
 
-@F.udf(StringType())
+@by_row(StringType())
 def _entity_partition(entity: str | None) -> str | None:
     """The partition key in the key of an entity; None if it is no such key."""
     try:

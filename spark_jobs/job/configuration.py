@@ -75,7 +75,10 @@ class Job(_Model):
         horizon: age below which clean-up leaves staged outputs alone.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap
             are findings.
+        awaited_after: age from which a call whose reply did not come is a finding: longer than any `key_lifetime` of an `Api`.
         garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have deleted them.
+        left_after: age from which a request that its caller opened and did not close is a finding: longer than the retention,
+            after which clean-up deletes those that were not carried out.
         grace: age below which rules do not judge, since the containers are read one after the other.
         live_since: when the application went live; None if that is not known.
         rate: most RU per second that the job may spend; None for no limit.
@@ -92,7 +95,9 @@ class Job(_Model):
     owed_after: Positive = limits.OWED_AFTER
     lost_after: Positive = limits.LOST_AFTER
     gap_after: Positive = limits.GAP_AFTER
+    awaited_after: Positive = limits.AWAITED_AFTER
     garbage_after: Positive = limits.GARBAGE_AFTER
+    left_after: Positive = limits.LEFT_AFTER
     grace: Duration = limits.GRACE
     live_since: AwareDatetime | None = None
     rate: float | None = Field(None, gt=0)

@@ -17,7 +17,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from spark_jobs.report.contents import Counted, Growing, Pictures, RuleResult
+from spark_jobs.report.contents import Counted, Growing, Pictures, RuleResult, Trend
 
 INCHES: Final = (4.3, 2.4)
 """Small enough that the letters can be read on a telephone, where the chart is as wide as the screen."""
@@ -102,6 +102,19 @@ def growth_chart(pictures: Pictures) -> Markup | None:
     return finished[0]
 
 
+def trend_chart(trend: Trend) -> Markup | None:
+    """Findings of the last audits; those of full audits are marked. None where there was no earlier audit."""
+    if len(trend) < 2:  # noqa: PLR2004  # A line has two ends.
+        return None
+    with _chart("Findings of the last audits; a dot is a full audit") as (axes, finished):
+        begins: Any = [at for at, _, _ in trend]
+        axes.plot(begins, [number for _, _, number in trend], color=BAD, linewidth=1.5)
+        full: Any = [(at, number) for at, mode, number in trend if mode == "full"]
+        axes.plot([at for at, _ in full], [number for _, number in full], "o", color=BAD, markersize=5, clip_on=False)
+        _over_time(axes)
+    return finished[0]
+
+
 def growing_kinds(pictures: Pictures) -> dict[str, Growing]:
     """The kinds that `growth_chart` shows, from below; the n-th has the page's n-th colour."""
     return {kind: growing for kind, growing in (pictures.growth or {}).items() if growing}
@@ -123,7 +136,8 @@ def _cumulated(kinds: Mapping[str, Growing], span: int) -> tuple[Any, list[list[
 
 def _over_time(axes: Axes) -> None:
     """Dates below, whole numbers from zero on the left."""
-    locator = AutoDateLocator(tz=timezone.utc, minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    # Fewer than 7 leave gaps between the intervals of two units, in which matplotlib warns.
+    locator = AutoDateLocator(tz=timezone.utc, minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=timezone.utc))  # type: ignore[no-untyped-call]
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))

@@ -17,6 +17,9 @@ Counted = tuple[tuple[str, int], ...]
 Growing = tuple[tuple[datetime, int], ...]
 """Beginnings of equally long spans of time, ascending, and a number for each. Empty spans may be left out."""
 
+Trend = tuple[tuple[datetime, Mode, int], ...]
+"""Audits, the oldest first: the beginning of each, its mode, and its number of findings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -127,6 +130,7 @@ class Contents:
         rules, reads, pictures: see there.
         total: number of findings.
         findings: the first findings, as many as the page shows.
+        trend: the last audits that left a checkpoint, and this one.
         warnings: sentences that a reader of the report has to know.
     """
 
@@ -145,6 +149,7 @@ class Contents:
     pictures: Pictures
     total: int
     findings: tuple[Finding, ...]
+    trend: Trend
     warnings: tuple[str, ...] = ()
 
     @property
@@ -161,6 +166,6 @@ class Contents:
     def summary(self) -> dict[str, Any]:
         """The content of `summary.json`: all but the findings, which have files of their own, and the charts."""
         summary = asdict(self)
-        del summary["findings"], summary["pictures"]
+        del summary["findings"], summary["pictures"], summary["trend"]
         found = {rule.name: rule.findings for rule in self.rules if rule.skipped is None}
         return summary | {"rows": self.rows, "charge": self.charge, "found": found, "worst": dict(self.pictures.worst)}

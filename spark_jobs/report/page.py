@@ -41,6 +41,7 @@ def page(contents: Contents) -> str:
         commits=charts.commits_chart(contents.pictures),
         growing=charts.growing_kinds(contents.pictures),
         growth=charts.growth_chart(contents.pictures),
+        trend=charts.trend_chart(contents.trend),
     )
 
 

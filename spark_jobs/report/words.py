@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote
 
+from spark_jobs.report.contents import Mode
+
 _OPERATE: Final = "python -m exactlyonce.cli"
+_LAST: Final = 10
+"""Audits of which the console names the number of findings."""
 _INSPECT: Final = f"{_OPERATE} inspect {{entity}}"
 _NEXT: Final[Mapping[str, str]] = {
     "number_missing": f"{_OPERATE} parked",
     "orphan_staged": "python -m spark_jobs.cleanup --config job.json",
     "output_lost": f"{_OPERATE} parked",
     "output_owed": f"{_OPERATE} sweep --type {{type}} --older-than 0",
+    "request_left": "python -m spark_jobs.cleanup --config job.json",
+    "reply_awaited": f"{_OPERATE} parked",
     "sequence_gap": f"{_OPERATE} tend {{entity}}",
     "stuck_reader": f"{_OPERATE} tend {{entity}}",
 }
@@ -57,6 +64,12 @@ def command_after(rule: str, entity: str) -> str | None:
     type, *partition, id = parts
     key = id if partition == [id] else json.dumps([*partition, id], ensure_ascii=False)
     return _NEXT.get(rule, _INSPECT).format(type=shlex.quote(type), entity=f"{shlex.quote(type)} {shlex.quote(key)}")
+
+
+def trend_sentence(trend: Sequence[tuple[datetime, Mode, int]]) -> str:
+    """The numbers of findings of the last audits, the oldest first."""
+    numbers = (f"{number} (full)" if mode == "full" else f"{number}" for _, mode, number in trend[-_LAST:])
+    return f"Findings of the last audits, the newest last: {', '.join(numbers)}."
 
 
 def _parts(key: str) -> list[Any] | None:

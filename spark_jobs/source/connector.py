@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
@@ -31,7 +32,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.job.configuration import Account
-from spark_jobs.source.port import RAW, Outcome, Query, Spent, placed, require_deletable
+from spark_jobs.source.port import RAW, Outcome, Query, Spent, container_of_all, placed, require_deletable
+from spark_jobs.spark.frames import by_row
 
 FORMAT: Final = "cosmos.oltp"
 _CLASS: Final = "com.azure.cosmos.spark.CosmosItemsDataSource"
@@ -195,11 +197,12 @@ class Connector:
         # Plans show options; Spark's own pattern hides secrets and tokens, but no "accountKey".
         spark.conf.set("spark.sql.redaction.options.regex", _REDACTED)
 
-    def read(self, query: Query) -> DataFrame:
-        """The rows of a query; see `Source.read`."""
+    def read(self, *queries: Query) -> DataFrame:
+        """The rows of queries; see `Source.read`."""
+        own = self._of(container_of_all(queries))
         schema = StructType([StructField(_BODY, StringType())])
-        given = self._of(query.container) | reading(query)
-        rows = self._spark.read.schema(schema).format(FORMAT).options(**given).load()
+        reader = self._spark.read.schema(schema).format(FORMAT)
+        rows = reduce(DataFrame.unionByName, (reader.options(**own | reading(one)).load() for one in queries))
         return rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]))
 
     def delete(self, container: str, rows: DataFrame) -> DataFrame:
@@ -228,4 +231,4 @@ def bodies(rows: DataFrame, paths: tuple[str, ...]) -> DataFrame:
     def body(partition: str, id: str, etag: str) -> str:
         return json.dumps({"id": id, "_etag": etag, **placed(paths, json.loads(partition))})
 
-    return rows.select(f.udf(body, StringType())("partition", "id", "etag").alias(_BODY))
+    return rows.select(by_row(StringType())(body)("partition", "id", "etag").alias(_BODY))

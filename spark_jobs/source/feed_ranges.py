@@ -11,7 +11,7 @@ from spark_jobs.job.configuration import Account
 from spark_jobs.source.account import connected, container_of, refusal
 from spark_jobs.source.deleter import Deleter
 from spark_jobs.source.pace import Patience
-from spark_jobs.source.port import RAW, Query, Spent, require_deletable
+from spark_jobs.source.port import RAW, Query, Spent, container_of_all, require_deletable
 from spark_jobs.source.range_reader import PAGE, FeedRange, RangeReader, ranges_of
 
 
@@ -25,7 +25,7 @@ class FeedRanges:
         spark: the session.
         account: address and identity.
         database: name of the database.
-        rate: most RU per second, shared by the tasks that run at a time; None for no limit.
+        rate: most RU per second, shared by the tasks of a read or a delete; None for no limit.
         page: most rows of a page.
         patience: with requests that are not answered.
     """
@@ -52,20 +52,22 @@ class FeedRanges:
         self._page = page
         self._patience = patience or Patience()
 
-    def read(self, query: Query) -> DataFrame:
-        """The rows of a query; see `Source.read`."""
-        ranges = self._ranges(query.container)
+    def read(self, *queries: Query) -> DataFrame:
+        """The rows of queries; see `Source.read`."""
+        container = container_of_all(queries)
+        texts = [query.text for query in queries]
+        asked = [(text, one) for one in self._ranges(container) for text in texts]
+        tasks = self._tasks(len(asked))
         reader = RangeReader(
             self._account,
             self._database,
-            query.container,
-            query.text,
+            container,
             self.spent,
-            rate=self._share(len(ranges)),
+            rate=self._share(tasks),
             page=self._page,
             patience=self._patience,
         )
-        rows = self._spark.sparkContext.parallelize(ranges, len(ranges)).mapPartitions(reader)
+        rows = self._spark.sparkContext.parallelize(asked, tasks).mapPartitions(reader)
         return self._spark.createDataFrame(rows, RAW, verifySchema=False)
 
     def delete(self, container: str, rows: DataFrame) -> DataFrame:
@@ -88,6 +90,10 @@ class FeedRanges:
             except AzureError as error:
                 raise refusal(error, f"the container {container!r} of database {self._database!r}") from None
 
+    def _tasks(self, most: int) -> int:
+        """How many tasks share the work: with a rate no more than can run at a time now, even if more could later."""
+        return most if self._rate is None else min(most, self._spark.sparkContext.defaultParallelism)
+
     def _share(self, tasks: int) -> float | None:
-        """The rate of one task, so that those that run at a time keep to the whole."""
-        return None if self._rate is None else self._rate / min(tasks, self._spark.sparkContext.defaultParallelism)
+        """The part of the rate that each of so many tasks has, so that all together keep to it."""
+        return None if self._rate is None else self._rate / tasks

@@ -8,7 +8,7 @@ conditions, and both give each row as its JSON text.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Protocol, Self
@@ -159,8 +159,10 @@ class Source(Protocol):
     spent: Spent
     repeats: bool
 
-    def read(self, query: Query) -> DataFrame:
-        """The rows of a query: a frame of `RAW`, in no order. Every action on it reads anew.
+    def read(self, *queries: Query) -> DataFrame:
+        """The rows of queries of one container: a frame of `RAW`, in no order. Every action on it reads anew.
+
+        A rate holds for each read by itself, so two reads do not belong into one action.
 
         Raises:
             AccountError: the account cannot be reached, or refuses; perhaps only when an action runs.
@@ -183,6 +185,20 @@ class Source(Protocol):
             ConfigurationError: there is no such container, or a column is missing.
         """
         ...
+
+
+def container_of_all(queries: Sequence[Query]) -> str:
+    """The container of queries that are read together.
+
+    Raises:
+        ConfigurationError: they are of several containers.
+    """
+    (name, *others) = {query.container for query in queries}
+    if others:
+        raise ConfigurationError(
+            f"One read has queries of several containers: {name!r} and {', '.join(map(repr, others))}."
+        )
+    return name
 
 
 def require_deletable(rows: DataFrame) -> None:

@@ -51,7 +51,6 @@ class RangeReader:
     Attributes:
         account: address and identity.
         database, container: names.
-        text: the query.
         meter: counts rows and RU.
         rate: RU per second that this task may spend; None for no limit.
         page: most rows of a page.
@@ -61,14 +60,13 @@ class RangeReader:
     account: Account
     database: str
     container: str
-    text: str = field(repr=False)
     meter: Meter = field(repr=False)
     rate: float | None = None
     page: int = PAGE
     patience: Patience = field(default_factory=Patience)
 
-    def __call__(self, ranges: Iterable[FeedRange]) -> Iterator[tuple[str]]:
-        """The rows of ranges, each as its JSON text.
+    def __call__(self, asked: Iterable[tuple[str, FeedRange]]) -> Iterator[tuple[str]]:
+        """The rows of queries of ranges, each as its JSON text.
 
         Raises:
             AccountError: the account does not answer for longer than patience lasts, or refuses.
@@ -77,16 +75,16 @@ class RangeReader:
         allowance = Allowance(self.rate)
         with connected(self.account) as client:
             container = container_of(client, self.database, self.container)
-            for one in ranges:
+            for text, one in asked:
                 for part in self._insist(partial(_parts, container, one)):
-                    yield from ((row,) for row in self._rows(container, part, allowance))
+                    yield from ((row,) for row in self._rows(container, text, part, allowance))
 
-    def _rows(self, container: ContainerProxy, part: FeedRange, allowance: Allowance) -> Iterator[str]:
+    def _rows(self, container: ContainerProxy, text: str, part: FeedRange, allowance: Allowance) -> Iterator[str]:
         continuation: str | None = None
         seen: frozenset[str] = frozenset()
         while True:
             allowance.wait()
-            page = self._insist(partial(self._page, container, part, continuation, allowance))
+            page = self._insist(partial(self._page, container, text, part, continuation, allowance))
             seen |= page.partitions
             if len(seen) > 1:
                 raise RangeSplit(
@@ -99,11 +97,11 @@ class RangeReader:
             continuation = page.continuation
 
     def _page(
-        self, container: ContainerProxy, part: FeedRange, continuation: str | None, allowance: Allowance
+        self, container: ContainerProxy, text: str, part: FeedRange, continuation: str | None, allowance: Allowance
     ) -> _Page:
         replies: list[dict[str, Any]] = []
         pages = container.query_items(
-            self.text,
+            text,
             feed_range=part,
             max_item_count=self.page,
             response_hook=lambda headers, _: replies.append(dict(headers)),

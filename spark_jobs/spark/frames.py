@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import DataType
 
 ROWS_OF_A_TASK: Final = 20_000
 """Rows that a task processes in about the time that its start takes."""
@@ -48,6 +50,12 @@ def kept(frame: DataFrame) -> DataFrame:
     return frame.localCheckpoint(eager=True)
 
 
+def any_of(frame: DataFrame) -> DataFrame | None:
+    """The rows of a frame, made now and kept; None if there are none. So what would be joined to them need not be made."""
+    made = kept(frame)
+    return None if made.isEmpty() else made
+
+
 def packed(frame: DataFrame, rows: int, of_a_task: int = ROWS_OF_A_TASK) -> DataFrame:
     """A frame of so many rows in no more parts than are worth a task: every rule pays for each part.
 
@@ -59,3 +67,14 @@ def packed(frame: DataFrame, rows: int, of_a_task: int = ROWS_OF_A_TASK) -> Data
 def gathered(frame: DataFrame, rows: int) -> DataFrame:
     """As `packed` for rows that are not parsed yet: several tasks parse them before one part takes them all."""
     return frame.repartition(1) if PARSED_OF_A_TASK < rows <= ROWS_OF_A_TASK else packed(frame, rows)
+
+
+def by_row(type: DataType) -> Callable[[Callable[..., Any]], Callable[..., Column]]:
+    """Makes a function of columns of a Python function that takes the values of one row.
+
+    Spark 4 guesses from type hints whether a function takes whole columns, and warns where it cannot: so it is said here.
+
+    Args:
+        type: of what it returns.
+    """
+    return cast("Callable[[Callable[..., Any]], Callable[..., Column]]", F.udf(returnType=type, useArrow=False))

@@ -19,6 +19,11 @@ _HERE: Final = Path(__file__).resolve().parent
 _OLDEST_JAVA: Final = 17
 _NEWEST_JAVA: Final = 21
 """Spark 3.5 supports Java 8, 11 and 17. It works with 21; later versions were not tried."""
+_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # The default of Spark 4 refuses an index that an array does not have. The jobs mean null, as with Spark 3.5.
+    "spark.sql.ansi.enabled": "false",
+}
 _NAMED_OFTEN: Final = ("functions", "PythonUtils", "PythonSQLUtils")
 
 
@@ -34,7 +39,8 @@ def session(name: str) -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
         return local_session(name)
     found = SparkSession.builder.appName(name).getOrCreate()
-    found.conf.set("spark.sql.session.timeZone", "UTC")
+    for setting, value in _SETTINGS.items():
+        found.conf.set(setting, value)
     return _acquainted(found)
 
 
@@ -60,7 +66,7 @@ def local_session(
     options = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
+        **_SETTINGS,
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.default.parallelism": str(cores),
         "spark.driver.host": "127.0.0.1",

@@ -13,7 +13,8 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 from exactlyonce.records.companions import KIND
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import SCHEMA
-from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE, ROW
+from spark_jobs.spark.frames import by_row
+from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE, ROW, row_of
 
 _COMMIT: Final = ("entity", "message", "tx", "at")
 _RECORD: Final = (*_COMMIT, "version", "outputs", "digest")
@@ -24,6 +25,7 @@ _IN_LIBRARY: Final = {
     "parked": ("entity", "message", "at"),
     "channel": ("entity", "version", "turn", *(f"channel.{name}" for name in _CHANNEL)),
     "seal": ("entity",),
+    "request": ("entity", "at"),
 }
 _COMPANIONS: Final = {
     "processed": _RECORD,
@@ -32,10 +34,11 @@ _COMPANIONS: Final = {
 }
 _LEDGER: Final = (
     *("version", "entries", "channels", "apart", "deleted", "type", "protocol"),
-    *("sequences", "event_sourced", "receptions"),
+    *("sequences", "event_sourced", "receptions", "kept"),
 )
 _ENTRIES: Final = cast("StructType", cast("ArrayType", LEDGER_READ["entries"].dataType).elementType)
 _RECEPTION: Final = ("channel", "source", "next", "held")
+_KEPT: Final = ("id", "due", "tx")
 _ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest")
 _ABSENT: Final = {"staged": "false", "recorded": "true"}
 """Properties of an entry that are left out where they have this value."""
@@ -53,7 +56,8 @@ def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame
     Returns:
         `schemas.DOCUMENT`.
     """
-    row = raw.select(F.from_json("raw", ROW).alias("row")).select("row.*")
+    schema = row_of(place)
+    row = raw.select(F.from_json("raw", schema).alias("row")).select("row.*", *_absent(schema))
     known = row.withColumns({"kind": _kind(place), "schema": F.coalesce("schema", "ledger.schema")})
     known = known.withColumn("entity", _entity(place))
     found = known.select(*_columns(place))
@@ -61,6 +65,12 @@ def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame
         return found
     # By the ETag where a document names no entity: two rows are one document only with the same ETag.
     return found.withColumn("whose", F.coalesce("entity", "etag")).dropDuplicates(["id", "kind", "whose"]).drop("whose")
+
+
+def _absent(schema: StructType) -> Iterable[Column]:
+    """The columns that no row of a place has. As constants they cost nothing, and what depends on them is not computed."""
+    names = {*schema.fieldNames()}
+    return [F.lit(None).cast(field.dataType).alias(field.name) for field in ROW.fields if field.name not in names]
 
 
 def _kind(place: str) -> Column:
@@ -77,7 +87,7 @@ def _entity(place: str) -> Column:
     return F.when(F.col("kind") == "entity", entity_key(type, "partition", "id")).otherwise(F.col("entity"))
 
 
-@F.udf(StringType())
+@by_row(StringType())
 def entity_key(type: str, partition: str | None, id: str | None) -> str | None:
     """`EntityRef.key`: JSON text has more than one form, and this is the library's own."""
     if partition is None or id is None:
@@ -91,6 +101,7 @@ def _columns(place: str) -> Iterable[Column]:
         "id": "coalesce(id, '')",
         "etag": "coalesce(_etag, '')",
         "ts": "coalesce(_ts, 0)",
+        "answer": "if(answer.asked IS NULL, NULL, answer)",
         "owes": "if(owes_inline, 'inline', NULL)",
         "held": "holds",
         "ledger": f"if(has_ledger, {_ledger()}, NULL)",
@@ -152,6 +163,7 @@ def _about_ledger() -> Iterable[str]:
         ),
         _when(_any_lacks("ledger.channels", _CHANNEL), "a channel of its ledger cannot be read"),
         _when(_any_lacks("ledger.receptions", _RECEPTION), "a reception of its ledger cannot be read"),
+        _when(_any_lacks("ledger.kept", _KEPT), "a kept message of its ledger cannot be read"),
     ]
     yield f"if(kind = 'entity', {_first(reasons)}, NULL)"
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs.job import limits
-from spark_jobs.spark.frames import kept
+from spark_jobs.spark.frames import by_row, kept
 from spark_jobs.transforms.schemas import LIBRARY
 
 SEEN: Final = StructType(
@@ -23,12 +23,12 @@ SEEN: Final = StructType(
 )
 """Entities that an earlier audit saw, the version of the ledger that it read, and when (seconds)."""
 
-BY_ENTITY: Final = ("entities", "transactions", "channels", "sequences", "seals", "staged", "numbered")
+BY_ENTITY: Final = ("entities", "transactions", "channels", "sequences", "seals", "staged", "requests", "numbered")
 """The frames of `Facts` of which each row is about a known entity."""
 FRAMES: Final = (*BY_ENTITY, "parked", "unreadable")
 """All frames of what documents say now."""
 
-_COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "owes")
+_COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "answer", "owes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,9 @@ class Thresholds:
         horizon: longest life of an attempt and its requests.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap are
             findings. An output that is sent with a delay is unknown to its consumer until the delay is over.
+        awaited_after: age from which a call whose reply did not come is a finding.
         garbage_after: age from which staged outputs that belong to no commit are a finding.
+        left_after: age from which a request that its caller opened and did not close is a finding.
         grace: age below which rules do not compare containers.
         live_since: when the application went live: there was no commit before. None if that is not known.
         consumers: by destination the entity type of this job that consumes it.
@@ -54,7 +56,9 @@ class Thresholds:
     owed_after: timedelta = limits.OWED_AFTER
     lost_after: timedelta = limits.LOST_AFTER
     gap_after: timedelta = limits.GAP_AFTER
+    awaited_after: timedelta = limits.AWAITED_AFTER
     garbage_after: timedelta = limits.GARBAGE_AFTER
+    left_after: timedelta = limits.LEFT_AFTER
     grace: timedelta = limits.GRACE
     live_since: datetime | None = None
     consumers: Mapping[str, str] = field(default_factory=dict)
@@ -71,17 +75,19 @@ class Facts:
 
     Attributes:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
-            `prefix` (that source as message keys begin with it), and `version, protocol, receptions, apart` of its ledger.
-        transactions: entries and records: `entity, version, message, tx, at, digest, outputs, owes`, `recorded` (whether it
-            is a record, or will be one), `origin` ("entry" of a ledger, "record" of the library's container, "companion" or
-            "stream" entry of the entity's partition), `ts` of the document, and `after`: second before which no later version
-            was committed. A commit may have several rows.
+            `prefix` (that source as message keys begin with it), and `version, protocol, receptions, apart, calls, kept,
+            unrecorded` of its ledger.
+        transactions: entries and records: `entity, version, message, tx, at, digest, outputs, answer, owes`, `recorded`
+            (whether it is a record, or will be one), `origin` ("entry" of a ledger, "record" of the library's container,
+            "companion" or "stream" entry of the entity's partition), `ts` of the document, and `after`: second before which
+            no later version was committed. A commit may have several rows.
         channels: what outboxes received through channels that they have not forgotten: `entity, channel, source, prefix,
             received` (ranges), `ts` of the document, and `version`, of the ledger that a channel's document was read from;
             null where it is in the ledger.
         sequences: of channels to outboxes that have a document: `entity, destination, receiver, channel, last, ts`.
         seals: `entity, ts`.
         staged: `entity, message, tx, at, ts`.
+        requests: that callers opened and have not closed: `entity, id` (of the document), `answered, at, ts`.
         numbered: `entity, channel, number, source, message, held, at, ts`.
         parked: `entity, message`.
         unreadable: `place, id, entity, message, ts, problem`.
@@ -95,6 +101,7 @@ class Facts:
     sequences: DataFrame
     seals: DataFrame
     staged: DataFrame
+    requests: DataFrame
     numbered: DataFrame
     parked: DataFrame
     unreadable: DataFrame
@@ -119,6 +126,9 @@ class Facts:
             _sequences(ledgers).join(outboxes(entities), "receiver", "left_semi"),
             known.where(F.col("kind") == "seal").select("entity", "ts"),
             known.where(F.col("kind") == "staged").select("entity", "message", "tx", "at", "ts"),
+            known.where(F.col("kind") == "request").select(
+                "entity", "id", F.col("answer").isNotNull().alias("answered"), "at", "ts"
+            ),
             known.where(F.col("kind") == "numbered").select(
                 "entity", "order.channel", "order.number", "source", "message", "held", "at", "ts"
             ),
@@ -152,6 +162,11 @@ class Facts:
         return self.shared[name]
 
 
+def kept_messages(facts: Facts) -> DataFrame:
+    """Messages that entities keep until they are due: `entity, ts, id, due, tx`."""
+    return facts.entities.select("entity", "ts", F.explode("kept").alias("one")).select("entity", "ts", "one.*")
+
+
 def outboxes(entities: DataFrame) -> DataFrame:
     """Outboxes: `receiver` (source of what they send), `entity`, `apart` (whether channels lie outside the ledger)."""
     found = entities.where(F.col("protocol") == "outbox")
@@ -182,11 +197,15 @@ def _entities(ledgers: DataFrame) -> DataFrame:
         "ts",
         F.col("names")[0].alias("source"),
         F.col("names")[1].alias("prefix"),
-        *(F.col(f"ledger.{name}").alias(name) for name in ("version", "protocol", "receptions", "apart")),
+        *(
+            F.col(f"ledger.{name}").alias(name)
+            for name in ("version", "protocol", "receptions", "apart", "calls", "kept")
+        ),
+        F.coalesce("ledger.unrecorded", F.lit(0)).alias("unrecorded"),
     )
 
 
-@F.udf(ArrayType(StringType()))
+@by_row(ArrayType(StringType()))
 def _names(key: str) -> list[str]:
     """Source of an entity's messages, and the beginning of their keys."""
     type, *partition, id = json.loads(key)
@@ -194,13 +213,13 @@ def _names(key: str) -> list[str]:
     return [source, message_key(source, "")]
 
 
-@F.udf(StringType())
+@by_row(StringType())
 def _prefix(source: str) -> str:
     """The beginning of the keys of a source's messages."""
     return message_key(source, "")
 
 
-@F.udf(StringType())
+@by_row(StringType())
 def source_of(entity: str | None) -> str | None:
     """The source of what an entity sends; None if this is no key of an entity."""
     try:

@@ -2,8 +2,8 @@
 
 Each column of a `Selection` has the type that parses it, so the query and the frame are one definition. No query selects a
 body: states, envelopes, ways back and events stay in the store, and of owed outputs and held messages the jobs learn only
-that there are some. The exceptions are entries and channels of a ledger, which the store gives only whole: owed outputs and
-marks in them are dropped when they are parsed.
+that there are some. The exceptions are entries and channels of a ledger, which the store gives only whole: owed outputs,
+bodies of answers and marks in them are dropped when they are parsed.
 
 All times are in UTC; `_ts` counts seconds.
 """
@@ -28,8 +28,16 @@ from pyspark.sql.types import (
 from exactlyonce.records.application import KIND as APPLICATION
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import LEDGER, Entry, Ledger
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
+from exactlyonce.records.library import (
+    ChannelDocument,
+    ParkedMessage,
+    ProcessedRecord,
+    RequestDocument,
+    Seal,
+    StagedOutputs,
+)
 from exactlyonce.records.outputs import OutputRef
 
 LIBRARY: Final = "library"
@@ -49,6 +57,8 @@ _TEXT, _NUMBER, _FLAG, _TIME = StringType(), LongType(), BooleanType(), Timestam
 
 PLACE: Final = _struct(channel=_TEXT, receiver=_TEXT, number=_NUMBER)
 OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, place=PLACE))
+ANSWER: Final = _struct(status=_NUMBER, asked=_TEXT)
+"""Of an answer to a request, without its headers and its body."""
 RANGES: Final = ArrayType(ArrayType(_NUMBER))
 CHANNEL: Final = _struct(id=_TEXT, source=_TEXT, received=RANGES)
 APART: Final = _struct(records=_FLAG, channels=_FLAG, sealed=_FLAG, forgotten=_struct(mark=_NUMBER, turn=_TEXT))
@@ -65,6 +75,8 @@ RECEPTIONS: Final = ArrayType(
     )
 )
 
+KEPT: Final = ArrayType(_struct(id=_TEXT, due=_TIME, tx=_TEXT))
+
 
 def _entry(**owed: DataType) -> StructType:
     return _struct(
@@ -77,6 +89,8 @@ def _entry(**owed: DataType) -> StructType:
         staged=_FLAG,
         recorded=_FLAG,
         seen=_NUMBER,
+        answer=ANSWER,
+        request=_TEXT,
         **owed,
     )
 
@@ -95,6 +109,9 @@ def _ledger(entry: StructType) -> StructType:
         snapshot_every=_NUMBER,
         event_sourced=_FLAG,
         receptions=RECEPTIONS,
+        calls=ArrayType(_TEXT),
+        kept=KEPT,
+        unrecorded=_NUMBER,
         owing_since=_TIME,
     )
 
@@ -118,6 +135,7 @@ DOCUMENT: Final = StructType(
         StructField("at", _TIME),
         StructField("digest", _TEXT),
         StructField("outputs", OUTPUTS),
+        StructField("answer", ANSWER),
         StructField("owes", _TEXT),
         StructField("owing_since", _TIME),
         StructField("whole", _FLAG),
@@ -135,9 +153,10 @@ DOCUMENT: Final = StructType(
 
     place: "library", or the name of the entity type of its container.
     id, etag, ts: the service's; `ts` in seconds.
-    kind: "entity", "processed", "staged", "parked", "channel", "seal", "entry" or "numbered"; else as stored, null if it has
-        none.
+    kind: "entity", "processed", "staged", "parked", "channel", "seal", "request", "entry" or "numbered"; else as stored, null
+        if it has none.
     entity: key of the entity that it is, or is about: `EntityRef.key`.
+    answer: to the request that its message came by; null if it has none.
     owes: null if it owes nothing, else "inline".
     held: whether it holds a message.
     problem: null, or why the document is unreadable. Its other columns are unreliable then.
@@ -188,6 +207,7 @@ OF_ENTITIES: Final = f'(NOT IS_DEFINED({_property("pk")}) OR {_property("pk")} !
 _FROM_SERVICE: Final = {"id": _TEXT, "_etag": _TEXT, "_ts": _NUMBER}
 _COMMIT: Final = {"schema": _NUMBER, "entity": _TEXT, "message": _TEXT, "tx": _TEXT, "at": _TIME}
 _CONTENT: Final = {"version": _NUMBER, "outputs": OUTPUTS, "digest": _TEXT}
+_ANSWERED: Final = '{"status": c["answer"]["status"], "asked": c["answer"]["asked"]} AS answer'
 _FLAGS: Final = {
     "owes_inline": 'IS_ARRAY(c["owed"])',
     "owes_none": 'IS_NULL(c["owed"])',
@@ -216,15 +236,21 @@ _COMPANIONS: Final[Mapping[str, DataType]] = {
     "late": _FLAG,
 }
 
-ROW: Final = StructType(
-    [
-        *_struct(**{**_RECORDS, **_COMPANIONS, **dict.fromkeys(_FLAGS, _FLAG)}).fields,
-        StructField("has_ledger", _FLAG),
-        StructField("ledger", _STORED_LEDGER),
-        StructField("partition", _TEXT),
-    ]
-)
-"""Parses the rows of every selection; columns outside a selection are null."""
+_OF_ENTITIES: Final[Mapping[str, DataType]] = {"has_ledger": _FLAG, "ledger": _STORED_LEDGER, "partition": _TEXT}
+_OF_LIBRARY: Final[Mapping[str, DataType]] = {**_RECORDS, "answer": ANSWER}
+_OF_ENTITY_CONTAINERS: Final[Mapping[str, DataType]] = {
+    **_COMPANIONS,
+    **dict.fromkeys(_FLAGS, _FLAG),
+    "answer": ANSWER,
+    **_OF_ENTITIES,
+}
+ROW: Final = _struct(**{**_OF_LIBRARY, **_OF_ENTITY_CONTAINERS})
+"""The columns of rows of all selections."""
+
+
+def row_of(place: str) -> StructType:
+    """Parses the rows of the selections of a place. Columns of one selection are null in rows of the other."""
+    return _struct(**(_OF_LIBRARY if place == LIBRARY else _OF_ENTITY_CONTAINERS))
 
 
 def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
@@ -238,12 +264,12 @@ def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
         case "records":
             kind = _property("kind")
             not_staged = f'(NOT IS_DEFINED({kind}) OR {kind} != "staged")'
-            return Selection(tuple(map(_property, _RECORDS)), f"{not_staged} AND {OF_ENTITIES}")
+            return Selection((*map(_property, _RECORDS), _ANSWERED), f"{not_staged} AND {OF_ENTITIES}")
         case "staged":
             return Selection(tuple(map(_property, _STAGED)), f'{_property("kind")} = "staged"')
         case "companions":
             flags = tuple(f"{expression} AS {name}" for name, expression in _FLAGS.items())
-            return Selection((*map(_property, _COMPANIONS), *flags), f"IS_DEFINED({_property(KIND)})")
+            return Selection((*map(_property, _COMPANIONS), _ANSWERED, *flags), f"IS_DEFINED({_property(KIND)})")
         case "entities":
             return Selection(_of_entities(partition_key), f"NOT IS_DEFINED({_property(KIND)})")
 
@@ -266,16 +292,18 @@ def partition_of(paths: tuple[str, ...]) -> str:
 
 LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     OutputRef: frozenset(),
-    Entry: frozenset({"answer"}),
+    Entry: frozenset(),
     Channel: frozenset({"marks"}),
-    Ledger: frozenset({"token", "calls"}),
-    ProcessedRecord: frozenset({"answer"}),
+    Ledger: frozenset({"token"}),
+    ProcessedRecord: frozenset(),
     StagedOutputs: frozenset({"outputs"}),
     ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed", "place"}),
     ChannelDocument: frozenset(),
+    Kept: frozenset(),
     Seal: frozenset(),
-    ColocatedRecord: frozenset({"answer"}),
-    StreamEntry: frozenset({"envelope", "before", "events", "answer"}),
+    RequestDocument: frozenset({"request", "envelope"}),
+    ColocatedRecord: frozenset(),
+    StreamEntry: frozenset({"envelope", "before", "events"}),
     NumberedMessage: frozenset(),
 }
 """Fields of each shape that the jobs do not read: bodies, and fields that no rule needs."""

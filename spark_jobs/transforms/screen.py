@@ -73,7 +73,9 @@ def doubtful(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What ledgers say. In a read model a held number, a gap, or a number that no document may tell of, is for the rules."""
+    """What ledgers say. An awaited reply and a kept message are for the rules; in a read model a held number, a gap, or one
+    that no document may tell of.
+    """
     live = thresholds.live_since
     all_kept = live is not None and live.timestamp() >= thresholds.kept_since(now)
     waits = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
@@ -82,8 +84,8 @@ def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         facts.entities,
         stored="version",
         outbox=F.col("protocol") == "outbox",
-        numbering=(F.col("protocol") == "resequencer") | F.col("apart.channels"),
-        doubt=waits | passed,
+        numbering=(F.col("protocol") == "resequencer") | F.col("apart.channels") | (F.col("unrecorded") > 0),
+        doubt=waits | passed | (F.size("calls") > 0) | (F.size("kept") > 0),
     )
 
 
@@ -108,7 +110,7 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
         message=F.xxhash64("message"),
         tx=F.xxhash64("tx"),
         commit=F.xxhash64(*commit),
-        told=F.xxhash64(*commit, "digest", "outputs"),
+        told=F.xxhash64(*commit, "digest", "outputs", "answer"),
         outputs=placed,
         proven=F.when(F.col("origin") != "entry", F.col("version")),
         doubt=owing | (F.size(F.array_distinct(ids)) < F.size(ids)),
@@ -116,11 +118,11 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
 
 
 def _of_others(facts: Facts) -> DataFrame:
-    """What other documents say. Numbers of read models, staged outputs and unreadable documents are for the rules."""
+    """What other documents say. Numbers of read models, staged outputs, requests and unreadable documents are for the rules."""
     proofs = [
         _row(facts.channels, proven="version", numbering=F.lit(True)),
         _row(facts.seals, proven=F.lit(1)),
-        *(_row(frame, doubt=F.lit(True)) for frame in (facts.numbered, facts.staged, facts.unreadable)),
+        *(_row(frame, doubt=F.lit(True)) for frame in (facts.numbered, facts.staged, facts.requests, facts.unreadable)),
     ]
     if facts.seen is not None:
         proofs.append(_row(facts.seen, proven="version"))

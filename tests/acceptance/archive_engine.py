@@ -2,9 +2,9 @@
 
     cd APP; python -I archive_engine.py SHOTS
 
-It takes each message that comes to a queue to the queue's function twice, then prints the score, in one line of JSON. Needs
-`locks/engine.txt` on Python 3.13. Source of the protocol: `azure_functions_runtime.native_invocation`, the engine's entry for
-hosts without protobuf.
+One shot is fired over HTTP, the others come by the queue. It takes each message to its queue's function twice, then prints the
+score, in one line of JSON. Needs `locks/engine.txt` on Python 3.13. Source of the protocol:
+`azure_functions_runtime.native_invocation`, the engine's entry for hosts without protobuf.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def ask(function: str, method: str, body: str = "", **headers: str) -> Any
         "body": Datum(body, "string"),
     }
     reply = (await invoke(function, "req", Datum(request, "http"), {})).value
-    if reply["status_code"].value not in ("200", "202"):
+    if reply["status_code"].value not in ("200", "201"):
         raise SystemExit(f"{function} replied {reply['status_code'].value}")
     return reply["body"].value
 
@@ -86,12 +86,15 @@ async def drain(queue: str, function: str) -> None:
 
 async def play(shots: int) -> None:
     functions = await load(os.getcwd())  # noqa: PTH109
-    for number in range(shots):
-        await ask(functions["fire"], "POST", '{"position": 0}', Idempotency_Key=f"k-{number}")
+    await ask(functions["fire"], "POST", '{"position": 0}', Idempotency_Key="k-0")
+    once, messages = sys.modules["function_app"].once, sys.modules["handlers.messages"]
+    for number in range(1, shots):
+        shot = messages.FireAt(game_id="g-1", position=0)
+        await once.send("shooting-range", shot, message_id=f"k-{number}", source="engine")
     await drain("shooting-range", functions["process_shots"])
     await drain("leader-board", functions["process_outcomes"])
     score = json.loads(await ask(functions["show_score"], "GET"))
-    await sys.modules["function_app"].once.close()
+    await once.close()
     print(json.dumps(score))
 
 

@@ -1,4 +1,4 @@
-"""Requests to two hosts that are killed and whose store loses replies: one effect and one answer for each key."""
+"""Requests to two hosts that die at every effect, and whose store loses replies: one effect and one answer for each key."""
 
 from __future__ import annotations
 
@@ -9,39 +9,45 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
-from exactlyonce.records.ledger import LEDGER
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
 from tests.acceptance.answering_hosts import Hosts
 from tests.acceptance.hosting import SECONDS
+from tests.acceptance.lives import moments
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 REQUESTS: Final = int(os.environ.get("ANSWERING_REQUESTS", "60"))
-KILLS: Final = 3
 COUNTERS: Final = 4
+OFTEN: Final = ("SaveEntity", "Publish", "LoadEntity", "Begin")
+"""Effects of every attempt."""
+SELDOM: Final = ("FindProcessed", "LoadProcessed", "WriteRecords")
+"""Of some attempts. A few requests have none of them."""
+DEATHS: Final = [*moments(OFTEN), *moments(OFTEN, 5), *moments(SELDOM)] if REQUESTS >= 500 else moments(OFTEN[:2])
+"""In turn of the two hosts."""
 
 
 @pytest.fixture
 async def hosts(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Hosts]:
-    found = Hosts(storage, cosmos)
+    found = Hosts(storage, cosmos, (DEATHS[::2], DEATHS[1::2]))
     try:
         await found.open()
         yield found
     finally:
-        for host in found.hosts:
-            await host.kill()
+        await found.kill()
 
 
 class Client:
-    """A client that repeats each request until it has an answer, and once more for certain.
+    """A client that loses the first answer to each request, and then repeats it until it has two.
 
     Attributes:
         answers: status code, headers and body that each key was given, without what tells a retry.
+        trouble: how many requests had none.
     """
 
     def __init__(self, hosts: Hosts, random: Random) -> None:
@@ -49,23 +55,35 @@ class Client:
         self._random = random
         self.answers: dict[int, set[tuple[int, str | None, bytes]]] = {}
         self.trouble = 0
-        self._more = asyncio.Event()
 
-    async def until(self, keys: int) -> None:
-        """Wait until so many keys have an answer."""
-        while len(self.answers) < keys:
-            self._more.clear()
-            await self._more.wait()
+    def _address(self, number: int) -> str:
+        return f"{self._random.choice(self._hosts.hosts).address}/api/counters/c-{number % COUNTERS}"
+
+    async def lose(self, number: int) -> None:
+        """Send a request, and hang up as its answer comes."""
+        body = json.dumps({"amount": number})
+        head = f'Host: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: "k-{number}"\r\n'
+        while True:
+            url = urlsplit(self._address(number))
+            try:
+                reader, writer = await asyncio.open_connection(url.hostname, url.port)
+                writer.write(f"POST {url.path} HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+                begun = await reader.read(1)
+                writer.close()
+            except OSError:
+                begun = b""
+            if begun:
+                return
+            self.trouble += 1
+            await asyncio.sleep(0.1)
 
     async def send(self, http: aiohttp.ClientSession, number: int, times: int = 2) -> None:
         """Send a request, until it was answered so many times."""
         headers = {"Idempotency-Key": f'"k-{number}"'}
         answered = 0
         while answered < times:
-            host = self._random.choice(self._hosts.hosts)
-            address = f"{host.address}/api/counters/c-{number % COUNTERS}"
             try:
-                async with http.post(address, json={"amount": number}, headers=headers) as reply:
+                async with http.post(self._address(number), json={"amount": number}, headers=headers) as reply:
                     body = await reply.read()
             except aiohttp.ClientError:
                 self.trouble += 1
@@ -78,7 +96,6 @@ class Client:
                 continue
             self.answers.setdefault(number, set()).add((reply.status, reply.headers.get("Location"), body))
             answered += 1
-            self._more.set()
 
 
 async def test_every_key_has_one_effect_and_one_answer_however_hosts_and_replies_are_lost(hosts: Hosts) -> None:
@@ -94,25 +111,19 @@ async def test_every_key_has_one_effect_and_one_answer_however_hosts_and_replies
 
         async def work() -> None:
             for number in waiting:
+                await client.lose(number)
                 await client.send(http, number)
 
-        workers = asyncio.gather(*(work() for _ in range(8)))
-        for one in range(KILLS):
-            await client.until((one + 1) * REQUESTS // (KILLS + 2))
-            host = hosts.hosts[one % 2]
-            await host.kill()
-            await host.start()
-        await workers
+        await asyncio.gather(*(work() for _ in range(8)))
         for number in random.sample(numbers, 20):
             await client.send(http, number, 1)
         reused = await http.post(
             f"{hosts.hosts[0].address}/api/counters/c-1", json={"amount": -1}, headers={"Idempotency-Key": "k-1"}
         )
         assert (reused.status, reused.content_type) == (422, "application/problem+json")
-        while any(document[LEDGER]["owing_since"] for document in hosts.documents().values()):
-            await http.post(f"{hosts.hosts[0].address}/admin/functions/exactlyonce_sweep", json={})
-            await asyncio.sleep(0.1)
+        await hosts.settled()
     print(f"{client.trouble} requests of {len(numbers)} keys were without an answer")
+    assert all(host.has_died_everywhere for host in hosts.hosts)
     assert {number: len(answers) for number, answers in client.answers.items()} == dict.fromkeys(numbers, 1)
     for counter in range(COUNTERS):
         own = [number for number in numbers if number % COUNTERS == counter]

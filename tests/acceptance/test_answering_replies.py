@@ -64,13 +64,12 @@ async def by_curl(address: str, headers: Mapping[str, str], body: bytes) -> Repl
 
 @pytest.fixture
 async def host(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Hosts]:
-    found = Hosts(storage, cosmos, 1, EXACTLYONCE__deliveryTimeout="3")
+    found = Hosts(storage, cosmos, [()], EXACTLYONCE__deliveryTimeout="3")
     try:
         await found.open()
         yield found
     finally:
-        for one in found.hosts:
-            await one.kill()
+        await found.kill()
 
 
 def assert_problem(reply: Reply, status: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -19,9 +18,10 @@ import pytest
 from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
+from demo.hosts import Host
 from demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
-from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
@@ -57,7 +57,7 @@ class Range:
         self.http = ""
         self._storage = storage
         self._logs = logs
-        self._hosts: list[subprocess.Popen[str]] = []
+        self._hosts: list[Host] = []
         self.settings = {
             "AzureWebJobsStorage": storage.connection_string,
             "COSMOS__accountEndpoint": cosmos.endpoint,
@@ -69,26 +69,17 @@ class Range:
 
     def start(self, **settings: str) -> None:
         """Start a host, and wait until it serves."""
-        with (self._logs / f"host-{len(self._hosts)}.log").open("w") as log:
-            host = subprocess.Popen(
-                [sys.executable, "-m", "function_host", "--app", str(ROOT), "--invisible", "1"],
-                cwd=ROOT,
-                env={**os.environ, **self.settings, **settings},
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+        environment = {**os.environ, **self.settings, **settings}
+        log = self._logs / f"host-{len(self._hosts)}.log"
+        host = Host(["--app", str(ROOT), "--invisible", "1"], ROOT, environment, log)
         self._hosts.append(host)
-        assert host.stdout is not None
-        self.http = json.loads(host.stdout.readline())["http"]
+        self.http = host.ready()["http"]
 
     def kill(self) -> None:
         """SIGKILL every host."""
         for host in self._hosts:
             host.kill()
-            host.wait()
-            assert host.stdout is not None
-            host.stdout.close()
+            host.wait(SECONDS)
         self._hosts.clear()
 
     async def post(self, path: str, **request: Any) -> int:
@@ -100,8 +91,7 @@ class Range:
         """Fire a shot, hold back the reply to its commit, and kill the host that waits for it."""
         self.start()
         rule = self.cosmos.add_fault(FaultRule(self.database, "games", COMMITS, when="after", action="hang", times=1))
-        shot = await self.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
-        assert shot == 202
+        await self.put("shooting-range", SHOT.to_json().text.encode())
         await until(lambda: any(fault.rule_id == rule and fault.hit for fault in self.cosmos.faults()))
         self.kill()
         self.cosmos.remove_fault(rule)
@@ -211,7 +201,7 @@ async def test_what_a_killed_process_owes_is_published_within_two_sweeps_though_
     assert (await sample.peek("audience"), sample.owing) == ([], True)
     sample.start(**ON_NO_TRIGGER)
     for _ in range(2):
-        assert await sample.post("/admin/functions/sweep", json={}) == 202
+        assert await sample.post("/admin/functions/exactlyonce_sweep", json={}) == 202
     await until(lambda: not sample.owing)
     outcomes = await sample.until_published()  # Two sweeps at the same time may make a copy.
     assert {(one.id, one.type) for one in outcomes} == {(outcomes[0].id, "shooting-range.hit")}

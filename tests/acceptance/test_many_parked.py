@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from exactlyonce.attempt import key_of
-from exactlyonce.cli.commands import main
+from exactlyonce.cli.__main__ import main
 from exactlyonce.effects.library import Park
 from exactlyonce.records.library import ParkedMessage
 from tests.acceptance.conftest import Bank

@@ -214,7 +214,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
         InvalidMessage,
         "is not the source of an entity of type",
     ),
-    "for a game that never was": ("shots", whole(source="range/g-9"), TryAgainLater, "has not sent these messages yet"),
+    "for a game that never was": ("shots", whole(source="range/g-9"), TryAgainLater, "the entity does not exist"),
     "for what keeps no stream": ("board", whole(source="board/g-1"), ConfigurationError, "keeps no version stream"),
 }
 

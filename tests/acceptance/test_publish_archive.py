@@ -66,14 +66,14 @@ def environment_with(requirements: Path, base: str, folder: Path) -> Path:
     """The Python of a new environment that has these packages and no others."""
     subprocess.run([base, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    quiet = ("--quiet", "--disable-pip-version-check", "--no-compile", "--require-hashes")
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps", "--require-hashes")
     subprocess.run([python, "-m", "pip", "install", *quiet, "-r", requirements], check=True)
     return python
 
 
 @pytest.fixture(scope="session")
-def python(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_with(app / "requirements.txt", sys.executable, tmp_path_factory.mktemp("environment"))
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_with(ROOT / "locks" / "app.txt", sys.executable, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="session")
@@ -163,7 +163,7 @@ async def test_it_processes_messages_with_nothing_but_what_it_asks_for(
         async with aiohttp.ClientSession(address) as http, asyncio.timeout(SECONDS):
             for _ in range(2):
                 key = {"Idempotency-Key": "k-1"}
-                assert (await http.post("/api/games/g-1/shots", json={"position": 0}, headers=key)).status == 202
+                assert (await http.post("/api/games/g-1/shots", json={"position": 0}, headers=key)).status == 201
             score = await http.get("/api/games/g-1")
             while score.status == 404:
                 await asyncio.sleep(0.1)
@@ -207,3 +207,18 @@ def test_it_processes_messages_on_microsofts_own_engine(
     )
     assert played.returncode == 0, played.stderr
     assert json.loads(played.stdout) == {"hits": 3, "misses": 0, "streak": 3, "best": 3}
+
+
+def test_microsofts_engine_keeps_the_contract_of_the_function_host(newer_python: Path) -> None:
+    suite = ROOT / "packages" / "function-host" / "function_host_tests" / "test_contract.py"
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "microsofts", suite],
+        cwd=ROOT,
+        env={**os.environ, "FUNCTION_HOST_ENGINE": str(newer_python)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS * 2,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "skipped" not in ran.stdout

@@ -48,7 +48,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     }
     (app / "local.settings.json").write_text(json.dumps(settings))
     with subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "--http-port", "0", "--json"],
+        [sys.executable, "-c", COMMAND, "--http-port", "0", "--console-port", "0", "--json"],
         cwd=app,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,

@@ -50,6 +50,7 @@ NOT_HERE: Final = {
     "make test-azure": "it needs accounts in Azure",
     "func start": "a tool of Microsoft's, which is not installed; the function host and tests/packaging stand in for it",
     "func azure functionapp publish": "it needs an account; test_publish_archive.py makes what it sends",
+    "make demo UI=on": "it waits for somebody to look; tests/acceptance/test_console_walk.py opens the same page",
     "azd up": "it needs an account; tests/infra reads what it deploys",
 }
 """Why nothing runs them."""

@@ -1,4 +1,4 @@
-"""Telemetry of the sample app as it is deployed: one trace from a request to the leader board, across its functions."""
+"""Telemetry of the sample app as it is deployed: one trace from a sender to the leader board, across its functions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from exactlyonce.drivers.runtime import SystemClock
 from exactlyonce.telemetry import metrics as names
 from exactlyonce.telemetry import opentelemetry as telemetry
+from handlers.messages import FireAt
 from tests.acceptance.hosting import Passed
 from tests.acceptance.test_sample_app import api, function_app
 from tests.unit.telemetry.observed import Observed
@@ -27,13 +28,12 @@ def observed(monkeypatch: pytest.MonkeyPatch) -> Observed:
     return observed
 
 
-async def test_one_trace_leads_from_the_request_through_both_functions(
+async def test_one_trace_leads_from_the_sender_through_both_functions(
     observed: Observed, api: tuple[aiohttp.ClientSession, Passed], function_app: ModuleType
 ) -> None:
-    session, passed = api
+    _, passed = api
     for _ in range(2):
-        reply = await session.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
-        assert reply.status == 202
+        await function_app.once.send("shooting-range", FireAt(game_id="g-1", position=0), message_id="k-1")
     await passed.until(3)
     await function_app.once.quiesce()
     first, again = observed.named("send shooting-range")
@@ -41,7 +41,7 @@ async def test_one_trace_leads_from_the_request_through_both_functions(
     shots = {(one.attributes or {})["exactlyonce.outcome"]: one for one in observed.named("process range")}
     assert shots.keys() in ({"processed", "entry"}, {"processed", "group"})
     traces = {one.context.trace_id for one in (first, again)}
-    assert len(traces) == 2  # Each request has a trace of its own, though they are the same shot.
+    assert len(traces) == 2  # Each send has a trace of its own, though they are the same shot.
     assert {one.context.trace_id for one in shots.values()} == traces
     assert board.context.trace_id == shots["processed"].context.trace_id
     assert [observed.parent(one) for one in (board, *shots.values())] == ["send shooting-range"] * 3
@@ -49,3 +49,17 @@ async def test_one_trace_leads_from_the_request_through_both_functions(
     assert observed.total(names.DUPLICATES) == 1
     assert observed.total(names.CHARGE) > 0
     assert observed.count(names.LAG) == 2
+
+
+async def test_a_request_and_its_retry_are_counted_like_deliveries(
+    observed: Observed, api: tuple[aiohttp.ClientSession, Passed], function_app: ModuleType
+) -> None:
+    session, passed = api
+    for _ in range(2):
+        reply = await session.post("/api/games/g-1/shots", json={"position": 0}, headers={"Idempotency-Key": "k-1"})
+        assert reply.status == 201
+    await passed.until(1)
+    await function_app.once.quiesce()
+    outcomes = [(one.attributes or {})["exactlyonce.outcome"] for one in observed.named("process range")]
+    assert sorted(map(str, outcomes)) == ["entry", "processed"]
+    assert (observed.total(names.PROCESSED), observed.total(names.DUPLICATES)) == (2, 1)

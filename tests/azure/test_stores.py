@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import processed_id
+from exactlyonce.stores.cosmos.layout import processed_id, request_id
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
@@ -33,6 +33,11 @@ class TestCosmosStoreInAzure(StoreContract):
         container = await self._connection.container(self._library)
         record = await container.read_item(processed_id(message), entity.key)
         return str(record["_etag"])
+
+    async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
+        container = await self._connection.container(self._library)
+        document = await container.read_item(request_id(request), entity.key)
+        return str(document["_etag"])
 
 
 class TestCosmosListingInAzure(ListingContract):

@@ -58,7 +58,7 @@ class Broken(Counting):
         raise OSError(f"{message.id} could not be written.")
 
 
-def peer(name: str, make: Callable[[], Running], opened: list[str]) -> Peer:
+def peer(name: str, make: Callable[[], Running], opened: list[str]) -> Peer[Running]:
     @asynccontextmanager
     async def open_(folder: Path) -> AsyncIterator[Running]:
         opened.append(name)
@@ -106,7 +106,7 @@ async def test_peers_take_turns_and_who_is_missing_or_errs_costs_nobody_else() -
     def missing() -> dict[str, str]:
         raise NotInstalledError("It is not there; install it.")
 
-    absent = Peer("absent", missing, peer("absent", Counting, opened).open)
+    absent: Peer[Running] = Peer("absent", missing, peer("absent", Counting, opened).open)
     used = Counting()
     present = {"one": Counting, "broken": Broken, "used": lambda: used, "other": Counting}
     result = await compare([absent, *(peer(name, make, opened) for name, make in present.items())], SMALL, 2)

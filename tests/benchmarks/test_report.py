@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from benchmarks import tables
+from benchmarks.answers import answers_table
 from benchmarks.charts import growth_chart
+from benchmarks.local_cosmos_sizes import sizes_table
 from benchmarks.peers.page import peers_table
 from benchmarks.report import END, PERFORMANCE, README, RESULTS, ROOT, section_of, write_result, write_section
 
 Tables = Callable[[Mapping[str, Any]], str]
 PEERS = ROOT / "docs" / "peers.md"
+HTTP = ROOT / "docs" / "http.md"
+SIZES = ROOT / "packages" / "local-cosmos" / "README.md"
 
 
 @pytest.mark.parametrize(
@@ -29,8 +33,10 @@ PEERS = ROOT / "docs" / "peers.md"
         (PERFORMANCE, "spark", tables.spark_table),
         (PERFORMANCE, "sessions", tables.sessions_table),
         (PEERS, "peers", peers_table),
+        (HTTP, "answers", answers_table),
+        (SIZES, "local_cosmos_sizes", sizes_table),
     ],
-    ids=["cost", "headline", "throughput", "growth", "cpu", "spark", "sessions", "peers"],
+    ids=["cost", "headline", "throughput", "growth", "cpu", "spark", "sessions", "peers", "answers", "sizes"],
 )
 def test_the_tables_of_a_page_are_those_of_its_result(page: Path, benchmark: str, made: Tables) -> None:
     assert section_of(page, benchmark) == made(result_of(benchmark))

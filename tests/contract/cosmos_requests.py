@@ -31,9 +31,19 @@ from exactlyonce.effects.library import (
     Stage,
     WriteRecords,
 )
+from exactlyonce.effects.requests import CloseRequest, DeleteRequests, KeepAnswers, LoadRequests, OpenRequest
 from exactlyonce.records.companions import entry_id
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.testing.contracts.samples import OWNED, a_parked, a_record, a_staged, an_entry, entity_document
+from exactlyonce.testing.contracts.samples import (
+    OWNED,
+    a_parked,
+    a_record,
+    a_request,
+    a_staged,
+    an_answered,
+    an_entry,
+    entity_document,
+)
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -109,9 +119,17 @@ REQUESTS: dict[str, Request] = {
     "delete_companions": lambda store, entity: store.perform(
         DeleteCompanions(owned(entity), ((entry_id(owned(entity), "web/1"), "etag"),))
     ),
+    "open_request": lambda store, entity: store.perform(OpenRequest(entity, a_request(entity, "5f"))),
+    "load_requests of one": lambda store, entity: store.perform(LoadRequests(entity, ("5f",), None)),
+    "load_requests of two": lambda store, entity: store.perform(LoadRequests(entity, ("5f", "9a"), None)),
+    "keep_answers": lambda store, entity: store.perform(KeepAnswers(entity, (an_answered(entity, "5f"),))),
+    "close_request": lambda store, entity: store.perform(CloseRequest(entity, "5f")),
+    "delete_requests": lambda store, entity: store.perform(DeleteRequests(entity, (("5f", "etag"),))),
     "delete_parked": lambda store, entity: store.perform(DeleteParked(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
-WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park"))]
+WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park", "open"))]
+REPEATED = ["keep_answers", "close_request"]
+"""Writes that change nothing if they are sent again: client libraries do so more often than with others."""
 BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace"))]
 BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_batch")]

@@ -23,7 +23,7 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.requests import ConsistencyLevel
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
-from tests.contract.cosmos_requests import READS, REQUESTS, WRITES, create, total
+from tests.contract.cosmos_requests import READS, REPEATED, REQUESTS, WRITES, create, total
 
 
 @pytest.mark.parametrize(("proxies", "needed"), [({}, False), ({"no": "*"}, True)])
@@ -77,7 +77,7 @@ async def test_a_send_without_an_answer_ends_by_itself_and_not_with_the_request(
     await hasty.close()
 
 
-@pytest.mark.parametrize("name", [*READS, *WRITES])
+@pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
 async def test_a_request_that_is_throttled_without_end_is_sent_a_few_times(
     store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
 ) -> None:

@@ -26,6 +26,7 @@ from tests.contract.cosmos_requests import (
     BATCHES,
     BEST_EFFORTS,
     READS,
+    REPEATED,
     REQUESTS,
     WRITES,
     create,
@@ -87,12 +88,12 @@ class TestALostReply:
 
 
 class TestNoReply:
-    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
     async def test_it_is_unknown(self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str) -> None:
         fault(action="close")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
     async def test_a_request_that_hangs_is_unknown_after_its_time_limit(
         self, connection: CosmosConnection, entity: EntityRef, fault: Fault, name: str
     ) -> None:
@@ -103,7 +104,7 @@ class TestNoReply:
         fault(action="hang")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
     async def test_a_first_request_that_waits_for_its_container_in_vain_is_unknown_after_the_same_limit(
         self, emulator: RunningEmulator, connection: CosmosConnection, entity: EntityRef, fault: Fault, name: str
     ) -> None:
@@ -166,7 +167,7 @@ class TestARefusal:
         fault(action="status", when="before", status=code[0], substatus=code[1])
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
-    @pytest.mark.parametrize("name", WRITES)
+    @pytest.mark.parametrize("name", [*WRITES, *REPEATED])
     @pytest.mark.parametrize("code", [*BUSY, *PASSING, (408, 0), (500, 0), (502, 0), (507, 0)])
     async def test_a_write_is_unknown(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
@@ -174,7 +175,7 @@ class TestARefusal:
         fault(action="status", when="before", status=code[0], substatus=code[1], retry_after_ms=1)
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
     async def test_a_throttled_request_waits_as_long_as_the_reply_says(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
@@ -195,7 +196,7 @@ class TestARefusal:
         fault(action="status", when="after", status=503, times=1)
         assert isinstance(await create(store, entity), Conflict)
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES, *BEST_EFFORTS])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED, *BEST_EFFORTS])
     @pytest.mark.parametrize("code", [(401, 0), (403, 0), (403, 1014), (400, 1001), (404, 1003)])
     async def test_what_only_an_operator_can_change_is_raised(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str, code: tuple[int, int]
@@ -204,7 +205,7 @@ class TestARefusal:
         with pytest.raises(ConfigurationError):
             await REQUESTS[name](store, entity)
 
-    @pytest.mark.parametrize("name", [*READS, *WRITES, *BEST_EFFORTS])
+    @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED, *BEST_EFFORTS])
     async def test_a_request_that_makes_no_sense_is_raised_with_its_message(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:
@@ -213,7 +214,7 @@ class TestARefusal:
         with pytest.raises(expected, match=r"in partition .* \(400/0\)"):
             await REQUESTS[name](store, entity)
 
-    @pytest.mark.parametrize("name", ["load_entity", "find_processed of one", *WRITES, *BEST_EFFORTS])
+    @pytest.mark.parametrize("name", ["load_entity", "find_processed of one", *WRITES, *REPEATED, *BEST_EFFORTS])
     async def test_a_container_that_was_created_anew_and_is_still_not_the_one_that_was_meant_is_reported(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import processed_id
+from exactlyonce.stores.cosmos.layout import processed_id, request_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.store import StoreContract
@@ -30,3 +30,8 @@ class TestCosmosStore(StoreContract):
         container = await self._connection.container(LIBRARY_CONTAINER)
         record = await container.read_item(processed_id(message), entity.key)
         return str(record["_etag"])
+
+    async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
+        container = await self._connection.container(LIBRARY_CONTAINER)
+        document = await container.read_item(request_id(request), entity.key)
+        return str(document["_etag"])

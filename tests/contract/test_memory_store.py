@@ -24,3 +24,8 @@ class TestMemoryStore(StoreContract):
         record = self._memory.library[entity.key].newest(f"processed:{message}")
         assert record is not None
         return record.etag
+
+    async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
+        document = self._memory.library[entity.key].newest(f"request:{request}")
+        assert document is not None
+        return document.etag

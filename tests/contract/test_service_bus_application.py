@@ -12,7 +12,7 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from exactlyonce import Destination, Envelope
 from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demo.oracle import Evidence, judge
-from demo.shots import SOURCE, Shot
+from demo.shots import Shot
 from exactlyonce import Envelope
 from exactlyonce.testing import run
 from exactlyonce.values.frozen_json import Json
@@ -17,22 +17,25 @@ from handlers.leader_board import Score
 from handlers.messages import FireAt, Hit
 from handlers.shooting_range import Range, fire_at, ranges
 
-SHOTS = tuple(Shot(f"shot-{number}", "g", 0 if number % 3 else 9) for number in range(12))
+SHOTS = tuple(Shot(f"shot-{number}", "g", 0 if number % 3 else 9, over_http=number in (3, 5)) for number in range(12))
 
 
 def perfect() -> Evidence:
     """What can be seen after every shot took place once, in the order in which they were fired."""
-    state, states, outcomes, score = Range(), [], [], Score()
+    state, states, outcomes, score, answers = Range(), [], [], Score(), {}
     for shot in SHOTS:
         fired = FireAt(game_id="g", position=shot.position)
-        ran = run(fire_at, state, fired, message_id=shot.id, source=SOURCE, entity=ranges.ref("g"))
+        ran = run(fire_at, state, fired, message_id=shot.id, source=shot.source, entity=ranges.ref("g"))
         state, outcome = ran.state, ran.messages[0]
         states.append(state)
         outcomes.append(as_envelope(outcome))
+        if shot.over_http:
+            assert ran.answer is not None
+            answers[shot.id] = [f"{ran.answer.status} {ran.answer.body}"] * 2
         hits, misses = score.hits + isinstance(outcome, Hit), score.misses + (not isinstance(outcome, Hit))
         streak = score.streak + 1 if isinstance(outcome, Hit) else 0
         score = Score(hits=hits, misses=misses, streak=streak, best=max(score.best, streak))
-    return Evidence(tuple(outcomes), {"g": tuple(states)}, {"g": score}, 0)
+    return Evidence(tuple(outcomes), {"g": tuple(states)}, {"g": score}, 0, answers)
 
 
 def as_envelope(outcome: Any, **changes: Any) -> Envelope:
@@ -76,6 +79,8 @@ TAMPERED: dict[str, Callable[[Evidence], Evidence]] = {
     ),
     "board": lambda seen: replace(seen, boards={"g": Score(hits=99)}),
     "poison": lambda seen: replace(seen, poison=1),
+    "unanswered": lambda seen: replace(seen, answers={"shot-5": seen.answers["shot-5"]}),
+    "answer": lambda seen: replace(seen, answers={**seen.answers, "shot-3": [*seen.answers["shot-3"], "422 {}"]}),
 }
 
 

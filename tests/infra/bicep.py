@@ -14,7 +14,9 @@ from tests.infra.syntax import default_of, name_of, parse, parts_of, properties_
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 INFRA: Final = ROOT / "infra"
-FILES: Final = sorted(INFRA.rglob("*.bicep"))
+NEW_APP: Final = ROOT / "packages" / "exactlyonce-dev" / "exactlyonce_dev" / "app-template" / "infra"
+"""Infrastructure of an app that `exactlyonce new` writes: a main file of its own, and parts that are those of the sample."""
+FILES: Final = sorted([*INFRA.rglob("*.bicep"), *NEW_APP.glob("*.bicep")])
 REGISTRY: Final = "br/public:avm/res/"
 
 _HERE: Final[Mapping[str, Callable[..., Any]]] = {
@@ -22,6 +24,7 @@ _HERE: Final[Mapping[str, Callable[..., Any]]] = {
     "map": lambda items, function: [function(one) for one in items],
     "union": lambda *objects: {name: value for given in objects for name, value in given.items()},
     "empty": lambda value: not value,
+    "length": len,
 }
 _IN_AZURE: Final = frozenset(
     {
@@ -124,6 +127,17 @@ class File:
             else:
                 yield from File(self.path.parent / reference, params).modules()
 
+    def resources(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Type and body of each resource that would be deployed without a module of the registry, those of files included."""
+        for node in self.declared("resource").values():
+            if "existing" not in (child.type for child in node.children):
+                found = self.evaluate(node.named_children[-1])
+                yield from ((reference_of(node), body) for body in (found if isinstance(found, list) else [found]))
+        for node in self.declared("module").values():
+            body = self._wanted(node)
+            if body is not None and not reference_of(node).startswith(REGISTRY):
+                yield from File(self.path.parent / reference_of(node), body["params"]).resources()
+
     def _wanted(self, declaration: Node) -> dict[str, Any] | None:
         """The body of a module; None if its condition is false."""
         body = declaration.named_children[-1]
@@ -194,8 +208,14 @@ class _Expression:
     def object(self, node: Node) -> dict[str, Any]:
         return {name: self.value(value) for name, value in properties_of(node).items()}
 
-    def member_expression(self, node: Node) -> Later:
-        return Later(text_of(node))
+    def for_statement(self, node: Node) -> list[Any]:
+        variable, items, body = node.named_children
+        return [self.file.evaluate(body, {**self.local, text_of(variable): one}) for one in self.value(items)]
+
+    def member_expression(self, node: Node) -> Any:
+        of, name = node.named_children
+        known = self.local.get(text_of(of))
+        return known[text_of(name)] if isinstance(known, dict) else Later(text_of(node))
 
     def resource_expression(self, node: Node) -> Later:
         return Later(text_of(node))
@@ -231,6 +251,12 @@ class _Expression:
         argument, body = node.named_children
         name = text_of(argument)
         return lambda value: self.file.evaluate(body, {**self.local, name: value})
+
+
+def resources(**parameters: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The resources, by type, that main.bicep deploys by itself with these parameters."""
+    given = {"environmentName": "test", "location": "westeurope", **parameters}
+    return list(File(INFRA / "main.bicep", given).resources())
 
 
 def deployment(**parameters: Any) -> list[Module]:

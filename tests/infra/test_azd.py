@@ -33,10 +33,6 @@ def test_parameters_that_azd_fills_in_exist_and_none_that_is_required_is_missing
     assert main.required <= filled
 
 
-def test_nothing_of_azd_is_published_with_the_app() -> None:
-    assert {"azure.yaml", "infra"} <= set((ROOT / ".funcignore").read_text().splitlines())
-
-
 def test_the_workflow_compiles_and_lints_what_is_deployed_with_pinned_tools() -> None:
     workflow = read(WORKFLOW)
     assert workflow["permissions"] == {"contents": "read"}

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from tree_sitter import Node
 
-from tests.infra.bicep import FILES, INFRA, File
+from tests.infra.bicep import FILES, File
 from tests.infra.syntax import parse, reference_of, text_of, walk
 
 SECRET: Final = re.compile(r"key|password|secret|connection_?string|credential|sas(?![a-z])", re.IGNORECASE)
@@ -58,7 +58,7 @@ def test_a_file_is_bicep(path: Path) -> None:
 def test_every_module_is_pinned_or_a_file_of_ours(path: Path) -> None:
     found = [reference_of(node) for node in File(path).declared("module").values()]
     assert [one for one in found if unpinned(one)] == []
-    assert [one for one in found if one.startswith("app/") and not (INFRA / one).exists()] == []
+    assert [one for one in found if one.startswith("app/") and not (path.parent / one).exists()] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

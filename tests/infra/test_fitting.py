@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from tree_sitter import Node
 
-from tests.infra.bicep import FILES, INFRA, REGISTRY, File, deployment
+from tests.infra.bicep import FILES, REGISTRY, File, deployment
 from tests.infra.syntax import default_of, properties_of, reference_of, text_of, walk
 
 INTERFACES: Final[dict[str, dict[str, Any]]] = json.loads(
@@ -27,17 +27,17 @@ def test_modules_get_what_they_take_and_all_they_need(path: Path) -> None:
 def misfits(file: File) -> Iterator[str]:
     """Parameters that a module does not have or misses, and outputs that it does not have."""
     for name, node in file.declared("module").items():
-        required, known, outputs = interface(reference_of(node))
+        required, known, outputs = interface(file.path.parent, reference_of(node))
         given = set(properties_of(properties_of(body_of(node))["params"]))
         yield from (f"{name} misses {one}" for one in sorted(required - given))
         yield from (f"{name} has no parameter {one}" for one in sorted(given - known))
         yield from (f"{name} has no output {one}" for one in sorted(outputs_used(file.tree, name) - outputs))
 
 
-def interface(reference: str) -> tuple[set[str], set[str], set[str]]:
-    """Required parameters, all parameters, and outputs of a module."""
+def interface(folder: Path, reference: str) -> tuple[set[str], set[str], set[str]]:
+    """Required parameters, all parameters, and outputs of a module that a file of this folder uses."""
     if not reference.startswith(REGISTRY):
-        file = File(INFRA / reference)
+        file = File(folder / reference)
         return file.required, set(file.declared("parameter")), set(file.declared("output"))
     found = INTERFACES[reference.removeprefix(REGISTRY)]
     return set(found["required"]), {*found["required"], *found["optional"]}, set(found["outputs"])

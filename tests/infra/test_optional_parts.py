@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
 from exactlyonce.hosting import ServiceBusConnection
 from exactlyonce.hosting.config.environment import load_all
-from tests.infra.bicep import INFRA, deployment, one
+from tests.infra.bicep import INFRA, ROOT, deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of
 from tests.infra.test_storage import account
 
@@ -36,6 +37,42 @@ def test_service_bus_has_the_apps_queues_and_remembers_ids_for_as_long_as_a_send
         assert queue["requiresDuplicateDetection"] is True
         assert (queue["defaultMessageTimeToLive"], queue["deadLetteringOnMessageExpiration"]) == ("P5D", True)
         assert queue["duplicateDetectionHistoryTimeWindow"] == "PT10M"
+
+
+@pytest.mark.parametrize(("by_length", "role"), [(False, "Receiver"), (True, "Owner")])
+def test_the_host_may_manage_queues_of_service_bus_only_where_it_scales_by_their_length(
+    by_length: bool, role: str
+) -> None:
+    modules = deployment(deployServiceBus=True, serviceBusScalesByLength=by_length)
+    roles = {
+        queue["name"]: [one["roleDefinitionIdOrName"].rpartition(" ")[2] for one in queue["roleAssignments"]]
+        for queue in one(modules, "service-bus/namespace")["queues"]
+    }
+    assert roles == {"shooting-range": [role, "Sender"], "leader-board": [role, "Sender"], "audience": ["Sender"]}
+
+
+@pytest.mark.parametrize("bus", [False, True])
+def test_instances_that_are_always_ready_are_those_of_requests_and_of_each_queue(
+    bus: bool,
+) -> None:
+    def scaling(**given: object) -> dict[str, Any]:
+        config: dict[str, Any] = one(deployment(deployServiceBus=bus, **given), "web/site")["functionAppConfig"]
+        return dict(config["scaleAndConcurrency"])
+
+    assert "alwaysReady" not in scaling()
+    ready = {group["name"]: group["instanceCount"] for group in scaling(alwaysReady=2)["alwaysReady"]}
+    declared = (ROOT / "function_app.py").read_text()
+    functions = [name.removeprefix("function:") for name in ready if name != "http"]
+    assert set(ready.values()) == {2}
+    assert len(ready) == 3
+    assert all(f"async def {name}(" in declared for name in functions)
+    assert all(name.endswith("_of_bus") is bus for name in functions)
+
+
+def test_the_app_is_alone_with_its_host_id_which_is_the_first_32_characters_of_its_name() -> None:
+    name = one(deployment(), "web/site")["name"]
+    known = re.sub(r"toLower\(uniqueString\(.*", "x" * 13, name)  # As long as that function makes it.
+    assert len(known) <= 32, known
 
 
 @pytest.mark.parametrize("sessions", [False, True])

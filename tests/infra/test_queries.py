@@ -1,4 +1,4 @@
-"""Queries of the workbook, and those that the pages show, are Kusto over the tables of Application Insights.
+"""Queries of the workbook and of alarms, and those that the pages show, are Kusto over the tables of Application Insights.
 
 Microsoft's parser for its own editors reads them, and binds their names and types. What they give on an account is not known.
 """
@@ -66,12 +66,13 @@ def all_queries() -> dict[str, Sequence[str]]:
     """By the file that they stand in."""
     books = {path.name: workbook_queries(path) for path in (INFRA / "dashboard").glob("*.json")}
     pages = {path.name: found for path in (ROOT / "docs").rglob("*.md") if (found := page_queries(path))}
-    return {**books, **pages}
+    alarms = {path.name: [path.read_text()] for path in (INFRA / "alarms").glob("*.kusto")}
+    return {**books, **alarms, **pages}
 
 
 def test_every_query_is_understood_with_all_its_names() -> None:
     written = [(name, query) for name, queries in all_queries().items() for query in queries]
-    assert {"workbook.json", "operations.md"} <= {name for name, _ in written}
+    assert {"workbook.json", "parked.kusto"} <= {name for name, _ in written}
     found = complaints(*(query for _, query in written))
     assert [(name, said) for (name, _), said in zip(written, found, strict=True) if said] == []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.listing import AsyncListing
 from tests.contract.cosmos_requests import REQUESTS
@@ -67,3 +69,10 @@ def test_the_apps_identity_has_the_apps_role_and_the_workspace_the_jobs() -> Non
     ):
         given = one(deployment(deploySpark=spark), "document-db/database-account")["sqlRoleAssignments"]
         assert [(names[role["roleDefinitionId"]], role["principalId"]) for role in given] == wanted
+
+
+@pytest.mark.parametrize("workspace", [False, True])
+def test_jobs_that_sign_in_as_a_service_principal_get_its_role_and_the_workspace_gets_none(workspace: bool) -> None:
+    modules = deployment(deploySpark=workspace, sparkPrincipalId="jobs")
+    given = one(modules, "document-db/database-account")["sqlRoleAssignments"]
+    assert [role["principalId"] for role in given] == ["identity.outputs.principalId", "jobs"]

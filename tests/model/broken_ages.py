@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import forgotten
 from exactlyonce.records.ledger import Entry
 from exactlyonce.values.lifetimes import Retention
 from verification.mutants.twin import Twin
@@ -21,6 +22,7 @@ BEHIND = WORLDS["records go with age, the present half a day behind"]
 ENTRIES = WORLDS["entries go with age"]
 OWING = WORLDS["entries that owe stay"]
 OVERDUE = WORLDS["what is owed grows too old"]
+BEGUN = WORLDS["a channel is new, and began long ago"]
 TWICE, LOST = "at_most_one_state_change", "nothing_lost"
 
 
@@ -67,6 +69,11 @@ def trimmed_though_staged(trimmed: Callable[..., tuple[Entry, ...]]) -> Callable
     return twin
 
 
+def at_half_the_age(required: Callable[..., None]) -> Callable[..., None]:
+    """The first message of a channel is refused though it could not have been forgotten."""
+    return lambda channel, forget_after, *rest: required(channel, forget_after / 2, *rest)
+
+
 BROKEN_AGES: tuple[BrokenAges, ...] = (
     BrokenAges("nobody judges, and records go", AHEAD, TWICE, ages=(("judges", False),)),
     BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, ages=(("judges", False),)),
@@ -110,4 +117,10 @@ BROKEN_AGES: tuple[BrokenAges, ...] = (
         ages=(("lifetimes", trimming(JudgedAtOnce, 4, 2).lifetimes),),
     ),
     BrokenAges("what is too old is published all the same", OVERDUE, LOST, ages=(("limits", False),)),
+    BrokenAges(
+        "a channel is refused before it could be forgotten",
+        BEGUN,
+        "no_failure",
+        patches=(around(forgotten.require_time, at_half_the_age),),
+    ),
 )

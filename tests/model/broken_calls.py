@@ -30,9 +30,9 @@ def _without_its_calls(draft: Any, entity: Any, key: Any, handled: Any, entry: A
     return (draft, entity, key, replace(handled, calls=()), entry)
 
 
-def _the_version_before(*known: Any, version: int) -> Before:
+def _the_version_before(*known: Any, version: int, kept: frozenset[str]) -> Before:
     body, at, tx, sequences = known
-    return Before(body, at, tx, sequences, version=version - 1)
+    return Before(body, at, tx, sequences, version=version - 1, kept=kept)
 
 
 NOT_REMOVED = around(judge.answered, replaced(lambda calls, _arrival: calls))

@@ -53,7 +53,7 @@ def _deleting_before_the_save(save: Any, entity: Any, view: Any, plan: Any) -> A
     return reply
 
 
-def _of_this_turn(reply: Any, _find: Any, _entity: Any, _messages: Any, view: Any, _found: Any) -> Any:
+def _of_this_turn(reply: Any, _find: Any, _entity: Any, _messages: Any, view: Any, *_: Any) -> Any:
     """All documents that were found, as if they were of the ledger's turn."""
     if isinstance(reply, NoAnswer):
         return reply

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.stream import replay as replaying
@@ -18,7 +19,7 @@ from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.scenarios.companions import LOST, REBUILDING, SKIPPING
-from verification.twins.alterations import asks, called, comes_to
+from verification.twins.alterations import asks, called, comes_to, unasked
 from verification.twins.modules import Patch, around
 from verification.world.scenario import Scenario, scenario_of
 
@@ -200,6 +201,12 @@ BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
         (Mutation("an older view taken for the end of the stream"),),
         asked(missing=(1, 1), crashes=1, stale=STALE),
         "nothing_lost: web/m0 was to be sent again",
+    ),
+    Broken(
+        "an older view taken for the newest without a fence",
+        (around(replaying.versions_of, unasked(SaveEntity, Saved("1", None))),),
+        asked(missing=(2, 2), crashes=1, stale=STALE),
+        "nothing_lost: web/m1 was to be sent again",
     ),
     Broken(
         "the newest version that is missing not sent again",

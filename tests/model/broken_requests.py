@@ -28,6 +28,7 @@ ONE = WORLDS["lost replies"]
 TWO = WORLDS["answers leave with their entries"]
 BODIES = WORLDS["two bodies under one key"]
 TOGETHER = WORLDS["two bodies in one commit"]
+APART = WORLDS["a large answer leaves with the next commit"]
 ANSWER, LOST, TWICE = "one_answer", "nothing_lost", "at_most_one_state_change"
 
 
@@ -63,6 +64,16 @@ def _without_answers(records_of: Callable[..., Any]) -> Callable[..., Any]:
     return twin
 
 
+def _of_small_ones(records_of: Callable[..., Any]) -> Callable[..., Any]:
+    def twin(*arguments: Any) -> tuple[Any, ...]:
+        records = records_of(*arguments)
+        return tuple(
+            one for one in records if not (isinstance(one, ProcessedRecord) and one.answer and one.answer.is_large)
+        )
+
+    return twin
+
+
 def _not_waited_for(looked: Any, _entity: Any, _arrived: Any, view: Any, _token: Any) -> Any:
     """A record that cannot be read is taken for one without an answer."""
     return looked if hasattr(looked, "ledger") else view
@@ -79,6 +90,12 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken("requests: the loser answers", (around(COMMIT, ending(SaveEntity, _answered_by_the_loser)),), BODIES),
     Broken("requests: a retry is answered anew", (around(Outbox._process, comes_to(_recomputed)),), TWO, ANSWER),
     Broken("requests: a record without its answer", (around(drafting.records_of, _without_answers),), TWO, ANSWER),
+    Broken(
+        "requests: a large answer leaves without its record",
+        (around(drafting.records_of, _of_small_ones),),
+        APART,
+        TWICE,
+    ),
     Broken(
         "requests: a record is read in any view",
         (

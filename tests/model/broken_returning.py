@@ -8,9 +8,9 @@ from typing import Any
 
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.hosting import returner as returning_host
-from exactlyonce.hosting import settlement as giving_up
-from exactlyonce.hosting.settlement import PoisonMessage, Settler
+from exactlyonce.hosting.deliveries import returner as returning_host
+from exactlyonce.hosting.deliveries import settlement as giving_up
+from exactlyonce.hosting.deliveries.settlement import PoisonMessage, Settler
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.settlement import Host, ReturningScenario

@@ -77,7 +77,9 @@ SUBTLE: tuple[Broken[Scenario], ...] = (
         (
             around(
                 drafting._entry,
-                called(lambda limits, handled, key, commit: (limits, handled, key, commit._replace(tx=key))),
+                called(
+                    lambda limits, handled, arrival, commit: (limits, handled, arrival, commit._replace(tx=arrival.key))
+                ),
             ),
         ),
         CLEANED,

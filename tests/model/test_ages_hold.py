@@ -23,6 +23,7 @@ STATES = {
     "entries go while a retention is lengthened": 7_052,
     "entries that owe stay": 34_125,
     "what is owed grows too old": 24_372,
+    "a channel is new, and began long ago": 2_618,
 }
 
 

@@ -23,7 +23,7 @@ STATES = {
     "stream: a document without a ledger": 1_837,
     "stream: sent again": 5_695,
     "stream: sent again, a crash": 920,
-    "stream: asked for what is missing": 3_740,
+    "stream: asked for what is missing": 3_976,
     "stream: the settler": 10_594,
     "co-located: all faults": 90_780,
     "co-located: distinct attempts": 19_582,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache, partial
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -81,6 +82,11 @@ def canonical(stream: EndlessExplorer, state: State) -> State:
     return one.store, placed, one.workers, one.delayed, left
 
 
+def naming_of(stream: EndlessExplorer) -> Callable[[State], State]:
+    """`canonical`, which most states are asked for several times: by each step that leads there."""
+    return cache(partial(canonical, stream))
+
+
 def comes_new(move: Move) -> bool:
     return isinstance(move.what, str) and move.what.endswith("arrives") and not move.what.startswith("A copy")
 
@@ -101,10 +107,11 @@ def explored(world: EndlessExplorer, limit: int) -> Iterator[State]:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_step_of_a_remembering_world_is_a_step_of_the_stream_and_no_other(scenario: Scenario) -> None:
     stream, world = EndlessExplorer(scenario), Remembering(scenario)
+    name = naming_of(stream)
     for state in explored(world, LIMIT):
         exhausted = FREE not in state[1]
-        steps = {canonical(stream, move.state) for move in world.moves(state)}
-        named = canonical(stream, state)
+        steps = {name(move.state) for move in world.moves(state)}
+        named = name(state)
         streamed = {move.state for move in stream.moves(named) if not (exhausted and comes_new(move))}
         assert steps - {named} == streamed - {named}  # Forgetting what nothing can come of changes nothing.
 
@@ -138,15 +145,16 @@ def test_along_the_way_of_many_messages_the_stream_misses_no_step(
 
     monkeypatch.setattr(naming, "found_at_once", counted)
     stream, world = EndlessExplorer(scenario), Remembering(scenario, messages=8)
+    name = naming_of(stream)
     forgotten = compared = 0
     for seed in range(WALKS):
         for state in walked(world, seed, length=150):
-            named = canonical(stream, state)
+            named = name(state)
             streamed = {move.state for move in stream.moves(named)}
             missed = [
                 move
                 for move in world.moves(state)
-                if not finds_old_outputs(move) and canonical(stream, move.state) not in streamed | {named}
+                if not finds_old_outputs(move) and name(move.state) not in streamed | {named}
             ]
             assert missed == []
             compared += 1
@@ -162,10 +170,11 @@ STALE_READS = Scenario("stale", (1, 1), Outbox(window=1), budget=Budget(crashes=
 
 def test_older_versions_differ_in_what_is_loaded_only() -> None:
     stream, world = EndlessExplorer(STALE_READS), Remembering(STALE_READS)
+    name = naming_of(stream)
     for state in explored(world, LIMIT):
         exhausted = FREE not in state[1]
-        named = canonical(stream, state)
-        moves = {canonical(stream, move.state): move for move in world.moves(state)}
+        named = name(state)
+        moves = {name(move.state): move for move in world.moves(state)}
         streamed = {move.state: move for move in stream.moves(named) if not (exhausted and comes_new(move))}
         for odd in (moves.keys() ^ streamed.keys()) - {named}:
             move = moves[odd] if odd in moves else streamed[odd]

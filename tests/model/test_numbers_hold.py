@@ -10,7 +10,9 @@ from tests.model.zoo import Broken
 from verification.scenarios import chains, numbers
 from verification.world.scenario import Scenario
 
-TWINS = (*broken_numbers.TWINS, *broken_chains.TWINS, *broken_forgetting.TWINS)
+FOUND_HERE = (*broken_chains.TWINS, *broken_forgetting.TWINS)
+"""The others are in `test_reproduction.py`, which plays what it finds."""
+TWINS = (*broken_numbers.TWINS, *FOUND_HERE)
 LIMIT = 30_000
 """More states than any twin takes to fall."""
 
@@ -28,7 +30,7 @@ STATES = {
     "numbers: the settler": 35_956,
     "numbers: from memory": 10_807,
     "numbers: from memory, stale reads": 120_153,
-    "numbers: from memory, a channel leaves": 61_319,
+    "numbers: from memory, a channel leaves": 60_409,
     "numbers: from memory, marking": 34_778,
     "numbers: staged outputs": 4_725,
     "chain: crashes and stale reads": 5_075,
@@ -37,6 +39,7 @@ STATES = {
     "chain: foreign messages first": 1_146,
     "forgetting: two channels, every fault": 53_072,
     "forgetting: a channel with a gap survives": 48_175,
+    "forgetting: from memory": 24_792,
 }
 
 
@@ -46,7 +49,7 @@ def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenari
     assert_holds(scenario, STATES[scenario.name])
 
 
-@pytest.mark.parametrize("twin", TWINS, ids=name_of)
+@pytest.mark.parametrize("twin", FOUND_HERE, ids=name_of)
 def test_a_broken_twin_is_found(twin: Broken[Scenario]) -> None:
     assert_falls(twin, LIMIT)
 

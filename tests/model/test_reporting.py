@@ -17,11 +17,11 @@ SCENARIO = Scenario("tiny", (1,), Outbox(window=1), workers=1)
 
 
 def test_what_was_found_is_not_looked_for_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--only", "stale reads", "--findings", str(tmp_path / "findings.json")]
+    arguments = ["--only", "a window of three", "--findings", str(tmp_path / "findings.json")]
     assert command.main(arguments) == 0
-    assert "stale reads: holds, " in capsys.readouterr().out
+    assert "a window of three, one worker: holds, " in capsys.readouterr().out
     assert command.main(arguments) == 0
-    assert "stale reads: holds (found earlier)" in capsys.readouterr().out
+    assert "a window of three, one worker: holds (found earlier)" in capsys.readouterr().out
 
 
 def test_a_finding_on_another_scenario_of_that_name_does_not_count(tmp_path: Path) -> None:

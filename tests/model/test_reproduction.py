@@ -21,12 +21,12 @@ from local_cosmos.inprocess import RunningEmulator
 from tests.model.broken_chores import BROKEN_CHORES
 from tests.model.broken_numbers import TWINS as NUMBERED
 from tests.model.broken_strategies import TWINS
-from tests.model.searches import name_of
+from tests.model.searches import assert_falls, assert_falls_alone, name_of
 from tests.model.test_broken_companions import ZOO
 from tests.model.walking import SCENARIOS, SEEDS, named, played, walked
 from tests.model.walking_companions import WALKS
 from tests.model.zoo import Broken
-from verification.checker.search import explore
+from verification.checker.search import Report, explore
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
 from verification.explorers.trace import NOBODY, Event, replayed
@@ -39,6 +39,8 @@ from verification.scenarios.companions import SMALL as SMALL_OF_COMPANIONS
 from verification.scenarios.outbox import SMALL
 from verification.world.scenario import Scenario
 
+LIMIT = 100_000
+"""More states than any twin takes to fall."""
 OUTBOX_WALKS = [(scenario, seed) for scenario in SCENARIOS for seed in SEEDS]
 
 
@@ -49,11 +51,20 @@ def emulator() -> Iterator[RunningEmulator]:
         yield running
 
 
-@pytest.mark.parametrize("twin", [*TWINS, *NUMBERED, *ZOO], ids=lambda twin: f"{twin.scenario.protocol}, {twin.name}")
+@pytest.mark.parametrize("twin", TWINS, ids=name_of)
+async def test_a_broken_twin_falls_in_the_model_and_in_reality_and_what_ships_stands(
+    emulator: RunningEmulator, twin: Broken[Scenario]
+) -> None:
+    await assert_falls_in_reality(emulator, twin, assert_falls_alone(twin, LIMIT))
+
+
+@pytest.mark.parametrize("twin", [*NUMBERED, *ZOO], ids=lambda twin: f"{twin.scenario.protocol}, {twin.name}")
 async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulator, twin: Broken[Scenario]) -> None:
-    scenario = twin.scenario_with_twin()
-    report = explore(scenario, limit=250_000)
-    reproduction = await played(emulator, scenario, report.trace, CarelessStore)
+    await assert_falls_in_reality(emulator, twin, assert_falls(twin, LIMIT))
+
+
+async def assert_falls_in_reality(emulator: RunningEmulator, twin: Broken[Scenario], report: Report) -> None:
+    reproduction = await played(emulator, twin.scenario_with_twin(), report.trace, CarelessStore)
     assert report.violation is not None
     assert report.violation.partition(":")[0] in reproduction.fallen
     assert [step.said for step in reproduction.steps] == list(report.story)
@@ -63,9 +74,8 @@ async def test_what_falls_in_the_model_falls_in_reality(emulator: RunningEmulato
 async def test_what_a_chore_breaks_in_the_model_it_breaks_in_reality(
     emulator: RunningEmulator, twin: Broken[Scenario]
 ) -> None:
-    scenario = twin.scenario_with_twin()
-    report = explore(scenario)
-    reproduction = await played(emulator, scenario, report.trace, CarelessStore)
+    report = assert_falls_alone(twin, LIMIT)
+    reproduction = await played(emulator, twin.scenario_with_twin(), report.trace, CarelessStore)
     assert report.violation is not None
     assert reproduction.fallen == {report.violation.partition(":")[0]}
 

@@ -167,6 +167,13 @@ class KeepsWhatIsToGo(CosmosStore):
         del effect
 
 
+TAKEN = (
+    *((one, seed) for seed in range(20) for one in SCENARIOS if one.tokens),
+    *WALKS,
+    *((one, seed) for seed in range(20) for one in SCENARIOS),
+)
+"""Walks in the order in which a bug is looked for: few of them show what tokens are for, so these come first."""
+
 SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
     ForgetsTokens: lambda asked, reply: (
         isinstance(asked, FindProcessed) and asked.token is not None and reply is BEHIND
@@ -211,7 +218,7 @@ async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
     """The walks would not be worth much if they went well whatever the adapter did."""
     scenario, trace = next(
         (scenario, walked(scenario, seed))
-        for scenario, seed in (*((one, seed) for seed in range(20) for one in SCENARIOS), *WALKS)
+        for scenario, seed in TAKEN
         if any(shows(event.effect, event.reply) for event in walked(scenario, seed))
     )
     with pytest.raises(Divergence, match="reality differs from the model"):

@@ -27,6 +27,7 @@ STATES = {
     "requests: beside messages from a queue": 14_856,
     "requests: outputs staged": 9_512,
     "requests: everything embedded": 18_105,
+    "requests: a large answer leaves with the next commit": 33_917,
     "requests: co-located, lost replies": 2_715,
     "requests: co-located, stale reads": 16_396,
     "requests: stream, lost replies": 2_261,

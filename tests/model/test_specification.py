@@ -19,6 +19,7 @@ from exactlyonce import Resequencer, VersionStream
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.effect import Effect, Step, Together
 from exactlyonce.records.companions import Event
+from exactlyonce.telemetry.words import Line, words_at
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.model.finishing import redeliver, who_finishes
@@ -42,7 +43,6 @@ from verification.specification.settings import (
 )
 from verification.specification.stored import Stored
 from verification.specification.vocabulary import FINISHERS, LEFTOVERS, REPLIES
-from verification.specification.words import Line, words_at
 from verification.twins.all_effects import MODULES
 
 MOST_NODES = 27

@@ -52,7 +52,7 @@ def test_an_arrow_that_a_longer_path_implies_is_left_out() -> None:
 def test_a_message_goes_from_the_receiver_through_lane_retry_and_protocol_to_store_and_queue() -> None:
     entered = files_entered(asyncio.run(record()))
     stations = (
-        "hosting/receiver",
+        "hosting/deliveries/receiver",
         "drivers/lanes",
         "drivers/retry",
         "protocols/outbox/protocol",
@@ -62,7 +62,7 @@ def test_a_message_goes_from_the_receiver_through_lane_retry_and_protocol_to_sto
 
 
 def test_calls_inside_a_room_are_not_drawn() -> None:
-    first, second = "exactlyonce/hosting/receiver.py", "exactlyonce/hosting/triggers.py"
+    first, second = "exactlyonce/hosting/deliveries/receiver.py", "exactlyonce/hosting/deliveries/triggers.py"
     calls = [Call(first, "Receiver.take", ()), Call(second, "envelope_of", (first,))]
     assert message_picture(calls).splitlines()[-1] == f"  {TRIGGER}->>hosting: Receiver.take"
 

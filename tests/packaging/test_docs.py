@@ -59,7 +59,7 @@ def commands(text: str) -> list[str]:
 
 def unknown_commands(text: str) -> list[str]:
     """Those that the Makefile does not know."""
-    known = set(re.findall(r"^([A-Za-z./-]+) ?(?:\?=|:=|:)", MAKEFILE, re.MULTILINE))
+    known = set(re.findall(r"^([A-Za-z0-9./-]+) ?(?:\?=|:=|:)", MAKEFILE, re.MULTILINE))
     return [word for word in commands(text) if word.split("=")[0] not in known]
 
 
@@ -92,7 +92,7 @@ def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
 
 
 def test_decisions_are_numbered_without_gap_or_double() -> None:
-    files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    files = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     heads = [path.read_text().partition("\n")[0] for path in files]
     assert [path.name.partition("-")[0] for path in files] == [f"{number:04}" for number in range(1, len(files) + 1)]
     assert [head.partition(".")[0] for head in heads] == [f"# {number}" for number in range(1, len(files) + 1)]

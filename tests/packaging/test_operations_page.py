@@ -10,10 +10,9 @@ import pytest
 
 from exactlyonce.cli.arguments import parser
 from exactlyonce.telemetry import metrics
-from tests.packaging.sources import LIBRARY, ROOT
+from tests.packaging.sources import ROOT
 
 PAGE: Final = (ROOT / "docs" / "howto" / "operations.md").read_text()
-SOURCES: Final = "".join(path.read_text() for path in sorted(LIBRARY.rglob("*.py")))
 
 
 def section(heading: str) -> str:
@@ -53,9 +52,3 @@ def test_a_command_is_explained_with_its_options_and_places(command: str) -> Non
     assert set(re.findall(r"--[a-z-]+", written)) == {one.option_strings[0] for one in actions if one.option_strings}
     placed = [one.metavar for one in actions if not one.option_strings]
     assert re.sub(r"\[[^]]*\]|--[a-z-]+(?: [A-Z]+)?", "", written).split() == placed
-
-
-def test_what_alarms_look_for_in_the_log_is_logged() -> None:
-    texts = re.findall(r"message has '([^']+)'", section("### Alarms worth having"))
-    assert texts
-    assert [text for text in texts if text not in SOURCES] == []

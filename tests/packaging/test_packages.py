@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ DISTRIBUTIONS: Final = {
     "azure.cosmos": "azure-cosmos",
     "azure.functions": "azure-functions",
     "azure.identity": "azure-identity",
+    "azure_functions_runtime": "azure-functions-runtime",
     "azure.servicebus": "azure-servicebus",
     "azure.storage": "azure-storage-queue",
     "proton": "python-qpid-proton",
@@ -83,7 +85,7 @@ def test_a_package_imports_itself_and_what_it_declares(package: Path) -> None:
 @pytest.mark.parametrize("package", PACKAGES, ids=module)
 def test_its_tests_import_it_and_what_is_declared_for_them(package: Path) -> None:
     name = module(package)
-    requirements = [*needs(package), *project(package)["dependency-groups"]["test"]]
+    requirements = [*needs(package), *chain.from_iterable(project(package)["dependency-groups"].values())]
     found = {
         path.relative_to(package).as_posix(): names
         for path in (package / f"{name}_tests").rglob("*.py")

@@ -28,7 +28,7 @@ def test_the_commands_there_are_are_named() -> None:
 
 
 def test_the_number_of_tests_is_that_of_the_template() -> None:
-    tests = (TEMPLATE / "tests" / "test_orders.py").read_text().count("\ndef test_")
+    tests = sum(path.read_text().count("\ndef test_") for path in (TEMPLATE / "tests").glob("test_*.py"))
     assert f"`{tests} passed`" in PAGE
 
 

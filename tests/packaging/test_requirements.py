@@ -16,17 +16,20 @@ from packaging.version import Version
 from tests.packaging.sources import ROOT
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = [ROOT / "requirements.txt", *sorted((ROOT / "locks").glob("*.txt"))]
+APP = ROOT / "locks" / "app.txt"
+LOCKS = [APP, *sorted(set((ROOT / "locks").glob("*.txt")) - {APP})]
 GROUPS = {
-    "requirements.txt": [],
+    "app.txt": [],
     "amqp.txt": ["amqp"],
     "dev.txt": ["test", "devtools", "check", "amqp-build"],
+    "docs.txt": ["docs"],
     "engine.txt": [],
     "peers.txt": ["peers", "devtools"],
+    "spark4.txt": ["spark4"],
     "test.txt": ["test", "devtools"],
 }
-ON_TOP = "amqp.txt"
-"""The lock that is installed on top of another one, and so holds its own group only."""
+ON_TOP = ("amqp.txt", "spark4.txt")
+"""The locks that are installed on top of another one, and so hold their own group only."""
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[a-z,]+\])?==([^ ;]+)( ;[^\\]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$")
 
 
@@ -65,10 +68,15 @@ def test_everything_is_pinned_and_hashed(path: Path) -> None:
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_every_lock_holds_what_the_project_asks_for_there(path: Path) -> None:
     project, groups = PROJECT["project"], PROJECT["dependency-groups"]
-    shared = [] if path.name == ON_TOP else [*project["dependencies"], *project["optional-dependencies"]["azure"]]
+    shared = [] if path.name in ON_TOP else [*project["dependencies"], *project["optional-dependencies"]["azure"]]
     spark = project["optional-dependencies"]["spark"] if path.name == "dev.txt" else []
     wanted = [*shared, *spark, *(one for name in GROUPS[path.name] for one in groups[name])]
     assert uncovered(path.read_text(), wanted) == []
+
+
+def test_what_is_published_is_the_lock_without_hashes_so_that_a_line_can_be_added() -> None:
+    published = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    assert published == [one.partition(" \\\n")[0] for one in requirements(APP.read_text())]
 
 
 def test_what_both_locks_hold_they_hold_in_the_same_version() -> None:

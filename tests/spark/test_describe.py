@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -53,6 +55,18 @@ def test_it_is_a_job_file(capsys: pytest.CaptureFixture[str]) -> None:
         "consumers": {"leader-board": "board"},
     }
     assert Job.read(written).library == "once"
+
+
+def test_an_app_finds_the_settings_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reading_app.py").write_text("import os\nfrom an_app import boards, ranges\nos.environ['SHOP__name']\n")
+    (tmp_path / "local.settings.json").write_text('{"Values": {"SHOP__name": "shop"}}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(os, "environ", {})
+    assert main(["reading_app", *ARGUMENTS[1:]]) is Exit.DONE
+    assert '"container": "boards"' in capsys.readouterr().out
 
 
 def test_a_module_without_entities_is_named() -> None:

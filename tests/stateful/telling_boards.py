@@ -10,7 +10,7 @@ from typing import Any
 
 from exactlyonce import Entity, Envelope, Resequencer, TryAgainLater
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.hosting.maintenance import Maintenance
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble

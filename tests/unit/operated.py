@@ -13,17 +13,17 @@ import pytest
 
 from exactlyonce import Destination, Entity, Envelope, Resequencer, VersionStream
 from exactlyonce.attempt import key_of
-from exactlyonce.cli.commands import main
+from exactlyonce.cli.__main__ import main
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce, Settings
-from exactlyonce.hosting.maintenance import Maintenance
-from exactlyonce.hosting.operator import Operator
-from exactlyonce.hosting.ownership import Declared, Ownership
-from exactlyonce.hosting.sweeper import Sweeper
+from exactlyonce.hosting.accounts.ownership import Declared, Ownership
+from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.hosting.wiring import Parts
 from exactlyonce.records.application import OwnedType
 from exactlyonce.records.library import ParkedMessage

@@ -52,26 +52,32 @@ def explore(
     show: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
     """Look at every state, or at the first `limit`; the arguments are those of `yieldcheck.check`."""
-    with _few_collections():
-        return _explored(explorer_of(scenario), limit, liveness=liveness, show=show)
+    with _no_collections():
+        explorer = explorer_of(scenario)
+        try:
+            return _explored(explorer, limit, liveness=liveness, show=show)
+        finally:  # What refers to itself would wait for the collector, and what it remembers with it.
+            vars(explorer.workers).clear()
+            vars(explorer).clear()
 
 
 def _explored(explorer: Explorer, limit: int, *, liveness: bool, show: Callable[[Progress], None]) -> Report:
-    """The report of a search. What it remembered is gone when this returns, so that no collection goes through it again."""
+    """The report of a search."""
     found: dict[str, Any] = vars(yieldcheck.check(explorer, limit, liveness=liveness, show=show))
     trace = events_of(explorer, explorer.start(), found["path"])
     return Report(**found, trace=trace, witnessed=explorer.witnessed, runs=explorer.workers.runs)
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
-    """Python looks for cycles of garbage rarely: what a search makes lives as long as the search, so there are few.
+def _no_collections() -> Iterator[None]:
+    """Python looks for no cycles of garbage: what a search makes lives as long as the search, so there are few.
 
     Else the collector takes a tenth of the time, to go through millions of states.
     """
-    thresholds = gc.get_threshold()
-    gc.set_threshold(1_000_000)
+    enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
+        if enabled:
+            gc.enable()

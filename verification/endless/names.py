@@ -83,6 +83,7 @@ class Naming:
         self._ranks: dict[Any, int] = {}
         self._names: dict[Worker, tuple[tuple[Atom, ...], frozenset[str]]] = {}
         self._renamed: dict[Any, Worker] = {}
+        self._present: dict[tuple[Worker, frozenset[str]], Worker] = {}
 
     def canonical(self, state: State) -> State:
         """The state by its canonical name: of those that exchanging messages makes of it, the first in some order."""
@@ -156,6 +157,12 @@ class Naming:
 
     def without_past(self, worker: Worker, owing: frozenset[str]) -> Worker:
         """The worker, unless it has begun to look, without memories of which nothing comes: of what owes nothing."""
+        found = self._present.get((worker, owing))
+        if found is None:
+            found = self._present[worker, owing] = self._forgetting(worker, owing)
+        return found
+
+    def _forgetting(self, worker: Worker, owing: frozenset[str]) -> Worker:
         situation = worker.situation
         if situation is None:
             return self._workers.remembering(worker, (Memory(published=worker.memories[0].published & owing),))
@@ -179,11 +186,15 @@ class Naming:
 
     def _workers_named(self, workers: tuple[Worker, ...], scope: Scope) -> tuple[Worker, ...]:
         """The workers in the order of what they would be called if alone."""
-        alone = [(self._worker_named(worker, scope.of("w0", self._names_in(worker)[1])), worker) for worker in workers]
-        if len(alone) > 1:
-            alone.sort(key=_alone)
-        named: list[Worker] = []
-        for number, (_, worker) in enumerate(alone):
+        alone = []
+        for worker in workers:
+            own = scope.of("w0", self._names_in(worker)[1])
+            alone.append((self._worker_named(worker, own), worker, own))
+        alone.sort(key=_alone)
+        first, _, own = alone[0]
+        scope.share(own)
+        named = [first]
+        for number, (_, worker, _) in enumerate(alone[1:], 1):
             own = scope.of(f"w{number}", self._names_in(worker)[1])
             named.append(self._worker_named(worker, own))
             scope.share(own)
@@ -253,7 +264,7 @@ def _places_of(live: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...
     return tuple(number in live for number in order)
 
 
-def _alone(named: tuple[Worker, Worker]) -> int:
+def _alone(named: tuple[Worker, Worker, Scope]) -> int:
     return named[0].order
 
 

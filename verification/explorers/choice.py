@@ -8,6 +8,7 @@ from verification.endless.explorer import EndlessExplorer
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.explorer import Explorer
 from verification.explorers.forgetting import ForgettingExplorer
+from verification.explorers.opened import OpenedExplorer
 from verification.explorers.requests import RequestsExplorer
 from verification.world.scenario import Scenario
 
@@ -27,6 +28,8 @@ def explorer_of(scenario: Scenario) -> Explorer:
         return AgedExplorer(scenario)
     if scenario.budget.forgettings:
         return ForgettingExplorer(scenario)
+    if any(one is not None and one.opened for one in scenario.requests):
+        return OpenedExplorer(scenario)
     if scenario.requests:
         return RequestsExplorer(scenario)
     return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)

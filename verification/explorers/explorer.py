@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.library import DeleteParked
-from exactlyonce.errors import InvalidMessage
+from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
 from verification.explorers.deliveries import (
@@ -30,6 +30,7 @@ from verification.explorers.reductions import (
     alike_messages,
     alive,
     interchangeable,
+    is_at_rest,
     sorted_workers,
     swept,
     used_transactions,
@@ -80,9 +81,13 @@ class Explorer:
         self.keys = self.judge.keys
         self.witnessed: set[str] = set()
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
+        self._landings: dict[tuple[Write, Store], Answer] = {}
         self._collects = not scenario.companions and not scenario.budget.cleanings
         self._empties = scenario.companions and merge and not scenario.tokens
         self._alike = alike_messages(scenario)
+
+    _refusals: tuple[type[ExactlyOnceError], ...] = (InvalidMessage,)
+    """What a message may be refused with, if `_refused` says nothing against it."""
 
     def start(self) -> State:
         """The state in which nothing has happened."""
@@ -243,7 +248,9 @@ class Explorer:
 
     def _landed(self, write: Write, rest: tuple[Write, ...], state: State) -> Move:
         store, queue, workers, _, left = state
-        answer = self.world.land(write, store)
+        answer = self._landings.get((write, store))
+        if answer is None:
+            answer = self._landings[write, store] = self.world.land(write, store)
         after = answer.store
         if after.entities is not store.entities:
             rest = alive(rest, after)
@@ -255,19 +262,26 @@ class Explorer:
             violation = vanished(self.scenario, self.keys, after, queue, workers)
         return Move((after, queue, workers, rest, left), False, violation, -1, None, answer, write=write)
 
-    def _steps(self, worker: Worker, rest: State, slot: int, begun: Worker | None = None) -> Iterator[Move]:
+    def _steps(  # noqa: C901  # It runs for every step of every search: calls would take a third as much again.
+        self, worker: Worker, rest: State, slot: int, begun: Worker | None = None
+    ) -> Iterator[Move]:
         """Every outcome of what a worker asks for. `rest` is the state without it; `begun` it too if it just began."""
         store, queue, others, delayed, left = rest
         outcomes = self._outcomes.get((worker, store))
         if outcomes is None:
             outcomes = self._outcomes[worker, store] = tuple(self._answered(worker, store))
+        unparks = isinstance(worker.asks, DeleteParked)
         for answer, outcome, fell, over in outcomes:
             moved, violation, ended = outcome, fell, over
             after, place, later = answer.store, answer.cost, delayed
-            if not self._possible(answer, delayed, left):
+            if place is not None and not left[place]:
                 continue
             if answer.delayed is not None:
+                if len(delayed) >= self.scenario.delayed or not alive((answer.delayed,), after):
+                    continue
                 later = (*delayed, answer.delayed)
+            if answer.witnessed:  # What cannot happen is no witness.
+                self.witnessed.add(answer.witnessed)
             if later and after.entities is not store.entities:
                 later = alive(later, after)
             if moved.begins:
@@ -276,8 +290,8 @@ class Explorer:
             workers = sorted_workers(others, moved)
             if ended and self._collects:
                 after = self._swept(after, workers, later)
-            fed = self._arrived(queue, answer)
-            if violation is None and isinstance(worker.asks, DeleteParked):
+            fed = self._arrived(queue, answer) if answer.arrivals or answer.asked or answer.again else queue
+            if unparks and violation is None:
                 violation = vanished(self.scenario, self.keys, after, fed, workers)
             remains = left if place is None else spent(left, place)
             fault = place is not None or answer.aged
@@ -301,17 +315,6 @@ class Explorer:
             workers = sorted_workers(others, idle)
             back = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
             yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
-
-    def _possible(self, answer: Answer, delayed: tuple[Write, ...], left: tuple[int, ...]) -> bool:
-        """Whether the budget allows an answer. What cannot happen is no witness."""
-        if answer.cost is not None and not left[answer.cost]:
-            return False
-        late = answer.delayed
-        if late is not None and (len(delayed) >= self.scenario.delayed or not alive((late,), answer.store)):
-            return False
-        if answer.witnessed:
-            self.witnessed.add(answer.witnessed)
-        return True
 
     def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
         return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
@@ -348,7 +351,7 @@ class Explorer:
             return following, violation, True
         violation = violation or unsent(self.scenario, situation, store)
         back = {self.keys[place % len(self.keys)] for place in following.held}
-        refused = self.workers.failed(worker, (InvalidMessage,))
+        refused = self.workers.failed(worker, self._refusals)
         for key in dict.fromkeys(self.keys[place % len(self.keys)] for place in worker.held):
             if key in refused:
                 violation = violation or self._refused(key, store)
@@ -382,11 +385,6 @@ class Explorer:
     def _arrived(self, queue: tuple[int, ...], answer: Answer) -> tuple[int, ...]:
         """The queues after what was sent."""
         return arrived(self.keys, queue, answer)
-
-
-def is_at_rest(state: State) -> bool:
-    """Whether nobody is at work and no delivery is left."""
-    return not any(state[1]) and all(worker.situation is None for worker in state[2])
 
 
 def _failed(key: str, result: object) -> str | None:

@@ -7,16 +7,27 @@ from operator import attrgetter
 
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.kept import keeper_of
 from exactlyonce.records.library import StagedOutputs
 from verification.world.mentions import Write, messages_in, transactions_in
 from verification.world.scenario import Scenario
 from verification.world.store import Store, Stores, entity_number
-from verification.world.workers import IN_VAIN, Worker, Workers
+from verification.world.workers import Worker, Workers
 from verification.world.writes import ANY
 
 _ORDER = attrgetter("order")
 
 State = tuple[Store, tuple[int, ...], tuple[Worker, ...], tuple[Write, ...], tuple[int, ...]]
+
+
+def is_at_rest(state: State) -> bool:
+    """Whether nobody is at work and no delivery is left."""
+    if any(state[1]):
+        return False
+    for worker in state[2]:  # noqa: SIM110  # It is asked for every step, and a generator takes twice as long.
+        if worker.situation is not None:
+            return False
+    return True
 
 
 def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...], state: State) -> dict[int, int]:
@@ -58,6 +69,7 @@ def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
         or scenario.ages
         or scenario.requests
         or scenario.replies
+        or scenario.keeps
         or scenario.budget.forgettings
     )
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
@@ -91,8 +103,7 @@ def without_vain_drafts(workers: Workers, state: State) -> State:
     store, queue, standing, delayed, left = state
     etag = store.entities[0].truth.etag
     for slot, worker in enumerate(standing):
-        asks = worker.asks
-        if isinstance(asks, SaveBatch) and asks is not IN_VAIN and asks.etag not in (etag, ANY):
+        if worker.saves is not None and worker.saves.etag != etag:
             emptied = workers.in_vain(worker)
             if emptied is not worker:
                 others = standing[:slot] + standing[slot + 1 :]
@@ -106,7 +117,8 @@ def used_transactions(store: Store, workers: tuple[Worker, ...], delayed: tuple[
     parts += (entity.transactions for entity in store.entities)
     parts += (library.staged | library.turns for library in store.libraries)
     parts += (transactions_in(write) for write in delayed)
-    return frozenset().union(*parts)
+    used = frozenset[str]().union(*parts)
+    return used.union(map(keeper_of, used))
 
 
 def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:

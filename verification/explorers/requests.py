@@ -43,11 +43,11 @@ class RequestsExplorer(Explorer):
         following, violation, ended = super()._settled(worker, store, violation)
         result = None if worker.situation is None else worker.situation.result
         if ended and isinstance(result, Finished | Again):
-            answers = dict(result.answers)
+            answers, refused = dict(result.answers), self.workers.failed(worker, self._refusals)
             for place in dict.fromkeys(worker.held):
                 key, request = self.keys[place], self.scenario.request(place)
                 going = place not in following.held if isinstance(result, Finished) else key in result.processed
-                if going and request is not None:
+                if going and request is not None and key not in refused:
                     violation = violation or self.judge.lost(key, store)
                     violation = violation or self._wrong(key, request, answers.get(key), store)
         return following, violation, ended

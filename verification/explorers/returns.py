@@ -16,8 +16,8 @@ from exactlyonce.effects.effect import UNKNOWN, Effect, Step
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import MessageError
-from exactlyonce.hosting.failures import Cause
-from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.failures import Cause
+from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.values.envelope import Envelope
 from verification.explorers.choice import explorer_of

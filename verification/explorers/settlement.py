@@ -20,9 +20,9 @@ from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.effects.effect import Begun, Effect, Step
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.hosting import returner as returning_host
-from exactlyonce.hosting import settlement as deciding
-from exactlyonce.hosting.failures import Cause
+from exactlyonce.hosting.deliveries import returner as returning_host
+from exactlyonce.hosting.deliveries import settlement as deciding
+from exactlyonce.hosting.deliveries.failures import Cause
 from exactlyonce.protocols.steps.park import discard
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -23,12 +23,11 @@ _SERIES: Final = (
 _ABSENT: Final = Json.of({"id": ENTITY.id})
 
 
-def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
-    """What the strategy and the chores of a world cost; the chores with the strategy that ships."""
-    return (
-        *costs(world.strategy, marking, lagging),
-        *costs_of_chores(shipped, world, marking, lagging),
-    )
+def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: bool) -> Iterator[tuple[int, ...]]:
+    """What the strategy and then the chores of a world cost, each when it is asked for; the chores with the strategy that
+    ships."""
+    yield costs(world.strategy, marking, lagging)
+    yield costs_of_chores(shipped, world, marking, lagging)
 
 
 def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from operator import gt
 from signal import ITIMER_VIRTUAL, SIGVTALRM, setitimer, signal
 from types import FrameType
 from typing import Any, Final
@@ -181,13 +182,15 @@ def _companions(twin: Twin, world: Scenario) -> Scenario:
 def _dearer_outbox(twin: Twin) -> Verdict | None:
     """The same for the outbox and its chores."""
     for world, marking, lagging in product(_quiet_outboxes(), (False, True), (False, True)):
+        usual = _usual_outbox(world.strategy, marking, lagging)
         try:
-            now = costs_of_world(twin.within(world), world.strategy, marking, lagging)
+            for now, before in zip(
+                costs_of_world(twin.within(world), world.strategy, marking, lagging), usual, strict=True
+            ):
+                if any(map(gt, now, before)):
+                    return Verdict(QUIET, COSTS)
         except Exception as error:
             return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
-        usual = _usual_outbox(world.strategy, marking, lagging)
-        if any(one > before for one, before in zip(now, usual, strict=True)):
-            return Verdict(QUIET, COSTS)
     return None
 
 
@@ -199,5 +202,5 @@ def _quiet_outboxes() -> Iterator[Scenario]:
 
 
 @cache
-def _usual_outbox(shipped: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
-    return costs_of_world(Scenario(QUIET, (), shipped), shipped, marking, lagging)
+def _usual_outbox(shipped: Outbox, marking: bool, lagging: bool) -> tuple[tuple[int, ...], ...]:
+    return tuple(costs_of_world(Scenario(QUIET, (), shipped), shipped, marking, lagging))

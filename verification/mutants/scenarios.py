@@ -6,12 +6,19 @@ from dataclasses import replace
 from typing import Final
 
 from exactlyonce import Outbox
-from verification.scenarios.numbers import A1, A2, A3, B1, NUMBERS, ONE_CHANNEL
+from verification.scenarios.numbers import A1, A2, A3, B1, EARLY_A, EARLY_B, NUMBERS, ONE_CHANNEL
+from verification.scenarios.requests import LARGE_ANSWER
 from verification.world.scenario import UNLIMITED, Budget, Request, Scenario
 
 STAGED: Final = Outbox.transaction_id()
 ONE: Final = Outbox(window=1, channels=1)
 STAGED_ONE: Final = Outbox(window=1, inline_limit=0, channels=1)
+
+
+def _opened(number: int) -> Request:
+    return Request(number, opened=True)
+
+
 WORLDS: Final = (
     Scenario("a lonely message", (1,), Outbox(window=1), workers=1, budget=Budget(crashes=1, unknown=1, repeated=1)),
     Scenario("a lonely message, staged", (1,), STAGED, workers=1, budget=Budget(crashes=1, unknown=1, repeated=1)),
@@ -74,6 +81,15 @@ WORLDS: Final = (
         )
     ),
     *(
+        replace(world, name=f"opened: {world.name}", workers=1, requests=tuple(map(_opened, range(len(world.copies)))))
+        for world in (
+            Scenario("in turn", (2,), Outbox(window=1), budget=Budget(crashes=1, sweeps=UNLIMITED)),
+            Scenario("lost replies", (2,), Outbox(window=1), budget=Budget(unknown=1, stale=1, sweeps=UNLIMITED)),
+            Scenario("in a group", (1, 1), Outbox(window=1), group=2, budget=Budget(sweeps=UNLIMITED)),
+            Scenario("marking", (2,), Outbox(window=1), marking=True, budget=Budget(unknown=1, sweeps=UNLIMITED)),
+        )
+    ),
+    *(
         replace(world, name=f"numbers: {world.name}")
         for world in (
             Scenario("in the wrong order", (2, 1), ONE, workers=1, places=(A2, A1), budget=Budget(crashes=1)),
@@ -112,6 +128,49 @@ WORLDS: Final = (
             Scenario("two at once", (1, 1), ONE, places=(A1, A2), budget=Budget(1, 1)),
             Scenario("from memory, at once", (1, 1, 1), ONE, places=(A1, A2, A3), remembering=True),
         )
+    ),
+    *(
+        replace(world, name=f"kept: {world.name}", workers=1, keeps=frozenset({0}))
+        for world in (
+            Scenario("released", (1,), Outbox(window=1), budget=Budget(crashes=1, unknown=1, sweeps=UNLIMITED)),
+            Scenario("stale reads", (1,), Outbox(window=1), budget=Budget(stale=1, sweeps=UNLIMITED)),
+            Scenario("cleaned", (1,), Outbox(window=1), budget=Budget(crashes=1, cleanings=1, sweeps=UNLIMITED)),
+            *(
+                Scenario(name, (1, 1), strategy, cancels=cancels, group=group, budget=Budget(1, sweeps=UNLIMITED))
+                for name, strategy, cancels, group in (
+                    ("cancelled", Outbox(window=1), (None, 0), 1),
+                    ("cancelled in a group", Outbox(window=3), (None, 0), 2),
+                    ("staged outputs", Outbox(window=1, inline_limit=0), (None, None), 1),
+                )
+            ),
+        )
+    ),
+    Scenario(
+        "kept: two in a group",
+        (1, 1),
+        Outbox(window=3),
+        workers=1,
+        group=2,
+        budget=Budget(crashes=1, sweeps=UNLIMITED),
+        keeps=frozenset({0, 1}),
+        cancels=(None, None),
+    ),
+    Scenario(
+        "requests: a large answer",
+        (2, 1),
+        Outbox(window=3),
+        workers=1,
+        budget=Budget(crashes=1, sweeps=UNLIMITED),
+        requests=(LARGE_ANSWER, Request(1)),
+    ),
+    Scenario(
+        "numbers: forgetting, from memory",
+        (2, 1),
+        ONE_CHANNEL,
+        workers=1,
+        places=((EARLY_A, 1), (EARLY_B, 1)),
+        budget=Budget(crashes=1, forgettings=1),
+        remembering=True,
     ),
 )
 
@@ -160,6 +219,10 @@ STATES: Final = {
     "requests: in turn": 656,
     "requests: lost replies": 7_919,
     "requests: in a group": 348,
+    "opened: in turn": 253,
+    "opened: lost replies": 2_194,
+    "opened: in a group": 1_449,
+    "opened: marking": 751,
     "numbers: in the wrong order": 100,
     "numbers: a channel leaves": 790,
     "numbers: a channel comes back": 7_477,
@@ -173,9 +236,18 @@ STATES: Final = {
     "numbers: marking": 1_568,
     "numbers: from memory": 678,
     "numbers: from memory, staged": 216,
-    "numbers: from memory, a channel leaves": 808,
+    "numbers: from memory, a channel leaves": 797,
     "numbers: stale reads": 395,
     "numbers: two at once": 2_246,
     "numbers: from memory, at once": 1_042,
+    "kept: released": 1_092,
+    "kept: stale reads": 54,
+    "kept: cleaned": 168,
+    "kept: cancelled": 829,
+    "kept: cancelled in a group": 919,
+    "kept: staged outputs": 1_764,
+    "kept: two in a group": 1_740,
+    "requests: a large answer": 611,
+    "numbers: forgetting, from memory": 425,
 }
 """Of the shipped strategy. Pinned by a test."""

@@ -199,7 +199,7 @@ STATES_OF_COMPANIONS: Final = {
     "stream: events, sent again": 116,
     "stream: asked for one": 210,
     "stream: asked for two, lost replies": 848,
-    "stream: asked for two, stale reads": 164,
+    "stream: asked for two, stale reads": 170,
     "stream: given back": 95,
     "stream: given up": 3_842,
     "stream: given up, two": 220,

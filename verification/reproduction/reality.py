@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, Final
+from unittest import mock
 
 from azure.cosmos import PartitionKey
+from azure.cosmos.aio import _retry_utility_async
 
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -186,9 +190,17 @@ def partition_text(value: str) -> str:
 
 @contextmanager
 def emulator_of_the_model() -> Iterator[RunningEmulator]:
-    """A local Cosmos DB whose time is the model's, which never moves."""
-    with running_emulator(clock=Clock(lambda: float(NOW))) as emulator:
+    """A local Cosmos DB whose time is the model's, which never moves; nor does anybody wait for it."""
+    with running_emulator(clock=Clock(lambda: float(NOW))) as emulator, _sent_again_at_once():
         yield emulator
+
+
+@contextmanager
+def _sent_again_at_once() -> Iterator[None]:
+    """The SDK waits for half a second before it repeats a request without a reply, and has no setting for that."""
+    at_once = SimpleNamespace(sleep=lambda _seconds: asyncio.sleep(0))
+    with mock.patch.object(_retry_utility_async, "asyncio", at_once):
+        yield
 
 
 @asynccontextmanager

@@ -127,6 +127,17 @@ SMALL: Final = (
         workers=1,
         budget=Budget(crashes=1, stale=1, forgettings=2),
     ),
+    _scenario(
+        "forgetting: from memory",
+        (2, 1),
+        ((EARLY_A, 1), (EARLY_B, 1)),
+        ONE_CHANNEL,
+        FORGOT,
+        REFUSED,
+        MEMORY,
+        budget=Budget(crashes=1, forgettings=1),
+        remembering=True,
+    ),
 )
 
 STREAM: Final = _scenario(

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from exactlyonce import Outbox
-from exactlyonce.values.lifetimes import Lifetimes, Retention
+from exactlyonce.records.sequences import milliseconds
+from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from verification.explorers.ages import REFUSED
 from verification.scenarios.outbox import FORGOTTEN, INLINE, OTHER, RECORD
 from verification.world.answers import OVERDUE
@@ -39,6 +40,11 @@ def trimming(kind: type[Retention], days: int, before: int) -> Ages:
     return replace(changing(kind, days, before, 6), last=7, times=(2, 7, 8))
 
 
+FORGETTING: Final = Outbox(window=1, forget_after=timedelta(days=2))
+BEGUN: Final = Ages(5, (0,), Lifetimes(Retention(timedelta(days=3) + CLOCK_TOLERANCE), timedelta(hours=1)))
+"""First messages of channels are judged as messages are that are kept for a day longer: up to an age of two days."""
+CHANNEL: Final = f"{milliseconds(AT):012x}"
+
 CLEANING: Final = Budget(forgotten=UNLIMITED)
 
 SMALL: Final = (
@@ -66,6 +72,10 @@ SMALL: Final = (
     _scenario("entries that owe stay", (1, 1, 1), STAGED_EMBEDDED, Ages(5, (0, 5, 5)), OVERDUE, budget=Budget(crashes=1)),
     _scenario(
         "what is owed grows too old", (1, 1), INLINE, Ages(4, (0, 0)), OVERDUE, budget=Budget(crashes=1, sweeps=1)
+    ),
+    _scenario(
+        "a channel is new, and began long ago", (2,), FORGETTING, BEGUN, OVERDUE, places=((CHANNEL, 1),),
+        budget=Budget(crashes=1, stale=1),
     ),
 )  # fmt: skip
 

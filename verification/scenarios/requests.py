@@ -9,6 +9,7 @@ from exactlyonce.attempt import Strategy
 from verification.explorers.requests import LEFT, REFUSED
 from verification.scenarios.outbox import LATE, OTHER, OWN, RECORD, STALE
 from verification.world.answers import READ
+from verification.world.outbox_handler import LARGE_BODY
 from verification.world.scenario import UNLIMITED, Budget, Message, Request, Scenario, scenario_of
 
 ROOM_FOR_ONE: Final = Outbox(window=1)
@@ -18,6 +19,7 @@ K1: Final = Request(1)
 K2: Final = Request(2)
 OTHER_BODY: Final = Request(0, "c")
 """Another request under the first one's key."""
+LARGE_ANSWER: Final = Request(0, LARGE_BODY)
 Requests = tuple[Request | None, ...]
 
 
@@ -64,6 +66,10 @@ SMALL: Final = (
     ),
     _scenario(
         "requests: everything embedded", (2, 1), (K0, K1), OTHER, strategy=Outbox.embedded(), budget=swept(crashes=1)
+    ),
+    _scenario(
+        "requests: a large answer leaves with the next commit", (2, 1), (LARGE_ANSWER, K1), RECORD, READ,
+        strategy=Outbox(window=3), budget=swept(crashes=1),
     ),
 )  # fmt: skip
 

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 from exactlyonce import Envelope
 from exactlyonce.attempt import key_of
 from exactlyonce.effects.library import Park
-from exactlyonce.hosting.operator import Operator
-from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.testing.loop import START
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application

@@ -11,8 +11,8 @@ from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.effect import Step
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.settlement import Settler
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.settlement import Settler
 from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
 from exactlyonce.protocols.stream.replay import replay, versions_of
 from exactlyonce.values.frozen_json import Json

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from exactlyonce import Entity, Envelope
 from exactlyonce.attempt import key_of
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returner import UNEXPLAINED_ROUNDS
-from exactlyonce.hosting.settlement import Outcome
-from exactlyonce.hosting.triggers import Delivered, envelope_of, id_of
+from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.settlement import Outcome
+from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of, id_of
 from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.wire import Surrounding

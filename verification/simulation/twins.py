@@ -18,11 +18,11 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindChannels, WriteRecords, Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.hosting import receiver as receiving
-from exactlyonce.hosting.failures import Cause
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.settlement import Settler
-from exactlyonce.hosting.triggers import delivery_of
+from exactlyonce.hosting.deliveries import receiver as receiving
+from exactlyonce.hosting.deliveries.failures import Cause
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.settlement import Settler
+from exactlyonce.hosting.deliveries.triggers import delivery_of
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import judge, look
 from exactlyonce.protocols.resequencer import order as total_order

@@ -43,6 +43,7 @@ from exactlyonce.effects.library import (
     Stage,
 )
 from exactlyonce.effects.port import Busy, Reply
+from exactlyonce.effects.requests import DeleteRequests, LoadRequests
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
@@ -65,6 +66,7 @@ _READS: Final = (
     HasRecords,
     LoadStaged,
     LoadParked,
+    LoadRequests,
     LoadCompanions,
     FindEntries,
     FindNumbered,
@@ -73,7 +75,7 @@ _READS: Final = (
 )
 _BEST_EFFORT: Final = (
     *(DeleteStaged, DeleteChannels, DeleteProcessed, DeleteParked),
-    *(ReplaceCompanions, DeleteCompanions),
+    *(ReplaceCompanions, DeleteCompanions, DeleteRequests),
 )
 
 

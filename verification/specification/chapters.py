@@ -13,6 +13,7 @@ from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import clean_channels as forgetting
+from exactlyonce.protocols.outbox import due, opened, requests
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.steps import clean_blobs
@@ -20,7 +21,7 @@ from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
-from verification.specification import occasions
+from verification.specification import occasions, occasions_opened
 from verification.specification.driving import Driven
 from verification.specification.playing import Occasion
 from verification.specification.settings import COLOCATED, STREAM, WAITING
@@ -92,12 +93,37 @@ CHAPTERS: Final = (
         ),
     ),
     Chapter(
+        "outbox-kept-messages.md",
+        due,
+        (Part("Releasing what is due, in a sweep", Outbox.sweep, occasions.releases),),
+    ),
+    Chapter(
         "outbox-clean-up.md",
         "Clean-up of the outbox: staged outputs of lost attempts, old records, and channels that were idle for long.",
         (
             Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
             Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
             Part("Forgetting channels", forgetting.forget_channels, occasions.forgettings),
+        ),
+    ),
+    Chapter(
+        "opened-requests.md",
+        opened,
+        (
+            Part("Opening a request", requests.open_request, occasions_opened.openings),
+            Part("Carrying requests out", Outbox.attempt, occasions_opened.opened_attempts),
+            Part("Looking at a request", requests.find_request, occasions_opened.looks_at_requests),
+            Part("Closing a request", requests.close_request, occasions_opened.closings),
+        ),
+    ),
+    Chapter(
+        "opened-requests-maintenance.md",
+        "Maintenance of opened requests: sweeping and cleaning up.",
+        (
+            Part("Sweeping an entity that has carried one out", Outbox.sweep, occasions_opened.sweeps_of_requests),
+            Part(
+                "Deleting requests that were left open", requests.clean_requests, occasions_opened.cleanings_of_requests
+            ),
         ),
     ),
     Chapter(

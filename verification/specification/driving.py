@@ -10,9 +10,11 @@ from typing import Any, Final
 from exactlyonce import Resequencer
 from exactlyonce.attempt import Again, Finished, Settled
 from exactlyonce.effects.effect import Effect, Together
-from exactlyonce.errors import NonDeterministicHandler
+from exactlyonce.effects.requests import Closed, FoundRequests
+from exactlyonce.errors import HandlerError, NonDeterministicHandler
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.outbox.clean_channels import Forgot
+from exactlyonce.protocols.outbox.requests import Opened
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs
 from exactlyonce.protocols.steps.give_back import Returned
 from exactlyonce.protocols.steps.park import Renewed, Requeued
@@ -127,7 +129,7 @@ class Driven:
         return found
 
 
-def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901  # One row for each result.
+def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901, PLR0912  # One row for each result.
     """How an attempt ended."""
     match result:
         case Again():
@@ -146,6 +148,12 @@ def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901  # One row f
             finished = "forgotten" if result.channels else "nothing to forget"
         case True | False:
             finished = "yes" if result else "no"
+        case Opened():
+            finished = "opened"
+        case Closed():
+            finished = "closed"
+        case FoundRequests():
+            finished = "found" if result.documents else "not found"
         case Replayed():
             finished = ("sent" if result.sent else "nothing to send") + (
                 ", and there is more" if result.following else ""
@@ -161,7 +169,8 @@ def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901  # One row f
 
 def _finished(result: Finished) -> str:
     if result.stopped:
-        return "held, since a handler raised"
+        of_handlers = all(isinstance(error, HandlerError) for _, error in result.stopped)
+        return "held, since a handler raised" if of_handlers else "what is gone stays kept"
     if result.processed:
         return "committed and published"
     if any(isinstance(error, NonDeterministicHandler) for _, error in result.failed):

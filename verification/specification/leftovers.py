@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exactlyonce.attempt import key_of
@@ -12,7 +12,7 @@ from exactlyonce.records.ledger import Entry, Ledger
 from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, StagedOutputs
 from exactlyonce.values.ranges import holds
 from verification.specification.pasts import ordered
-from verification.specification.playing import Occasion, output_id
+from verification.specification.playing import Occasion, is_release, output_id
 from verification.specification.settings import IN_TIME
 from verification.specification.stored import Stored
 
@@ -41,7 +41,7 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
     ledger = stored.ledger
     if ledger is None:
         return  # All that is left waits until an operator restores the document.
-    yield from _of_entries({entry.tx: entry for entry in ledger.entries}, stored)
+    yield from _of_entries(ledger, stored)
     yield from _of_channels(ledger, stored)
     yield from _of_companions(ledger, stored)
     yield from _of_parked(stored)
@@ -52,7 +52,8 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
         yield Leftover("tombstone of nothing", "", "")
 
 
-def _of_entries(entries: Mapping[str, Entry], stored: Stored) -> Iterator[Leftover]:
+def _of_entries(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
+    entries = {entry.tx: entry for entry in ledger.entries}
     records = {record.tx: record for record in stored.library_documents(ProcessedRecord)}
     for record in {**records, **entries}.values():
         if kind := _unfinished(record, stored):
@@ -60,7 +61,7 @@ def _of_entries(entries: Mapping[str, Entry], stored: Stored) -> Iterator[Leftov
         if record.tx in records and record.tx in entries:
             yield Leftover("record and entry", record.tx, record.message)
     for staged in stored.library_documents(StagedOutputs):
-        if staged.tx not in entries:
+        if staged.tx not in ledger.transactions:
             kind = "staged, its entry left" if staged.tx in records else "staged, without an entry"
             yield Leftover(kind, staged.tx, staged.message)
 
@@ -114,7 +115,8 @@ def _unfinished(record: Entry | ProcessedRecord | ColocatedRecord | StreamEntry,
         return "published, not marked" if arrived else "committed, not published"
     if isinstance(record, StreamEntry) and not arrived:
         return "committed, not published"
-    return None if record.message in stored.acknowledged else "committed, not acknowledged"
+    done = record.message in stored.acknowledged or is_release(record.message)
+    return None if done else "committed, not acknowledged"
 
 
 def can_be_finished(occasion: Occasion) -> bool:

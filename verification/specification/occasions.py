@@ -63,7 +63,7 @@ from verification.specification.settings import (
     STREAM,
     WAITING,
 )
-from verification.specification.stored import ENTITY, Stored
+from verification.specification.stored import ENTITY, Stored, ledger_of
 
 OUTBOX: Final = tuple(PRESETS)
 COMPANIONS: Final = (COLOCATED, STREAM, WAITING)
@@ -159,6 +159,16 @@ def sweeps() -> Iterator[Occasion]:
     for preset in OUTBOX:
         for _, stored in (*pasts(preset), *pasts_of_channels(preset)):
             yield Occasion(preset, sweeping(preset), stored)
+
+
+def releases() -> Iterator[Occasion]:
+    """Sweep an entity that keeps messages, after others that it processed, and after a crash."""
+    for preset in OUTBOX:
+        for _, stored in (*pasts(preset), *pasts_of_channels(preset)):
+            ledger = ledger_of(stored.entity[-1] if stored.entity else None)
+            if ledger is not None and ledger.protocol == STRATEGIES[preset].name:
+                start = attempt(STRATEGIES[preset], Memory(), message("keeper", "kept"))
+                yield from (Occasion(preset, sweeping(preset), later) for later in changes(start, stored))
 
 
 def sweeps_of_companions() -> Iterator[Occasion]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.effects.effect import Effect, Step, Together
-from verification.specification.words import Line, Words, words_at
+from exactlyonce.telemetry.words import Line, Words, words_at
 
 _PROTOCOLS: Final = (Outbox, Colocated, VersionStream, Resequencer)
 _WHOLE: Final[frozenset[CodeType]] = frozenset(

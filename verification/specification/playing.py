@@ -7,16 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import HandlerFailed
+from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_key
 from verification.specification.replies import usual
 from verification.specification.settings import LARGE, STRATEGIES
 from verification.specification.stored import ENTITY, Stored
@@ -28,13 +31,18 @@ CHANNEL: Final = "sent1"
 
 
 def message(id: str, *kinds: str) -> Envelope:
-    """A message; kinds are `quiet` (no outputs), `large` and `numbered` (outputs), `blob` (is written), `fails`."""
+    """A message; kinds are `quiet` (no outputs), `large`, `numbered` and `kept` (outputs), `blob` (is written), `fails`."""
     return Envelope("web", id, "test", Json.of(list(kinds)))
 
 
 def output_id(key: str) -> str:
-    """The id of the output of a message."""
-    return f"out:{key}"
+    """The id of the output of a message, or of what a release sends."""
+    return unquote(key.partition("/")[2]).removeprefix(RELEASE) if is_release(key) else f"out:{key}"
+
+
+def is_release(key: str) -> bool:
+    """Whether this is the key of the release of a kept message."""
+    return key.startswith(message_key(ENTITY.source, RELEASE))
 
 
 def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled:
@@ -55,7 +63,16 @@ def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled
     names = [*(before.body.value.get("blobs", []) if before.body is not None else []), *(blob.name for blob in blobs)]
     body = {**WHERE, "handled": handled + 1, **({"blobs": names} if names else {})}
     answer = None if envelope.asked is None else Answer(asked=envelope.asked)
+    if "kept" in kinds:
+        sent = Envelope(ENTITY.source, output_id(key_of(envelope)), "test", content)
+        kept = ((before.at, Output(sent.id, "out", sent.to_json())),)
+        return Handled(Json.of(body), sequences=sequences, blobs=blobs, kept=kept)
     return Handled(Json.of(body), outputs, sequences=sequences, blobs=blobs, answer=answer)
+
+
+def release(before: Before, kept: Output) -> Handled:
+    """Send a kept message."""
+    return Handled(before.body or ABSENT, (kept,), sequences=before.sequences, cancelled=frozenset({kept.id}))
 
 
 def blob_of(before: Before, envelope: Envelope) -> Blob:
@@ -101,7 +118,7 @@ class Occasion:
 
 def work(*messages: Envelope, handler: Handle = handle) -> Work:
     """These messages, to be handled."""
-    return Work(ENTITY, messages, handler, ABSENT)
+    return Work(ENTITY, messages, handler, ABSENT, release=release)
 
 
 def attempt(strategy: Strategy, memory: Memory, *messages: Envelope, handler: Handle = handle) -> Start:

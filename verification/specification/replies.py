@@ -41,8 +41,16 @@ from exactlyonce.effects.library import (
     WriteRecords,
 )
 from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.requests import (
+    CloseRequest,
+    DeleteRequests,
+    FoundRequests,
+    KeepAnswers,
+    LoadRequests,
+    OpenRequest,
+)
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, RequestDocument, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from verification.specification.companion_replies import seen_companions
 from verification.specification.stored import NOW, PROVE, TOKEN, Stored, ledger_of, position_of
@@ -51,7 +59,7 @@ Record = TypeVar("Record", StagedOutputs, ParkedMessage)
 LIMIT: Final = 60
 """Age in seconds from which a parked message is not sent again."""
 SAVES: Final = (SaveEntity, SaveBatch)
-UPSERTS: Final = (WriteRecords, Park, WriteOnce)
+UPSERTS: Final = (WriteRecords, Park, WriteOnce, KeepAnswers, CloseRequest)
 """What a second send changes nothing about."""
 DELETES: Final = (
     DeleteStaged,
@@ -61,6 +69,7 @@ DELETES: Final = (
     ReplaceCompanions,
     DeleteCompanions,
     DeleteBlobs,
+    DeleteRequests,
 )
 """Best effort, without an answer."""
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -102,6 +111,7 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             | LoadStaged()
             | HasRecords()
             | LoadParked()
+            | LoadRequests()
         ):
             yield from _read(effect, stored)
         case LoadCompanions() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
@@ -117,7 +127,7 @@ def usual(effect: Effect[Any], stored: Stored) -> Option:
     return next(options(effect, stored))
 
 
-def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
+def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:  # noqa: C901  # One row for each effect.
     match effect:
         case LoadEntity(_, token):
             yield from _loaded(token, stored)
@@ -138,6 +148,8 @@ def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
             yield Option("gone", FoundStaged(()), stored)
         case LoadParked():
             yield from _parked(effect, stored)
+        case LoadRequests():
+            yield from _requests(effect, stored)
     yield from _no_answer(stored)
 
 
@@ -199,6 +211,20 @@ def _of_channels(effect: FindChannels, stored: Stored) -> Iterator[Option]:
         yield Option(kind, FoundChannels(found), stored)
 
 
+def _requests(effect: LoadRequests, stored: Stored) -> Iterator[Option]:
+    """The documents of requests, in every view that a replica at or after the token may have; the newest and oldest of each."""
+    views: dict[tuple[RequestDocument, ...], list[int]] = {}
+    for position in range(len(stored.library), position_of(effect.token) - 1, -1):
+        view = stored.records(position)
+        records = (view.get(f"request:{request}") for request in effect.requests)
+        views.setdefault(tuple(one for one in records if isinstance(one, RequestDocument)), []).append(position)
+    for found, positions in views.items():
+        there = len(found) == len(effect.requests)
+        kind = "gone" if not there else "answered" if all(one.answer for one in found) else "open"
+        for position in dict.fromkeys((positions[0], positions[-1])):
+            yield Option(kind, FoundRequests(found, f"{TOKEN}{position}"), stored)
+
+
 def _of_kind(kind: type[Record], stored: Stored, ids: Iterable[str]) -> tuple[Record, ...]:
     """The documents with these ids that exist."""
     found = stored.records()
@@ -216,13 +242,13 @@ def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
     elif isinstance(reply, Conflict):
         yield Option("conflict", reply, stored)
     else:
-        kind = "saved" if isinstance(effect, SAVES) else "written"
+        kind = "saved" if isinstance(effect, SAVES) else "closed" if isinstance(effect, CloseRequest) else "written"
         yield Option(kind, reply, after)
         if not isinstance(effect, UPSERTS):
             yield Option("conflict", _of_second_send(effect, after), after)  # Its own first send won.
     if isinstance(effect, SAVES):
         yield Option("conflict", Conflict(stored.entity_token), stored)  # Somebody else's came first.
-    if isinstance(effect, Stage):
+    if isinstance(effect, Stage | OpenRequest):
         yield Option("conflict without a token", Conflict(None), after)
     yield Option("unknown", UNKNOWN, after)
     yield Option("unknown", UNKNOWN, stored)

@@ -24,6 +24,7 @@ from exactlyonce.effects.library import (
     Written,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.requests import CLOSED, CloseRequest, DeleteRequests, KeepAnswers, OpenRequest
 from exactlyonce.errors import StoredDataError
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, id_of
@@ -127,7 +128,7 @@ class Stored:
         """A next version, whatever wrote it."""
         return replace(self, entity=(*self.entity, document))
 
-    def apply(self, effect: Effect[Any]) -> tuple[Any, Stored]:
+    def apply(self, effect: Effect[Any]) -> tuple[Any, Stored]:  # noqa: PLR0911
         """Apply a write at the end of the log: its reply, and what is stored then."""
         if isinstance(effect, Publish | WriteOnce | DeleteBlobs):
             return self._applied_elsewhere(effect)
@@ -136,9 +137,13 @@ class Stored:
         if isinstance(effect, ReplaceCompanions | DeleteCompanions):
             return None, self._changed(effect)
         writes = self._writes(effect)
-        if isinstance(effect, Stage) and writes.keys() & self.records().keys():
+        if isinstance(effect, Stage | OpenRequest) and writes.keys() & self.records().keys():
             return Conflict(self.library_token), self
         after = self._with(writes)
+        if isinstance(effect, CloseRequest):
+            return CLOSED, after
+        if isinstance(effect, KeepAnswers):
+            return Written(after.library_token), after
         return Written(after.library_token) if any(writes.values()) else None, after
 
     def _applied_elsewhere(self, effect: Publish | WriteOnce | DeleteBlobs) -> tuple[Any, Stored]:
@@ -174,7 +179,9 @@ class Stored:
         written = ((since, ((id, one),)) for id, one, etag in asked if id in known and etag in (None, known[id][1]))
         return replace(self, companions_written=(*self.companions_written, *written))
 
-    def _writes(self, effect: Effect[Any]) -> dict[str, LibraryRecord | None]:
+    def _writes(  # noqa: C901, PLR0911  # One row for each effect.
+        self, effect: Effect[Any]
+    ) -> dict[str, LibraryRecord | None]:
         """What a write does to the library's documents; None for those it deletes."""
         match effect:
             case WriteRecords(_, records):
@@ -183,6 +190,15 @@ class Stored:
                 return {f"staged:{document.tx}": document for document in documents}
             case Park(_, message):
                 return {f"parked:{message.message}": message}
+            case OpenRequest(_, document):
+                return {f"request:{document.request}": document}
+            case KeepAnswers(_, documents):
+                there = self.records()
+                return {id: one for one in documents if (id := f"request:{one.request}") in there}
+            case CloseRequest(_, request):
+                return {f"request:{request}": None}
+            case DeleteRequests(_, read):
+                etags = {f"request:{request}": etag for request, etag in read}
             case DeleteStaged(_, transactions):
                 return dict.fromkeys(f"staged:{tx}" for tx in transactions)
             case DeleteChannels(_, documents):
@@ -193,7 +209,8 @@ class Stored:
                 etags = {f"parked:{message}": etag}
             case _:
                 raise TypeError(effect)
-        return dict.fromkeys(id for id, etag in etags.items() if etag == self.library_etag(id))
+        there = self.records()
+        return dict.fromkeys(id for id, etag in etags.items() if id in there and etag == self.library_etag(id))
 
     def _with(self, writes: dict[str, LibraryRecord | None]) -> Stored:
         """With writes that change anything; writing again what is there leaves the log as short as it was."""

@@ -73,6 +73,21 @@ REPLIES: Final = {
         "not parked": "it is not, or the replica lags",
         **NO_ANSWER_TO_READS,
     },
+    "OpenRequest": {
+        "written": "applied",
+        "conflict": "an earlier send of this request was applied, since the id is fresh",
+        "conflict without a token": "the same, but without a token for later reads",
+        "unknown": UNKNOWN_WRITE,
+    },
+    "LoadRequests": {
+        "answered": "all of them were carried out, and their answers kept",
+        "open": "they were opened, and have no answer yet",
+        "gone": "their callers closed them, or clean-up deleted them",
+        **NO_ANSWER_TO_READS,
+    },
+    "KeepAnswers": {"written": "each request has its answer, or is gone", "unknown": UNKNOWN_WRITE},
+    "CloseRequest": {"closed": "it is gone", "unknown": UNKNOWN_WRITE},
+    "DeleteRequests": {"done": "deleted, or not, or answered since it was read: nothing depends on it"},
     "DeleteParked": {"done": "deleted, or not, or parked anew since"},
     "Publish": {
         "published": "every queue accepted its outputs",

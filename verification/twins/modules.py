@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import answers as answering
-from exactlyonce.protocols.outbox import apart, forgotten, owed
+from exactlyonce.protocols.outbox import apart, due, forgotten, opened, owed
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.outbox import draft as drafting
@@ -42,7 +42,7 @@ from exactlyonce.protocols.stream import versions
 from verification.twins.all_effects import effects
 
 STEPS: Final = (keeping, loading, saving, parking, settling, truncation, clean_blobs, batching, publishing)
-OUTBOX: Final = (judging, answering, looking, drafting, owed, apart, forgotten, outbox)
+OUTBOX: Final = (judging, opened, answering, looking, forgotten, drafting, due, owed, apart, outbox)
 EVERYTHING: Final = (
     *(*STEPS, *OUTBOX, retention, forgetting, colocated, versions, version_stream, replaying),
     *(positions, total_order, resequencing, gaps, resequencer),
@@ -115,7 +115,7 @@ def modules_of(
         others: modules beside strategies that may be made, each after what it imports from.
     """
     modules = (*EVERYTHING, *others)
-    imports = _imports(modules)
+    imports = imports_of(modules)
     sources = sources or {}
     affected, needed = {*sources, *(patch.module for patch in patches)}, set(wanted)
     for module, imported in imports.items():
@@ -133,7 +133,7 @@ _source = cache(inspect.getsource)
 
 
 @cache
-def _imports(modules: tuple[ModuleType, ...]) -> dict[str, frozenset[str]]:
+def imports_of(modules: tuple[ModuleType, ...]) -> dict[str, frozenset[str]]:
     """For each module the others that it imports from."""
     names = [module.__name__ for module in modules]
     return {

@@ -48,6 +48,7 @@ from exactlyonce.effects.library import (
     WriteRecords,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.requests import KeepAnswers, LoadRequests
 from exactlyonce.records.companions import ColocatedRecord, StreamEntry
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -59,10 +60,10 @@ from verification.world.mentions import BestEffort, Write, described, parts_of
 from verification.world.outbox_handler import brought, content_of, keys_in, sent_again
 from verification.world.outbox_judge import OutboxJudge
 from verification.world.replays import asked_for, is_request, versions_with
+from verification.world.requests_looks import seen_requests
 from verification.world.scenario import AT, PLACES, TICK, Scenario
 from verification.world.store import (
     NOW,
-    Entity,
     Library,
     Store,
     Stores,
@@ -70,6 +71,7 @@ from verification.world.store import (
     entity_number,
     position_of,
     token_at,
+    views_in,
 )
 from verification.world.writes import Answer, Writes
 
@@ -132,6 +134,8 @@ class World:
                 yield from self._find_channels(effect, store)
             case LoadStaged():
                 yield from self._load_staged(effect, store)
+            case LoadRequests():
+                yield from seen_requests(effect, store, self._unanswered(store, may_be_behind=effect.token is not None))
             case HasRecords():
                 library = store.libraries[entity_number(effect.entity)]
                 yield Answer(
@@ -152,7 +156,7 @@ class World:
                 | DeleteCompanions()
             ):
                 yield from self._best_effort(effect, store)
-            case SaveEntity() | SaveBatch() | WriteRecords() | Stage() | Park():
+            case SaveEntity() | SaveBatch() | WriteRecords() | Stage() | Park() | KeepAnswers():
                 yield from self._write(effect, store)
             case _:
                 raise TypeError(effect)
@@ -164,7 +168,7 @@ class World:
     def _load(self, effect: LoadEntity, store: Store) -> Iterator[Answer]:
         entity = store.entities[entity_number(effect.entity)]
         oldest: dict[str | None, int] = {}
-        for position in _views(entity, effect.token):
+        for position in views_in(entity, effect.token):
             oldest.setdefault(entity.versions[position - entity.first].etag, position)
         for etag, position in reversed(oldest.items()):
             version = entity.versions[position - entity.first]
@@ -180,7 +184,7 @@ class World:
     def _any_companion(self, store: Store) -> Iterator[Answer]:
         entity = store.partition
         yield Answer(bool(entity.now), store, said="looks for any companion")
-        if entity.now and any(not entity.companions(position) for position in _views(entity, None)):
+        if entity.now and any(not entity.companions(position) for position in views_in(entity, None)):
             yield Answer(False, store, STALE, said="looks for any companion in an older view, and finds none")
         yield self._unread(store)
 
@@ -194,7 +198,7 @@ class World:
         if store.libraries:
             raise TypeError("The outbox has no companions to read.")
         entity = store.partition
-        found = dict.fromkeys(find(entity, position) for position in reversed(_views(entity, token)))
+        found = dict.fromkeys(find(entity, position) for position in reversed(views_in(entity, token)))
         for number, reply in enumerate(found):
             listed = ", ".join(in_words(companion) for companion, _ in reply.companions) or "nothing"
             hit = any(isinstance(one, ColocatedRecord | StreamEntry) for one, _ in reply.companions)
@@ -208,7 +212,7 @@ class World:
 
     def _look_up(self, effect: FindNumbered, store: Store) -> Iterator[Answer]:
         entity = store.partition
-        views = reversed(_views(entity, effect.token))
+        views = reversed(views_in(entity, effect.token))
         found = dict.fromkeys(versions_with(effect, entity, position) for position in views)
         for number, versions in enumerate(found):
             said = f"looks up which versions have sent numbers {effect.numbers[0]} to {effect.numbers[1]}"
@@ -393,8 +397,3 @@ class World:
 def _written(version: Version) -> int:
     """The server's time of writing a version, in seconds."""
     return NOW + int(version.tick * TICK.total_seconds())
-
-
-def _views(entity: Entity, token: str | None) -> range:
-    """Positions that a read may see."""
-    return range(max(position_of(token), entity.first), entity.newest + 1)

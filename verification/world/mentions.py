@@ -16,6 +16,7 @@ from exactlyonce.effects.library import (
     Stage,
     WriteRecords,
 )
+from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
 from verification.world.store import ledger_of
@@ -30,12 +31,13 @@ Write = (
     | DeleteProcessed
     | Park
     | DeleteParked
+    | KeepAnswers
     | OfCompanions
 )
 BestEffort = DeleteStaged | DeleteChannels | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
 
 
-def described(write: Write) -> str:  # noqa: PLR0911
+def described(write: Write) -> str:  # noqa: C901, PLR0911
     """A write, for a story."""
     match write:
         case SaveEntity():
@@ -54,6 +56,8 @@ def described(write: Write) -> str:  # noqa: PLR0911
             return f"parks {write.message.message}"
         case DeleteParked():
             return f"deletes the parked document of {write.message}"
+        case KeepAnswers():
+            return f"keeps the answers to {', '.join(document.request for document in write.documents)}"
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return _described_companions(write)
 
@@ -63,7 +67,7 @@ def transactions_in(write: Write) -> frozenset[str]:
     match write:
         case SaveEntity():
             ledger = ledger_of(write.document)
-            return frozenset(filter(None, (ledger.apart.turn, *(entry.tx for entry in ledger.entries))))
+            return frozenset(filter(None, (ledger.apart.turn, *ledger.transactions)))
         case WriteRecords():
             return frozenset(filter(None, map(_transaction_of, write.records)))
         case Stage():
@@ -74,7 +78,7 @@ def transactions_in(write: Write) -> frozenset[str]:
             named = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
             entries = ledger_of(write.document).entries if isinstance(write, SaveBatch) else ()
             return frozenset((*named, *(entry.tx for entry in entries)))
-        case DeleteChannels() | DeleteProcessed() | Park() | DeleteParked():
+        case DeleteChannels() | DeleteProcessed() | Park() | DeleteParked() | KeepAnswers():
             return frozenset()
 
 
@@ -95,7 +99,7 @@ def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
             return frozenset({write.message})
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return frozenset(one.message for one in companions_in(write) if one.message is not None)
-        case DeleteStaged() | DeleteChannels():
+        case DeleteStaged() | DeleteChannels() | KeepAnswers():
             return frozenset()
 
 

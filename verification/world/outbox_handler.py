@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import unquote
 
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.handling.age import AgeCheck
-from exactlyonce.records.answers import Answer
+from exactlyonce.protocols.outbox.due import RELEASE
+from exactlyonce.records.answers import LARGE, Answer
 from exactlyonce.records.calls import ReplyTo
 from exactlyonce.records.outputs import Output, digest
 from exactlyonce.records.places import Place, is_numbered
@@ -18,10 +22,15 @@ from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from verification.world.scenario import AT, TICK, Ages, Request, Scenario
-from verification.world.store import entity_ref
+from verification.world.store import entity_ref, token_at
 
+LARGE_BODY: Final = "large"
+"""Of a request whose answer is large."""
+PADDING: Final = (("X-Padding", "x" * LARGE),)
 CHAIN: Final = "chain"
 """The channel of what one entity sends to another. What ships begins another one in each attempt."""
+CANCELLED: Final = "!"
+"""What the output of a message says besides if its handler was told that it cancelled a kept one."""
 
 
 @cache
@@ -32,7 +41,10 @@ def envelope_of(
     extensions = next((one.extensions for one in (place, reply) if one is not None), ())
     if request is None:
         return Envelope("web", f"m{number}", "test", Json("{}"), extensions=extensions)
-    return Envelope("web", f"m{request.key}", "test", Json("{}"), extensions=extensions, asked=request.body)
+    opened = token_at(request.key + 1) if request.opened else None
+    return Envelope(
+        "web", f"m{request.key}", "test", Json("{}"), extensions=extensions, asked=request.body, opened=opened
+    )
 
 
 def envelope_in(scenario: Scenario, number: int) -> Envelope:
@@ -79,6 +91,33 @@ def callers(scenario: Scenario) -> frozenset[str]:
     return frozenset(key_of_number(reply.call) for reply in scenario.replies if reply is not None)
 
 
+def keepers(scenario: Scenario) -> frozenset[str]:
+    """The keys of the messages whose output is kept."""
+    return frozenset(map(key_of_number, scenario.keeps))
+
+
+def cancellers(scenario: Scenario) -> dict[str, str]:
+    """By the key of each message that cancels a kept output, the key of the message that keeps it."""
+    numbered = enumerate(scenario.cancels)
+    return {key_of_number(number): key_of_number(kept) for number, kept in numbered if kept is not None}
+
+
+def sends(scenario: Scenario) -> dict[str, Any]:
+    """What handlers of a scenario do with outputs, as arguments of `handle`."""
+    return {"calls": callers(scenario), "keeps": keepers(scenario), "cancels": cancellers(scenario)}
+
+
+def release_of(key: str) -> str:
+    """The key of the release of what a message keeps."""
+    return message_key("out", f"{RELEASE}{key}")
+
+
+def released_by(key: str) -> str | None:
+    """The key of the message whose kept output a release sends; None if the key is of no release."""
+    source, _, id = key.partition("/")
+    return unquote(id).removeprefix(RELEASE) if source == "out" else None
+
+
 def brought(scenario: Scenario, number: int, output: Output) -> tuple[int, ...]:
     """The messages that an output of a message brings: what it is for another entity, and replies if it is a call."""
     fed = scenario.fed(number, None if output.place is None else output.place.number)
@@ -95,6 +134,8 @@ def handle(
     dates: bool = False,
     receiver: str | None = None,
     calls: frozenset[str] = frozenset(),
+    keeps: frozenset[str] = frozenset(),
+    cancels: Mapping[str, str] = MappingProxyType({}),
 ) -> Handled:
     """Append the message to the history, and send the history on which it was handled.
 
@@ -105,19 +146,40 @@ def handle(
         dates: whether outputs carry their time.
         receiver: the entity for which outputs have numbers; None if they have none.
         calls: keys of the messages whose outputs are calls.
+        keeps: keys of the messages whose outputs are kept.
+        cancels: by the key of a message that of the one whose kept output it cancels.
     """
     history = before.body.value["history"] if before.body is not None else ""
     key = key_of(envelope)
     state = Json.of({"id": entity, "history": grown(history, key)})
-    said = said_on(history, envelope.asked)
+    cancelled = (before.kept or frozenset()) & {f"out:{cancels.get(key)}"}
+    said = f"{said_on(history, envelope.asked)}{CANCELLED if cancelled else ''}"
+    if key in keeps:
+        kept = ((AT, output_of(key, said, AT)),)
+        return Handled(state, deleted=key == deletes, sequences=before.sequences, kept=kept)
     is_call = key in calls
     output = output_of(key, said, before.at if dates else None, before.version if is_call else None)
     if receiver is None:
-        answer = None if envelope.asked is None else Answer(200, (), said, envelope.asked)
+        headers = PADDING if envelope.asked == LARGE_BODY else ()
+        answer = None if envelope.asked is None else Answer(200, headers, said, envelope.asked)
         made = (output.id,) if is_call else ()
-        return Handled(state, (output,), deleted=key == deletes, sequences=before.sequences, answer=answer, calls=made)
+        return Handled(
+            state,
+            (output,),
+            deleted=key == deletes,
+            sequences=before.sequences,
+            answer=answer,
+            calls=made,
+            cancelled=cancelled,
+        )
     sequences, place = numbered(before.sequences, output.destination, receiver, CHAIN)
     return Handled(state, (replace(output, place=place),), deleted=key == deletes, sequences=sequences)
+
+
+def release(before: Before, kept: Output, *, absent: Json) -> Handled:
+    """Send a kept output. The state stays; so does a tombstone, with this document."""
+    deleted = before.body is None
+    return Handled(before.body or absent, (kept,), deleted, before.sequences, cancelled=frozenset({kept.id}))
 
 
 def grown(history: str, key: str) -> str:

@@ -73,6 +73,10 @@ PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 """Place of each amount in the tuple of what is left of a budget."""
 
 
+def _kept(there: Any, written: Any) -> Any:
+    return written if there is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class Chores:
     """What is done apart from processing and is no method of a strategy; as it ships, or a broken twin of it."""
@@ -85,6 +89,8 @@ class Chores:
     replay: Callable[..., Step[Any]] = replaying.replay
     missing: Callable[..., replaying.Missing] = replaying.Missing
     is_to: Callable[[Answer, str], bool] = Answer.is_to
+    kept: Callable[[Any, Any], Any] = _kept
+    """What is there of a request once its answer is kept: of what was there, None for nothing, and what is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +123,12 @@ class Request:
     Attributes:
         key: number of the first message that has its key.
         body: of the request; as good as its fingerprint.
+        opened: whether its caller opened it: its document is there from the beginning, until the caller closes it.
     """
 
     key: int
     body: str = "b"
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +247,13 @@ class Scenario:
         missing: numbers, first and last, of the outputs that a stream is asked to send again; None for everything.
         requests: for each message the request that it came by; None for one from a queue. Empty if all came by queues. Nobody
             delivers a request again but its client, which may leave at any time without an answer.
+        reopened: whether requests are opened under ids of their callers, so that a late copy of that opens them once more.
         replies: for each message of the outbox the call that it is the reply to; None if it is no reply. Replies come when
             their call is published. Empty if nobody makes calls.
+        keeps: numbers of the messages of the outbox whose output is kept. It is due at once, so the sweeper releases it at any
+            moment.
+        cancels: for each message the number of the one whose kept output its handler cancels; None if it cancels none. Empty if
+            none does.
     """
 
     name: str
@@ -274,7 +287,10 @@ class Scenario:
     adopted: bool = False
     missing: tuple[int, int] | None = None
     requests: tuple[Request | None, ...] = ()
+    reopened: bool = False
     replies: tuple[Reply | None, ...] = ()
+    keeps: frozenset[int] = frozenset()
+    cancels: tuple[int | None, ...] = ()
 
     def request(self, message: int) -> Request | None:
         """The request that a message came by; None if it came by a queue."""

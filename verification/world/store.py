@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import EntityView, Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, ParkedMessage, RequestDocument, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -104,7 +104,7 @@ class Entity:
         named = (one.tx for one in companions if not isinstance(one, NumberedMessage))
         ledgers = [ledger_of(version.document) for version in self.versions]
         turns = filter(None, (ledger.apart.turn for ledger in ledgers))
-        return frozenset((*named, *turns, *(entry.tx for ledger in ledgers for entry in ledger.entries)))
+        return frozenset((*named, *turns)).union(*(ledger.transactions for ledger in ledgers))
 
     def companions(self, position: int) -> Mapping[str, tuple[Companion, str]]:
         """The companions at a position, each with its ETag, by their ids."""
@@ -122,7 +122,8 @@ class Entity:
 
 Parked = tuple[str, ParkedMessage]
 """A parked document with its ETag."""
-Writes = tuple[tuple[str, StagedOutputs | Parked | ChannelDocument | tuple[ChannelDocument, ...] | str | None], ...]
+Content = StagedOutputs | Parked | ChannelDocument | tuple[ChannelDocument, ...] | RequestDocument | str
+Writes = tuple[tuple[str, Content | None], ...]
 
 
 class Library:
@@ -164,6 +165,7 @@ class Store:
         overdue: keys of messages whose outputs were parked, since they were too old to be published.
         aside: keys of messages that were put aside, which says nothing of whether they were processed.
         copied: keys of messages of which there have been several copies at a time, where somebody asks.
+        closed: ids of the documents of requests that were closed.
     """
 
     entities: tuple[Entity, ...]
@@ -176,6 +178,7 @@ class Store:
     overdue: frozenset[str] = frozenset()
     aside: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
 
     @property
     def partition(self) -> Entity:
@@ -259,3 +262,8 @@ def written_at(etag: str) -> tuple[int, int]:
     """Position and tick that the ETag of a companion names, where a clock moves."""
     position, _, tick = etag.partition("@")
     return int(position), int(tick)
+
+
+def views_in(entity: Entity, token: str | None) -> range:
+    """Positions that a read of an entity's partition may see."""
+    return range(max(position_of(token), entity.first), entity.newest + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import permutations
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from verification.world.retention import job
 from verification.world.scenario import AT, TICK, Scenario
 from verification.world.store import entity_ref, ledger_of, position_of
 from verification.world.tasks import ANSWER, LATEST, NOTHING, NUDGE, STUMBLE, Start
+from verification.world.writes import ANY
 from yieldcheck.situations import Situation, Situations
 
 IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
@@ -49,10 +50,11 @@ class Worker:
         asks: what it waits for; None if idle.
         begins: whether it asks for transaction ids.
         transactions: ids that it may still use.
+        saves: what it asks for, if that is a batch on a condition; None if not.
         order: place in the canonical order.
     """
 
-    __slots__ = ("asks", "begins", "first", "held", "memories", "order", "situation", "transactions")
+    __slots__ = ("asks", "begins", "first", "held", "memories", "order", "saves", "situation", "transactions")
 
     def __init__(
         self,
@@ -69,7 +71,9 @@ class Worker:
         self.order = order
         effect: Effect[Any] | None = situation.request if situation is not None else None
         self.begins = isinstance(effect, Begin)
-        self.asks = (effect.first if first is None else effect.second) if isinstance(effect, Together) else effect
+        asks = (effect.first if first is None else effect.second) if isinstance(effect, Together) else effect
+        self.asks = asks
+        self.saves = asks if isinstance(asks, SaveBatch) and asks is not IN_VAIN and asks.etag != ANY else None
         replies = () if situation is None else (*situation.replies, first)
         asked = transactions_in(self.asks) if isinstance(self.asks, Write) else frozenset()
         self.transactions = frozenset(
@@ -97,7 +101,7 @@ def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
         elif isinstance(reply, Loaded) and (turn := ledger_of(reply.document).apart.turn):
             yield turn
         elif isinstance(reply, Loaded):
-            yield from (entry.tx for entry in ledger_of(reply.document).entries)
+            yield from ledger_of(reply.document).transactions
 
 
 class Workers:
@@ -108,13 +112,17 @@ class Workers:
         self._nothing = (NOTHING,) * scenario.entities
         self._situations: Situations[Start] = Situations(self._run, merge=merge)
         self._workers: dict[tuple[Any, ...], Worker] = {}
-        self._followed: dict[Worker, Worker] = {}
         self._works: dict[Start, Work] = {}
-        self._vain: dict[Worker, Worker] = {}
         self._emptied: dict[Any, Situation[Start]] = {}
         self._drafted: dict[Situation[Start] | None, Situation[Start]] = {}
         self._keys = keys_of(scenario.messages) or keys_in(scenario)
         self.messages = len(scenario.copies)
+        # What is asked for in one state is asked for in thousands.
+        self.groups = cache(lambda queue: tuple(self._groups(queue)))
+        self.attempt = cache(self._attempt)
+        self.named = cache(self._named)
+        self.following = cache(self._following)
+        self.in_vain = cache(self._in_vain)
 
     @property
     def runs(self) -> int:
@@ -125,7 +133,7 @@ class Workers:
         """A worker with nothing to do."""
         return self._worker(None, None, memories or self._nothing, ())
 
-    def groups(self, queue: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    def _groups(self, queue: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """Every group of deliveries for one entity that one attempt may take."""
         waiting = [number for number in range(self.messages) for _ in range(queue[number])]
         for size in range(1, min(self._scenario.group, len(waiting)) + 1):
@@ -133,7 +141,7 @@ class Workers:
                 if len({self._scenario.target(number) for number in group}) == 1:
                     yield group
 
-    def attempt(
+    def _attempt(
         self, worker: Worker, held: tuple[int, ...], behind: int = 0, *, heard: bool = True, tick: int = 0
     ) -> Worker:
         """An idle worker takes deliveries."""
@@ -165,14 +173,8 @@ class Workers:
             reply = (worker.first, reply)
         return self._worker(self._situations.after(situation, reply), None, worker.memories, worker.held)
 
-    def following(self, worker: Worker) -> Worker:
+    def _following(self, worker: Worker) -> Worker:
         """What a worker does after the end of its run: nothing, or the same again."""
-        found = self._followed.get(worker)
-        if found is None:
-            found = self._followed[worker] = self._after_run(worker)
-        return found
-
-    def _after_run(self, worker: Worker) -> Worker:
         assert worker.situation is not None  # noqa: S101
         start, result = worker.situation.start, worker.situation.result
         if isinstance(result, Replayed):
@@ -201,14 +203,8 @@ class Workers:
         failed = result.failed if isinstance(result, Finished) else ()
         return tuple(key for key, error in failed if isinstance(error, kinds))
 
-    def in_vain(self, worker: Worker) -> Worker:
+    def _in_vain(self, worker: Worker) -> Worker:
         """A worker whose save has to fail, without what it drafted: all that do the same afterwards are one."""
-        found = self._vain.get(worker)
-        if found is None:
-            found = self._vain[worker] = self._without_draft(worker)
-        return found
-
-    def _without_draft(self, worker: Worker) -> Worker:
         situation = worker.situation
         assert situation is not None  # noqa: S101
         ends = [self._situations.after(situation, reply).result for reply in (Conflict(None), UNKNOWN)]
@@ -241,7 +237,7 @@ class Workers:
         start = worker.situation.start
         return self.idle((*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :]))
 
-    def named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
+    def _named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
         """The worker with fresh transaction ids, none for messages whose deliveries were given back, and with the present.
 
         Where records are companions, the present depends on the version on which the attempt goes on. So a message that is
@@ -373,7 +369,9 @@ class Workers:
         entity, ages = entity_ref(start.entity), self._scenario.ages
         envelopes = tuple(self._envelope(number) for number in start.messages)
         evolve = companions_handler.evolve if self._scenario.sourced else None
-        work = Work(entity, envelopes, self._handler(start), Json.of({"id": entity.id}), evolve)
+        absent = Json.of({"id": entity.id})
+        release = partial(outbox_handler.release, absent=absent)
+        work = Work(entity, envelopes, self._handler(start), absent, evolve, release=release)
         return (
             work
             if ages is None
@@ -389,8 +387,8 @@ class Workers:
             )
         deletes = self._keys[-1] if scenario.deletes else None
         receiver = scenario.receiver(start.messages[0]) if start.messages else None
-        id, calls = entity_ref(start.entity).id, outbox_handler.callers(scenario)
-        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, receiver=receiver, calls=calls)
+        id, sends = entity_ref(start.entity).id, outbox_handler.sends(scenario)
+        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, receiver=receiver, **sends)
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:

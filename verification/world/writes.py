@@ -22,6 +22,7 @@ from exactlyonce.effects.library import (
     WriteRecords,
     Written,
 )
+from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
 from verification.world.judge import Commit, Judge
@@ -97,6 +98,8 @@ class Writes:
         self._keeps_versions = bool(scenario.budget.stale)
         self._linearizable = scenario.linearizable
         self._answers = bool(scenario.requests)
+        self._kept = scenario.chores.kept
+        self._reopened = scenario.reopened
 
     def applied(self, write: Write, store: Store) -> Answer:
         """The answer if the write takes effect now, or fails on its condition."""
@@ -115,7 +118,7 @@ class Writes:
                 return self._append(write, store)
 
     def _append(
-        self, write: WriteRecords | Stage | DeleteStaged | DeleteChannels | DeleteProcessed, store: Store
+        self, write: WriteRecords | Stage | DeleteStaged | DeleteChannels | DeleteProcessed | KeepAnswers, store: Store
     ) -> Answer:
         """Change the library's log. What changes no view needs no place in it."""
         number = entity_number(write.entity)
@@ -137,6 +140,9 @@ class Writes:
                 changes = tuple((f"channel:{name}", None) for name in write.documents)
             case DeleteProcessed():
                 changes = tuple((f"processed:{key}", None) for key, _ in write.records)
+            case KeepAnswers():
+                written = {f"request:{document.request}": document for document in write.documents}
+                changes = tuple((id, self._kept(library.now.get(id), one)) for id, one in written.items())
         new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
         if new:
             writes = (*library.writes, *new)
@@ -149,7 +155,11 @@ class Writes:
             if isinstance(write, DeleteStaged | DeleteChannels | DeleteProcessed)
             else Written(self._token(library))
         )
-        return Answer(reply, store, said=described(write), witnessed=_WITNESSED.get(type(write)) if new else None)
+        back = next((id for id, written in new if written is not None and id in store.closed), None)
+        back = None if self._reopened else back
+        violation = None if back is None else f"no_garbage: {back} is there again, though its caller has closed it"
+        witnessed = _WITNESSED.get(type(write)) if new else None
+        return Answer(reply, store, violation=violation, said=described(write), witnessed=witnessed)
 
     def _recorded(self, record: ProcessedRecord | ChannelDocument, content: Any) -> tuple[str, Any]:
         """A document that a commit relies on, as the library's log has it. Of a record, at most its answer is read."""

@@ -23,13 +23,12 @@ from exactlyonce.attempt import key_of
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
-from exactlyonce.handling.calls import Api, Call
-from exactlyonce.handling.messages import decode
+from exactlyonce.handling.calls import Api, Call, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.calls.answers import content_of
 from exactlyonce.hosting.calls.wire import Received, Request, Wire
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.triggers import Delivered, envelope_of
+from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of
 from exactlyonce.records.calls import CALL_TYPE, ReplyTo
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -50,12 +49,22 @@ class _Taken:
 
     Attributes:
         delivered: the envelope as delivered, its data in it or in a blob.
+        call: without its body, which a try needs and a reply does not.
         made: when the call was made.
     """
 
     delivered: Envelope
     call: Call
     made: datetime
+
+    def all_tried(self, api: Api | None) -> datetime:
+        """When no try of any copy can be under way any more, in any process: only then the outcome is reported as unknown.
+
+        Args:
+            api: as this process knows it; another one may have tried for as long as the call says.
+        """
+        lifetime = timedelta(seconds=self.call.key_lifetime)
+        return self.made + (lifetime if api is None else max(lifetime, api.key_lifetime))
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,9 @@ class Caller:
     async def take(self, message: Delivered) -> None:
         """Make a call: as `ExactlyOnce.call`, which documents it."""
         taken = await self._read(message)
-        api = self._api(taken.call)
+        api = self.apis.get(taken.call.api)
+        if api is None:
+            raise self._no_api(taken.call)
         place = self._places.setdefault(api.name, asyncio.Semaphore(api.most_at_once))
         async with place:
             received = await self._tried(taken, api)
@@ -99,10 +110,14 @@ class Caller:
         """Decide about a call that its queue gave up on: as `ExactlyOnce.settle_call`, which documents it."""
         taken = await self._read(message)
         api = self.apis.get(taken.call.api)
-        if api is None:
-            await self._reply(taken, api, None)
-        else:
+        if api is not None:
             await self._unknown_or_again(taken, api, "given up by its queue")
+            return
+        # Another process may know the service, and be at a try of a copy until the key's lifetime is over.
+        left = (taken.all_tried(None) - self.now()).total_seconds()
+        if left > self._longest_delay:
+            raise self._no_api(taken.call)
+        await self._reply(taken, None, None, max(left + AFTER, 0.0))
 
     async def _read(self, message: Delivered) -> _Taken:
         delivered = envelope_of(message)
@@ -110,30 +125,27 @@ class Caller:
         about = f"Message {key_of(delivered)}"
         if delivered.type != CALL_TYPE or delivered.time is None:
             raise InvalidMessage(f"{about} is no call. Only context.call sends to the queue of an Api.")
-        whole = await self.claims.redeemed(delivered) if self.claims.claims(delivered) else delivered
-        call = decode(Call, whole.data, source=whole.source, id=whole.id)
+        call = read_call(delivered)
         if call.replies not in self.routes.limits:
             raise ConfigurationError(
                 f"{about}: its reply goes to {call.replies!r}, which is no destination of this application. Declare it."
             )
         return _Taken(delivered, call, delivered.time)
 
-    def _api(self, call: Call) -> Api:
-        if call.api not in self.apis:
-            known = ", ".join(sorted(self.apis)) or "none"
-            raise ConfigurationError(f"There is no Api {call.api!r}; known are: {known}. Declare it in destinations=.")
-        return self.apis[call.api]
+    def _no_api(self, call: Call) -> ConfigurationError:
+        known = ", ".join(sorted(self.apis)) or "none"
+        return ConfigurationError(f"There is no Api {call.api!r}; known are: {known}. Declare it in destinations=.")
 
     async def _tried(self, taken: _Taken, api: Api) -> Received | str:
         """One try, or why there is none. A call may have waited long for its place, and credentials may take long."""
         request = await self._prepared(taken, api)
-        if self.now() > api.last_start(taken.made):
+        if self.now() > api.last_start(taken.made, timedelta(seconds=taken.call.key_lifetime)):
             return "too late for a try"
         return "credentials" if request is None else await self.wire.send(request)
 
     async def _unknown_or_again(self, taken: _Taken, api: Api, received: Received | str) -> None:
         """Tell the caller that the outcome is unknown, once no process can be at a try of any copy; until then, come again."""
-        if self.now() > api.all_tried(taken.made):
+        if self.now() > taken.all_tried(api):
             await self._reply(taken, api, None)
         else:
             await self._again(taken, api, received)
@@ -151,16 +163,18 @@ class Caller:
         except Exception as error:  # It is the application's code, and asks services of its own.
             _log.warning("the credentials for api %s could not be had: %s", api.name, type(error).__name__)
             return None
-        body = None if call.body is None else Json.of(call.body).text.encode()
+        delivered = taken.delivered
+        data = (await self.claims.redeemed(delivered) if self.claims.claims(delivered) else delivered).data
+        body = None if data.text == "null" else data.text.encode()
         content_type = {} if body is None else {"Content-Type": "application/json"}
-        headers = {**credentials, **content_type, api.key_header: taken.delivered.id}
+        headers = {**credentials, **content_type, api.key_header: delivered.id}
         return Request(call.method, address, headers, body, api.timeout, api.most_bytes)
 
     async def _again(self, taken: _Taken, api: Api, received: Received | str) -> None:
         """Send a call to its queue once more, for a try while there is time for one, or else to be answered."""
         longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(taken.delivered.requeued, 10))
         asked = _asked_delay(received, self.now()) if isinstance(received, Received) else 0.0
-        left = (api.all_tried(taken.made) - self.now()).total_seconds()
+        left = (taken.all_tried(api) - self.now()).total_seconds()
         delay = min(max(self.random.uniform(longest / 2, longest), asked), left + AFTER)
         why = f"status {received.status}" if isinstance(received, Received) else received
         _log.info("call %s of api %s: %s; again in %.0f s", taken.delivered.id, api.name, why, delay)
@@ -171,7 +185,7 @@ class Caller:
     def _longest_delay(self) -> float:
         return (self.routes.max_delay - timedelta(seconds=1)).total_seconds()
 
-    async def _reply(self, taken: _Taken, api: Api | None, received: Received | None) -> None:
+    async def _reply(self, taken: _Taken, api: Api | None, received: Received | None, delay: float = 0.0) -> None:
         call, delivered = taken.call, taken.delivered
         if received is None:
             _log.warning("the outcome of call %s of api %s is unknown", delivered.id, call.api)
@@ -189,7 +203,7 @@ class Caller:
         wire = envelope.to_json()
         if self.routes.is_too_large(call.replies, wire.size):
             wire = envelope.with_data(Json.of({**data, "body": None, "cut": True})).to_json()
-        await self._send(Output(key_of(envelope), call.replies, wire))
+        await self._send(Output(key_of(envelope), call.replies, wire, delay))
 
     async def _send(self, output: Output) -> None:
         if await self.publisher.publish(Publish((output,))) is not PUBLISHED:

@@ -22,7 +22,9 @@ def with_answers(entity: EntityRef, arrived: Arrived, view: View, token: str | N
         token: of the view that showed these records.
     """
     entries = {entry.message for entry in view.ledger.entries}
-    asked = tuple(one.key for one in arrived.messages if one.envelope.asked and one.key in view.done - entries)
+    asked = tuple(
+        one.key for one in arrived.messages if one.envelope.asked and one.foreign and one.key in view.done - entries
+    )
     if not asked:
         return view
     # Read the records of requests, for their answers. In a view that has them: one that is absent was cleaned up just now.

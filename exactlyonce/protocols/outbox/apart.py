@@ -24,8 +24,8 @@ def write_apart(entity: EntityRef, view: View, draft: Draft) -> Step[str | Again
             return Again(view.memory, "whether the records were written is not known")
         token = recorded.token
     if draft.staged:
-        # Stage large outputs. Before the commit, so that a committed entry can always be published. A conflict is this
-        # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
+        # Stage large outputs, and messages to keep. Before the commit, so that what is committed can always be published. A
+        # conflict is this attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
         staged = yield from Stage(entity, draft.staged)
         if isinstance(staged, NoAnswer) or staged.token is None:
             return Again(view.memory, "whether the outputs were staged is not known")
@@ -46,8 +46,9 @@ def delete_superseded(entity: EntityRef, view: View, ledger: Ledger) -> Step[Non
 
 def delete_staged(entity: EntityRef, before: Ledger, after: Ledger) -> Step[None]:
     """Delete what dropped entries staged. At most one effect, which is not answered."""
-    named = {entry.tx for entry in after.entries}
-    garbage = tuple(entry.tx for entry in before.entries if entry.staged and entry.tx not in named)
+    staged = (*(entry.tx for entry in before.entries if entry.staged), *dict.fromkeys(one.tx for one in before.kept))
+    named = after.transactions
+    garbage = tuple(tx for tx in staged if tx not in named)
     if garbage:
-        # Delete what dropped entries staged. It was published, and no entry names it any more.
+        # Delete what dropped entries staged, and kept messages that were released or cancelled. Nothing names it any more.
         yield from DeleteStaged(entity, garbage)

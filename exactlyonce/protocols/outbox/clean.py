@@ -29,7 +29,7 @@ class Cleaned:
 
 
 def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, memory: Memory) -> Step[Cleaned | Again]:
-    """Delete staged documents that no entry names, nor ever will. At most 4 effects.
+    """Delete staged documents that neither an entry nor a kept message names, nor ever will. At most 4 effects.
 
     First the fence, then the deletion. Transaction ids are made after an entity is loaded, so an attempt that could still
     commit one of the candidates loaded before this did, and its commit fails on the fence. Whether there is a record does
@@ -48,13 +48,13 @@ def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, m
     view = yield from load(entity, Outbox(), memory)
     if isinstance(view, Again):
         return view
-    named = frozenset(entry.tx for entry in view.ledger.entries)
+    named = view.ledger.transactions
     garbage = tuple(tx for tx in candidates if tx not in named)
     if not garbage:
         return Cleaned((), view.memory)
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
-    # Delete the staged outputs. No entry names them, nor ever will. What remains is a candidate next time.
+    # Delete the staged outputs. The ledger does not name them, nor ever will. What remains is a candidate next time.
     yield from DeleteStaged(entity, garbage)
     return Cleaned(garbage, fenced)

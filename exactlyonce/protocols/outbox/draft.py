@@ -12,11 +12,13 @@ from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.forgotten import require_time
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, answered, channels_in, received
+from exactlyonce.protocols.outbox.opened import relied_on
 from exactlyonce.protocols.steps.answers import Answers
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.calls import Calls
 from exactlyonce.records.channels import Channel, Channels
+from exactlyonce.records.kept import Kept, kept_by
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Apart, Entry, Ledger, entity_document, entry_size
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal, StagedOutputs, processed_record
 from exactlyonce.records.outputs import Output, digest
@@ -36,6 +38,7 @@ _LEDGER_FRAME_BYTES: Final = (
 _MESSAGE_BYTES: Final = (
     4096  # More than a message adds to its channel. Its outputs take more in its entry than in sequences.
 )
+_KEPT_BYTES: Final = 256  # More than the ledger says of one kept message.
 
 
 class _Commit(NamedTuple):
@@ -76,6 +79,8 @@ class Draft(NamedTuple):
         more: messages are left for another commit: neither the window nor the document has room for them in this one.
         answers: to requests among the copies.
         calls: ids of the calls whose replies are awaited.
+        kept: messages that are kept until they are due.
+        unrecorded: how many of the messages so far have neither a number nor a record.
     """
 
     handled: Handled | None
@@ -95,6 +100,8 @@ class Draft(NamedTuple):
     more: bool = False
     answers: Answers = ()
     calls: Calls = ()
+    kept: tuple[Kept, ...] = ()
+    unrecorded: int = 0
 
     def document(self, ledger: Ledger) -> Json:
         """The entity document of the commit."""
@@ -112,7 +119,14 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
         begun: time, and a transaction id for each message.
     """
     before = view.ledger
-    draft = Draft(None, view.body, sequences=before.sequences, channels=before.channels, calls=before.calls)
+    draft = Draft(
+        None,
+        view.body,
+        sequences=before.sequences,
+        channels=before.channels,
+        calls=before.calls,
+        kept=before.kept,
+    )
     known = channels_in(view)
     kept = len(before.unpublished(view.memory.published))
     for arrival, tx in zip(fresh, begun.transactions, strict=True):
@@ -130,10 +144,14 @@ def draft_commit(limits: Limits, work: Work, view: View, fresh: tuple[Arrival, .
                 require_time(place.channel, limits.forget_after, begun.at, f"Message {key}")
             drafted = draft if place is None else _receiving(draft, known, envelope, place)
             drafted = drafted._replace(calls=answered(draft.calls, arrival))
+            drafted = drafted._replace(unrecorded=draft.unrecorded + (arrival.place is None and not arrival.foreign))
             commit = _Commit(tx, before.version + len(draft.processed) + 1, begun.at, work.entity.source)
-            handled = work.handle(Before(draft.body, begun.at, tx, draft.sequences, version=commit.version), envelope)
-            entry = _entry(limits, handled, key, commit, foreign=arrival.foreign)
+            kept_ids = frozenset(one.id for one in draft.kept)
+            given = Before(draft.body, begun.at, tx, draft.sequences, version=commit.version, kept=kept_ids)
+            handled = work.handle(given, envelope)
+            entry = _entry(limits, handled, arrival, commit)
             drafted = _adding(drafted, work.entity, key, handled, entry)
+            drafted = _keeping(drafted, work.entity, key, handled, commit)
             drafted = _with_room(limits, view, drafted, kept)
         except ExactlyOnceError as error:
             draft = draft._replace(failed=(*draft.failed, (key, error)))
@@ -159,13 +177,15 @@ def next_ledger(limits: Limits, view: View, draft: Draft, token: str | None) -> 
     return replace(
         view.ledger,
         version=view.ledger.version + len(draft.processed),
-        token=token,
+        token=relied_on(view.ledger, view.memory, token),
         entries=(*kept, *draft.entries),
         channels=_kept(draft),
         apart=_apart(view, draft),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
         calls=draft.calls,
+        kept=draft.kept,
+        unrecorded=view.ledger.unrecorded + draft.unrecorded,
     )
 
 
@@ -214,25 +234,26 @@ def _receiving(draft: Draft, known: Mapping[str, Channel], envelope: Envelope, p
     )
 
 
-def _entry(limits: Limits, handled: Handled, message: str, commit: _Commit, *, foreign: bool) -> Entry | None:
+def _entry(limits: Limits, handled: Handled, arrival: Arrival, commit: _Commit) -> Entry | None:
     """The entry of a message; None if there is nothing to remember that its channel does not."""
-    recorded = foreign or bool(handled.blobs)
-    if not recorded and not handled.outputs:
+    recorded = arrival.foreign or bool(handled.blobs)
+    if not recorded and not handled.outputs and arrival.request is None:
         return None
     size = sum(output.size for output in handled.outputs)
     staged = limits.inline_limit is not None and size > limits.inline_limit
     contents = tuple(output.content(commit.source, commit.at) for output in handled.outputs)
     return Entry(
-        message=message,
+        message=arrival.key,
         tx=commit.tx,
         version=commit.version,
         at=commit.at,
         outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         staged=staged,
-        owed=("staged" if staged else contents) if contents else None,
+        owed=("staged" if staged else contents) if contents or arrival.request is not None else None,
         recorded=recorded,
         answer=handled.answer,
+        request=arrival.request,
     )
 
 
@@ -253,14 +274,28 @@ def _adding(draft: Draft, entity: EntityRef, key: str, handled: Handled, entry: 
     )
 
 
+def _keeping(draft: Draft, entity: EntityRef, key: str, handled: Handled, commit: _Commit) -> Draft:
+    """The draft with what a message keeps, and without what it cancels, which may have been kept by one before it."""
+    draft = draft._replace(kept=tuple(one for one in draft.kept if one.id not in handled.cancelled))
+    if not handled.kept:
+        return draft
+    tx = kept_by(commit.tx)
+    kept = tuple(Kept(output.id, due, tx) for due, output in handled.kept)
+    staged = StagedOutputs(entity.key, key, tx, commit.at, tuple(output for _, output in handled.kept))
+    return draft._replace(kept=(*draft.kept, *kept), staged=(*draft.staged, staged))
+
+
 def _with_room(limits: Limits, view: View, draft: Draft, kept: int) -> Draft:
     """The draft, with entries of before and channels leaving if there is no room for them.
 
     All entries leave at once, so that one batch of records serves many commits; so do all channels that are not touched.
-    `kept` counts the entries that would stay.
+    A large answer goes at once, with all others: its record is written once, and the document with every commit. `kept` counts
+    the entries that would stay.
     """
     added = sum(entry.recorded for entry in draft.entries)
-    if kept and limits.window is not None and kept + added > limits.window:
+    recorded = (entry.answer for entry in view.ledger.entries if entry.recorded)
+    large = any(answer is not None and answer.is_large for answer in recorded)
+    if limits.window is not None and (large or kept + added > limits.window):
         draft = draft._replace(flush=True)
     if len(draft.channels) > max(limits.channels, len(draft.touched)):
         draft = draft._replace(apart=True)
@@ -281,11 +316,22 @@ def _bytes(view: View, draft: Draft) -> int:
     before = 0 if view.document is None else view.document.size
     ledger, state = view.ledger, 0 if view.body is None else view.body.size
     rough = before + body + 2 * draft.size + len(draft.processed) * _MESSAGE_BYTES + _LEDGER_FRAME_BYTES
+    rough += len(draft.kept) * _KEPT_BYTES
     if rough <= MAX_DOCUMENT_BYTES and len(draft.sequences) == len(ledger.sequences):
         return rough
-    others = (ledger.sequences, Sequences), (ledger.channels, Channels), (ledger.calls, Calls)
+    others = (
+        (ledger.sequences, Sequences),
+        (ledger.channels, Channels),
+        (ledger.calls, Calls),
+        (ledger.kept, tuple[Kept, ...]),
+    )
     entries = 0 if draft.flush else before - state - sum(_size(*one) for one in others)
-    others = (draft.sequences, Sequences), (_kept(draft), Channels), (draft.calls, Calls)
+    others = (
+        (draft.sequences, Sequences),
+        (_kept(draft), Channels),
+        (draft.calls, Calls),
+        (draft.kept, tuple[Kept, ...]),
+    )
     return max(entries, 0) + body + draft.size + sum(_size(*one) for one in others) + _LEDGER_FRAME_BYTES
 
 

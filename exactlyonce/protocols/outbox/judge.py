@@ -1,17 +1,18 @@
 """What the outbox protocol concludes from what it has read: which messages are copies, which are fresh, and which cannot be.
 
-A message with a number is known by its channel, for ever; the reply to a call, by the call that awaits it. Any other message
-is foreign: its entry knows it, and then its record, until that is cleaned up.
+A message with a number is known by its channel, for ever; the reply to a call, by the call that awaits it; an opened request,
+by its document, until its caller closes it. Any other message is foreign: its entry knows it, and then its record, until that
+is cleaned up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from exactlyonce.attempt import key_of
-from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage, TryAgainLater
+from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage, RequestUnknown, TryAgainLater
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
 from exactlyonce.records.channels import Channel, by_id, holds_place
@@ -30,17 +31,19 @@ class Arrival(NamedTuple):
         envelope: of one of its copies.
         place: in its channel; None if it has no number.
         reply: what it answers; None if it is no reply to a call.
+        request: its id, if it is a request that was opened.
     """
 
     key: str
     envelope: Envelope
     place: Place | None
     reply: ReplyTo | None = None
+    request: str | None = None
 
     @property
     def foreign(self) -> bool:
         """Whether only its entry, and then its record, knows its copies."""
-        return self.place is None and self.reply is None
+        return self.place is None and self.reply is None and self.request is None
 
 
 Failed = tuple[tuple[str, ExactlyOnceError], ...]
@@ -63,6 +66,11 @@ class Arrived:
     def foreign(self) -> tuple[str, ...]:
         """Keys of the foreign messages."""
         return tuple(one.key for one in self.messages if one.foreign)
+
+    @property
+    def requests(self) -> tuple[Arrival, ...]:
+        """The requests that were opened."""
+        return tuple(one for one in self.messages if one.request is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +114,13 @@ def arrived(entity: EntityRef, envelopes: Iterable[Envelope], *, foreign: bool =
         about = f"Message {key} for entity {entity}"
         try:
             reply = reply_of(envelope, entity, about) if is_reply(envelope) else None
-            numbered = reply is None and (is_numbered(envelope) or not foreign)
+            request = None if envelope.opened is None else envelope.id
+            numbered = reply is None and request is None and (is_numbered(envelope) or not foreign)
             place = place_of(envelope, entity, about) if numbered else None
         except InvalidMessage as error:
             failed[key] = error
         else:
-            messages[key] = Arrival(key, envelope, place, reply)
+            messages[key] = Arrival(key, envelope, place, reply, request)
     return Arrived(tuple(messages.values()), tuple(failed.items()))
 
 
@@ -153,22 +162,44 @@ def judged(arrived: Arrived, view: View) -> Judged:
     for one in arrived.messages:
         if one.key in known:
             continue
-        if is_behind(one, view):
-            failed.append((one.key, _too_early(one.key, view)))
-        elif one.reply is not None:
-            if one.reply.call in view.ledger.calls:
-                fresh.append(one)
-        elif one.place is None or not holds_place(channels, one.place):
+        if (refusal := _refusal(one, view, channels)) is not None:
+            failed.append((one.key, refusal))
+        elif _is_fresh(one, view, channels):
             fresh.append(one)
-        elif channels[one.place.channel].is_fork(one.place.number, one.envelope.id):
-            failed.append((one.key, forked(one.envelope, one.place)))
     return Judged(copies, tuple(fresh), tuple(failed))
+
+
+def _refusal(one: Arrival, view: View, channels: Mapping[str, Channel]) -> ExactlyOnceError | None:
+    """Why a message that is not known cannot be processed, or not in this view."""
+    if is_behind(one, view):
+        return _too_early(one.key, view)
+    if one.request is not None and all(document.request != one.request for document in view.requests):
+        return request_unknown(one.request)
+    received = one.place is not None and holds_place(channels, one.place)
+    if one.place is not None and received and channels[one.place.channel].is_fork(one.place.number, one.envelope.id):
+        return forked(one.envelope, one.place)
+    return None
+
+
+def _is_fresh(one: Arrival, view: View, channels: Mapping[str, Channel]) -> bool:
+    """Whether a message that has neither entry nor record is none that was received, nor a reply that came."""
+    if one.reply is not None:
+        return one.reply.call in view.ledger.calls
+    return one.place is None or not holds_place(channels, one.place)
 
 
 def _too_early(key: str, view: View) -> TryAgainLater:
     return TryAgainLater(
         f"Message {key} is the reply to a call that is newer than what was read, version {view.ledger.version} of its entity. "
         "Give it back to its queue. If that does not help, the entity was restored from a backup: the reply gets parked."
+    )
+
+
+def request_unknown(request: str) -> RequestUnknown:
+    """The error of a request that has no document."""
+    return RequestUnknown(
+        f"There is no request {request}: it was closed, or left open for so long that it was deleted. It changed nothing now. "
+        "If it was not carried out before, open another one."
     )
 
 

@@ -1,4 +1,4 @@
-"""Publishing what entries owe."""
+"""Paying what entries owe: their outputs are published, and then their answers are kept."""
 
 from __future__ import annotations
 
@@ -8,13 +8,27 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.library import LoadStaged
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.protocols.outbox.draft import Draft
+from exactlyonce.protocols.outbox.opened import keep_answers
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.ledger import Entry
 from exactlyonce.values.identity import EntityRef
 
 
+def pay(entity: EntityRef, draft: Draft, memory: Memory) -> Step[Memory | Again]:
+    """Publish what a commit owes, and keep its answers. At most 2 effects."""
+    if draft.outputs:
+        # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are acknowledged,
+        # so that none is lost.
+        published = yield from Publish(draft.outputs)
+        if published is not PUBLISHED:
+            return Again(memory, "the outputs could not be published")
+    kept = yield from keep_answers(entity, draft.entries, memory)
+    return kept
+
+
 def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> Step[Memory | Again]:
-    """Publish what these entries owe and this process does not know to be published."""
+    """Publish what these entries owe and this process does not know to be published, and keep their answers."""
     owing = tuple(entry for entry in entries if entry.owed is not None and entry.tx not in view.memory.published)
     outputs = tuple(output for entry in owing for output in entry.owed_outputs(entity.source))
     if not owing:
@@ -31,4 +45,7 @@ def publish_owed(entity: EntityRef, entries: tuple[Entry, ...], view: View) -> S
         published = yield from Publish(outputs, Owed(entity, min(entry.at for entry in owing)))
         if published is not PUBLISHED:
             return Again(view.memory, "owed outputs could not be published")
-    return replace(view.memory, published=view.memory.published | {entry.tx for entry in owing})
+    memory = yield from keep_answers(entity, owing, view.memory)
+    if isinstance(memory, Again):
+        return memory
+    return replace(memory, published=memory.published | {entry.tx for entry in owing})

@@ -22,20 +22,17 @@ from typing import Final, Literal
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteProcessed,
-    FindProcessed,
-    Found,
-    LoadProcessed,
-)
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.library import DeleteProcessed, FindProcessed, Found, LoadProcessed
+from exactlyonce.effects.requests import FoundRequests
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
 from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
+from exactlyonce.protocols.outbox.due import release
 from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
-from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, shows_nothing, unknown_channels
-from exactlyonce.protocols.outbox.look import look_apart
-from exactlyonce.protocols.outbox.owed import publish_owed
+from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, shows_nothing
+from exactlyonce.protocols.outbox.look import look_apart, look_for_channels
+from exactlyonce.protocols.outbox.opened import answers_kept, first_look, marked
+from exactlyonce.protocols.outbox.owed import pay, publish_owed
 from exactlyonce.protocols.steps.answers import answers_in
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
 from exactlyonce.protocols.steps.save import start_over, with_ledger
@@ -133,18 +130,19 @@ class Outbox:
         return Limits(self.window, self.inline_limit, self.channels, retention, self.forget_after)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 17 effects.
+        """Process messages for one entity; copies of one message count once. At most 21 effects.
 
         Raises:
             StoredDataError: the document cannot be trusted.
             ConfigurationError: it belongs to another protocol.
         """
         messages = arrived(work.entity, work.messages, foreign=self.foreign == "window")
-        saved = memory.saved
-        if saved is not None and self._trusts(saved, messages):
-            outcome = yield from self._process(work, messages, from_memory(work.entity, saved, memory))
-            if outcome is not None:
-                return outcome
+        if (saved := memory.saved) is not None and self._trusts(saved, messages):
+            known = yield from look_for_channels(work.entity, messages, from_memory(work.entity, saved, memory))
+            if not isinstance(known, Again):
+                outcome = yield from self._process(work, messages, known)
+                if outcome is not None:
+                    return outcome
         view = yield from self._look(work.entity, messages, memory)
         if isinstance(view, Again):
             return view
@@ -153,8 +151,8 @@ class Outbox:
         return outcome
 
     def _trusts(self, saved: Remembered, messages: Arrived) -> bool:
-        """Whether to start from the remembered document. Foreign messages need a look for records; `embedded`, its time."""
-        return saved.right >= TRUSTED and self._remembers and not messages.foreign
+        """Whether to start from the remembered document. Foreign messages and requests need a look; `embedded`, its time."""
+        return saved.right >= TRUSTED and self._remembers and not (messages.foreign or messages.requests)
 
     @property
     def _remembers(self) -> bool:
@@ -166,22 +164,22 @@ class Outbox:
         return view.unmarked(always=self._remembers and view.ledger.version > 0)
 
     def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
-        """Process messages as a view shows them; None where a remembered one does not decide. At most 12 effects.
+        """Process messages as a view shows them; None where a remembered one does not decide. At most 15 effects.
 
         A remembered document may be hours old. So only positive facts are taken from it: what was received is received for
         ever, and what is owed was committed. A commit fails on its condition if the document has changed. Whatever else an
         attempt may end with, or has to write before its commit, is for a loaded document.
         """
         found = judged(messages, view)
-        if view.remembered and (found.failed or (view.ledger.apart.channels and unknown_channels(messages, view))):
+        forgotten = of_forgotten_channels(found.fresh, view)
+        if view.remembered and (found.failed or forgotten):
             return None
         # Finish duplicates. The attempt that committed them may have died before it published.
         remembered = yield from publish_owed(work.entity, found.copies, view)
         if isinstance(remembered, Again):
             return remembered
         view = view.knowing(remembered)
-        known = answers_in((*found.copies, *view.records))
-        forgotten = of_forgotten_channels(found.fresh, view)
+        known = (*answers_in((*found.copies, *view.records)), *answers_kept(messages, view))
         found = found.without(forgotten)
         if not found.fresh:
             finished = Finished(self._unmarked(view), failed=found.failed, answers=known)
@@ -206,25 +204,29 @@ class Outbox:
     def _look(self, entity: EntityRef, messages: Arrived, memory: Memory) -> Step[View | Again]:
         """Load the entity, and find what the library's partition knows of the messages: again where the token demands it."""
         request = LoadEntity(entity, memory.entity_token)
-        found: Found | NoAnswer
-        if self.window is None or not messages.foreign:
+        found: Found | NoAnswer = Found(frozenset(), None)
+        opened: FoundRequests | NoAnswer | None = None
+        if messages.requests and not messages.foreign:
+            # Load the entity, and look for the documents of opened requests. The ledger's token shows if the view will do.
+            loaded, opened = yield from Together(request, first_look(entity, messages, memory.library_token))
+        elif self.window is None or not messages.foreign:
             # Load the entity. Its channels know every numbered message; and nothing leaves an unbounded window, so there is
             # hardly ever a record to look for.
             loaded = yield from request
-            found = Found(frozenset(), None)
         else:
             # Load the entity, and look for records of foreign messages. The ledger's session token shows whether this view of
             # the records was new enough.
             loaded, found = yield from Together(request, FindProcessed(entity, messages.foreign, memory.library_token))
-        if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer):
+        if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer) or isinstance(opened, NoAnswer):
             return Again(memory, "a read was not answered")
-        memory = replace(memory.compared(loaded.etag), library_token=found.token or memory.library_token)
+        seen = found.token or (opened and opened.token) or memory.library_token
+        memory = replace(memory.compared(loaded.etag), library_token=seen)
         view = yield from admitted(entity, loaded, self, memory)
         if isinstance(view, Again):
             return view
         if shows_nothing(messages, view):
             return Again(view.memory, "the view is older than the call whose reply has come")
-        view = yield from look_apart(entity, messages, view, found)
+        view = yield from look_apart(entity, messages, view, found, opened)
         return view
 
     def _commit(self, work: Work, view: View, draft: Draft) -> Step[Finished | Again]:
@@ -246,15 +248,12 @@ class Outbox:
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
-        committed = replace(view.memory, entity_token=saved.token, library_token=token)
-        if draft.outputs:
-            # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are
-            # acknowledged, so that none is lost.
-            published = yield from Publish(draft.outputs)
-            if published is not PUBLISHED:
-                return Again(replace(committed, saved=None), "the outputs could not be published")
+        committed = replace(view.memory, entity_token=saved.token, library_token=ledger.token, kept=None)
+        paid = yield from pay(entity, draft, committed)
+        if isinstance(paid, Again):
+            return replace(paid, memory=replace(paid.memory, saved=None))
         yield from delete_superseded(entity, view, ledger)
-        committed = replace(committed, published=committed.published | {entry.tx for entry in draft.entries})
+        committed = replace(paid, published=paid.published | {entry.tx for entry in draft.entries})
         parts = EntityView(draft.body, ledger)
         memory = remembering(committed, parts, document, saved.etag, always=self._remembers)
         answers = (*draft.answers, *answers_in(draft.entries))
@@ -278,21 +277,21 @@ class Outbox:
         ledger = parts.ledger
         if ledger is None or not memory.published & ledger.owing:
             return Finished(Memory())  # A later commit has marked it.
-        marked = ledger.with_published(memory.published)
+        after = marked(ledger, memory)
         # Mark: save the entity if it is unchanged. Neither the sweeper nor a duplicate has to publish the outputs again.
-        reply = yield from SaveEntity(entity, with_ledger(saved.document, marked), saved.etag)
+        reply = yield from SaveEntity(entity, with_ledger(saved.document, after), saved.etag)
         if not isinstance(reply, Saved):
             return start_over(memory, reply)
-        yield from delete_staged(entity, ledger, marked)
-        document = with_ledger(saved.document, marked)
-        known = Remembered(document, reply.etag, saved.right, EntityView(parts.body, marked))
-        return Finished(replace(memory, published=frozenset(), entity_token=reply.token, saved=known))
+        yield from delete_staged(entity, ledger, after)
+        document = with_ledger(saved.document, after)
+        known = Remembered(document, reply.etag, saved.right, EntityView(parts.body, after))
+        return Finished(Memory(reply.token, memory.library_token, saved=known))
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Publish everything that the entity owes, then mark it. At most 5 effects where there is a ledger.
+        """Release what is due; or else publish everything that the entity owes, then mark it. At most 16 effects.
 
         No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and marking
-        it fails on its condition.
+        it fails on its condition. So does releasing what was released, or cancelled, since.
 
         Raises:
             StoredDataError: the document cannot be trusted.
@@ -301,18 +300,21 @@ class Outbox:
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
+        failed = yield from release(self._limits(work), work, view, self._commit)
+        if isinstance(failed, Again):
+            return failed
         if view.document is None or not view.ledger.owing:
-            return Finished(Memory())
+            return Finished(Memory(), stopped=failed)
         remembered = yield from publish_owed(entity, view.ledger.entries, view)
         if isinstance(remembered, Again):
             return remembered
-        marked = view.ledger.with_published(remembered.published)
+        after = marked(view.ledger, remembered)
         # Mark: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep reads.
-        saved = yield from SaveEntity(entity, with_ledger(view.document, marked), view.etag)
+        saved = yield from SaveEntity(entity, with_ledger(view.document, after), view.etag)
         if not isinstance(saved, Saved):
             return start_over(remembered, saved)
-        yield from delete_staged(entity, view.ledger, marked)
-        return Finished(Memory())
+        yield from delete_staged(entity, view.ledger, after)
+        return Finished(Memory(), stopped=failed)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects."""

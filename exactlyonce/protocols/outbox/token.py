@@ -34,11 +34,13 @@ class TokenReset:
         lost: keys of messages whose staged outputs the entity owes, and which are gone. Where the token was reset, they are
             gone for good.
         memory: for whatever this process does next on the entity.
+        kept: ids of messages that the entity keeps, and which are gone in the same way.
     """
 
     outcome: Literal["reset", "no token", "not ahead"]
     lost: tuple[str, ...]
     memory: Memory
+    kept: tuple[str, ...] = ()
 
 
 def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
@@ -82,11 +84,12 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return Again(view.memory, "whether anything was written is not known")
-    owing = {entry.tx: entry.message for entry in view.ledger.entries if entry.owed == "staged"}
+    owing = [(entry.tx, entry.message) for entry in view.ledger.entries if entry.owed == "staged"]
+    kept = [(one.tx, one.id) for one in view.ledger.kept]
     found: FoundStaged | NoAnswer = FoundStaged(())
-    if owing:
-        # Read the staged outputs at the new token. Missing ones are lost, and reported.
-        found = yield from LoadStaged(entity, tuple(owing), staged.token)
+    if owing or kept:
+        # Read the staged outputs and the kept messages at the new token. Missing ones are lost, and reported.
+        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in (*owing, *kept))), staged.token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "staged outputs could not be read")
     ledger = replace(view.ledger, token=staged.token)
@@ -98,4 +101,5 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
         return start_over(view.memory, saved)
     there = {one.tx for one in found.documents}
     after = replace(view.memory, entity_token=saved.token, library_token=staged.token)
-    return TokenReset("reset", tuple(message for tx, message in owing.items() if tx not in there), after)
+    lost, gone = (tuple(name for tx, name in named if tx not in there) for named in (owing, kept))
+    return TokenReset("reset", lost, after, gone)

@@ -23,7 +23,7 @@ from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import entity_document
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
+from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.receptions import Reception
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -137,4 +137,7 @@ def _request(entity: EntityRef, rebuild: Rebuild, reception: Reception) -> Outpu
     first, last = missing_before(reception)
     asked = Request(reception.source, reception.channel, first, last)
     id = Origin(entity, f"replay {reception.channel} {first} {last}").output_id(0)
-    return Output(id, rebuild.through, Envelope(entity.source, id, REPLAY, Json.of(write_shape(asked))).to_json())
+    # The source is the receiver: its queue may have sessions.
+    to = ((RECEIVER, reception.source),)
+    envelope = Envelope(entity.source, id, REPLAY, Json.of(write_shape(asked)), extensions=to)
+    return Output(id, rebuild.through, envelope.to_json())

@@ -55,7 +55,7 @@ class Resequencer:
         max_wait: how long a message waits, at most, for sources that are silent.
 
     Raises:
-        ConfigurationError: a setting is none of these, or a time is negative.
+        ConfigurationError: a setting has another value, or a time is negative.
     """
 
     gap_timeout: timedelta = timedelta(minutes=10)

@@ -33,7 +33,7 @@ FRAME_BYTES: Final = 1_500
 
 
 class Release:
-    """What one attempt is to commit: begun with what was loaded, told what arrived, and then asked.
+    """What one attempt is to commit: it begins with what was loaded, takes what arrived, and then makes the batch.
 
     Args:
         work: the read model, its messages and its handler.
@@ -267,7 +267,7 @@ class Release:
                 told = f"Message {key} for read model {self._work.entity}:"
                 if self.document.size + size > BATCH_BYTES:
                     raise EntityTooLarge(f"{told} it has {size} bytes and came too early, and is too large to be held.")
-                raise TryAgainLater(f"{told} there is no room for it beside what is committed now.")
+                raise TryAgainLater(f"{told} there is no room for it in the batch that is committed now.")
         except ExactlyOnceError as error:
             self.failed[key] = error
             return

@@ -133,7 +133,7 @@ def _fitting(entity: EntityRef, ledger: Ledger, batch: Batch, grown: Batch) -> B
         )
     if document + beside > BATCH_BYTES:
         if batch.processed:
-            raise TryAgainLater(f"{told} there is no room for it beside the messages it was to be committed with.")
+            raise TryAgainLater(f"{told} there is no room for it in one batch with the messages before it.")
         raise EntityTooLarge(
             f"{told} the document and the record of the message would have {document + beside} bytes; one batch takes "
             f"{BATCH_BYTES}. Keep less in one entity, or send less from one handler."

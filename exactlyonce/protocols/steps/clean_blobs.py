@@ -39,10 +39,10 @@ def blob_candidates(
     Args:
         listed: blobs.
         horizon: age below which attempts may be alive, which clean-up had better not disturb.
-        retention: shortest age at which anything that tells of a commit may be gone: processed records, co-located records,
-            stream entries, entries of `Outbox.embedded()`. A blob is written before its commit, and so is older than what
-            tells of it; when it is half as old as the retention, that is still there. Blobs that are older are never judged:
-            nobody knows any more whether they were committed.
+        retention: shortest age at which the proof of a commit may be gone: processed records, co-located records,
+            stream entries, entries of `Outbox.embedded()`. A blob is written before its commit, and so is older than its
+            proof; when it is half as old as the retention, the proof is still there. Older blobs are never judged: whether
+            they were committed is not known any more.
     """
     found: dict[str, tuple[ListedBlob, ...]] = {}
     for blob in listed:

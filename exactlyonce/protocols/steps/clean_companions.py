@@ -1,7 +1,7 @@
 """Clean-up of companions: co-located records, entries of a version stream, documents of numbers.
 
-Age chooses the candidates: older than the retention, so that no copy of what they are about can still arrive, and whoever was
-at work when they were written has long finished or failed. What else decides is `may_go`, and all that it asks stays as it was
+Age chooses the candidates: older than the retention, so that no copy of what they are about can still arrive, and every attempt
+that ran when they were written has long finished or failed. What else decides is `may_go`, and all that it asks stays as it was
 once read: a record that owes nothing owes nothing ever after, an entry never changes, a released message is never held again,
 what a read model handles next only grows. So a view of any age will do, and nothing is fenced. The entity itself always stays.
 

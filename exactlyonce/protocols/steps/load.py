@@ -15,7 +15,7 @@ from exactlyonce.effects.library import HasRecords
 from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.records.companions import Companion
 from exactlyonce.records.ledger import LEDGER, EntityView, Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord
+from exactlyonce.records.library import ChannelDocument, ProcessedRecord, RequestDocument
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -31,6 +31,7 @@ class View:
         memory: what this process knows, the tokens of the reads included.
         done: messages that have records, in a view at or after the ledger's token.
         records: of requests among these messages, with their answers.
+        requests: documents of opened requests among the messages, in a view at or after the ledger's token.
         channels: documents of the channels that were looked for, in a view at or after the ledger's token.
         remembered: whether it was not loaded, but is what this process remembers.
         companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
@@ -44,6 +45,7 @@ class View:
     memory: Memory
     done: frozenset[str] = frozenset()
     records: tuple[ProcessedRecord, ...] = ()
+    requests: tuple[RequestDocument, ...] = ()
     channels: tuple[ChannelDocument, ...] = ()
     remembered: bool = False
     companions: tuple[tuple[Companion, str], ...] = ()
@@ -152,7 +154,7 @@ def remembering(
     unmarked, saved = memory.published & owing, None
     if document is not None and etag is not None and (always or unmarked):
         saved = Remembered(document, etag, 0 if memory.saved is None else memory.saved.right, parts)
-    return Memory(memory.entity_token, memory.library_token, unmarked, saved)
+    return Memory(memory.entity_token, memory.library_token, unmarked, saved, memory.kept if unmarked else None)
 
 
 def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:

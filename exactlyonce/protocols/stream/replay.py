@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from exactlyonce.attempt import Again, Memory, Work
 from exactlyonce.effects.companions import FindEntries, FindNumbered
 from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.steps.load import View, load
+from exactlyonce.protocols.steps.save import start_over
 from exactlyonce.protocols.stream.protocol import VersionStream, outputs_again, require_same_kind
 from exactlyonce.protocols.stream.versions import Point, part_from, point_before
 from exactlyonce.records.companions import StreamEntry
@@ -58,9 +60,10 @@ class Replayed:
 
 
 def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tuple[int, int] | Again | None]:
-    """First and last version whose outputs are among those missing; None if the stream has none of them. At most 4 effects.
+    """First and last version whose outputs are among those missing; None if the stream has none of them. At most 5 effects.
 
-    A view in which the entity has yet to give out these numbers proves nothing, since the read model has seen later ones.
+    A view in which the entity has yet to give out these numbers proves nothing, since the read model has seen later ones. But
+    the entity may have forgotten the channel, or lost its last commits, after it was restored from a backup and renumbered.
 
     Raises:
         StoredDataError: the document cannot be trusted.
@@ -71,7 +74,12 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
         return view
     last = next((one.last for one in view.ledger.sequences if one.channel == missing.channel), 0)
     if last < missing.last:
-        return Again(view.memory, "the entity has not sent these messages yet, in the view that answered")
+        if view.document is None:
+            return Again(view.memory, "the entity does not exist, in the view that answered")
+        # Fence: save the entity unchanged. If it is saved, the view was current, and no later one will know more.
+        saved = yield from SaveEntity(entity, view.document, view.etag)
+        if not isinstance(saved, Saved):
+            return start_over(view.memory, saved)
     # Find the versions that sent these numbers. The entity's session token covers their entries.
     found = yield from FindNumbered(entity, missing.channel, (missing.first, missing.last), view.memory.entity_token)
     if isinstance(found, NoAnswer):

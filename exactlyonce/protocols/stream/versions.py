@@ -54,7 +54,7 @@ def way_back(before: Point, after: Point, *, whole: bool) -> tuple[Json, bool]:
         before: what the handler started from.
         after: what it left.
         whole: whether it has to be all of it. It is so as well where the patch would be no shorter, or would not lead back to
-            the letter: a patch does not tell the order of properties.
+            the letter: a patch does not keep the order of properties.
     """
     start = before.json
     if not whole:
@@ -136,7 +136,7 @@ def _stepped_forward(work: Work, entries: tuple[StreamEntry, ...]) -> Point:
     point = _whole(entity, entries[start])
     for entry in entries[start:-1]:
         if entry.events is None or work.evolve is None:
-            raise _damaged(entity, entry.version, "does not tell what happened")
+            raise _damaged(entity, entry.version, "has no events")
         try:
             point = Point(work.evolve(point.body, entry.events))
         except ExactlyOnceError as error:
@@ -157,7 +157,7 @@ def _whole(entity: EntityRef, entry: StreamEntry) -> Point:
 def _stepped_back(entity: EntityRef, entry: StreamEntry, after: Point) -> Point:
     try:
         if entry.before is None:
-            raise _damaged(entity, entry.version, "tells no way back")
+            raise _damaged(entity, entry.version, "holds no way back")
         if entry.whole:
             return Point.of(entry.before)
         return Point.of(Json.of(JsonPatch(entry.before.value).apply(after.json.value)))

@@ -21,8 +21,8 @@ _TRIES: Final = 3
 class CosmosApplicationStore:
     """The document, in a partition of its own.
 
-    A view may be stale, and this document must not be: whoever judges by a retention that was changed long ago would judge
-    wrongly. So it is created first, every time; the conflict has the token at which it is read.
+    A view may be stale, and this document must not be: a process that judges by a retention that was changed long ago
+    judges wrongly. So it is created first, every time; the conflict has the token at which it is read.
 
     Args:
         connection: the account and database; closing it is its owner's.

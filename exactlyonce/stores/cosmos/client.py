@@ -32,12 +32,12 @@ def cosmos_client(
     Args:
         endpoint: of the account.
         credential: the account key, or an identity.
-        charged: told the request units of every reply, in the task that waits for it.
-        dated: told the service's time of replies, once a second at most.
+        charged: called with the request units of every reply, in the task that waits for it.
+        dated: called with the service's time of replies, once a second at most.
     """
     latest = ""
 
-    def told(response: Any) -> None:
+    def report(response: Any) -> None:
         nonlocal latest
         headers = response.http_response.headers
         if charged is not None and (units := headers.get(REQUEST_CHARGE)) is not None:
@@ -67,7 +67,7 @@ def cosmos_client(
         # loops (measured: 10 times 10 sends with the default of 9), and a request should end within its time limit.
         retry_throttle_total=3,
         retry_throttle_backoff_max=5,
-        raw_response_hook=told,
+        raw_response_hook=report,
         # Neither `retry_write` nor an availability strategy: both send writes once more on purpose.
     )
 
@@ -80,8 +80,8 @@ class CosmosConnection:
         database: name of the database that holds all containers.
         key: the account key; for local use. Without one it is `DefaultAzureCredential`.
         client_id: of a user-assigned identity, if it is not to be the default one.
-        charged: told the request units of every reply, in the task that waits for it; None if nobody wants to know.
-        dated: told the service's time of replies; None if nobody wants to know.
+        charged: called with the request units of every reply, in the task that waits for it; None for no call.
+        dated: called with the service's time of replies; None for no call.
     """
 
     def __init__(

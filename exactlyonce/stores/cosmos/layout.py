@@ -14,6 +14,7 @@ from exactlyonce.records.library import (
     LibraryRecord,
     ParkedMessage,
     ProcessedRecord,
+    RequestDocument,
     Seal,
     StagedOutputs,
     library_document,
@@ -84,6 +85,11 @@ def channel_document_id(name: str) -> str:
     return f"channel:{name}"
 
 
+def request_id(request: str) -> str:
+    """Id of the document of a request."""
+    return library_id("request", request)
+
+
 def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
     """A record as a document of the library container."""
     return {"id": _id_of(record), LIBRARY_PATH[1:]: entity.key, **library_document(record)}
@@ -101,6 +107,8 @@ def _id_of(record: LibraryRecord) -> str:
             return channel_document_id(record.name)
         case Seal():
             return "seal"
+        case RequestDocument():
+            return request_id(record.request)
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
 _THERE: Final = f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND c.{LEDGER}.deleted = false))"
 """Of a document: it is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
-_BESIDE: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
+_COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
 
 Row = dict[str, Any]
 
@@ -123,7 +123,7 @@ class CosmosListing:
         apart = await self._all(entity, self._library, (entity.key,), f"SELECT TOP 1000 {_PLAIN} FROM c", {})  # noqa: S608
         if not place.companions:
             return apart
-        query = f"SELECT TOP 1000 {_BESIDE} FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608
+        query = f"SELECT TOP 1000 {_COMPANION} FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608
         companions = await self._all(entity, place.container, entity.partition, query, {"@entity": entity.key})
         return (*apart, *companions)
 

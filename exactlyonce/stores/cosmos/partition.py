@@ -193,9 +193,10 @@ class CosmosPartition:
     async def write_all(
         self, documents: Sequence[dict[str, Any]], operation: Operation
     ) -> Applied | Conflict | Unknown:
-        """Create (STAGE) or upsert (RECORD, PARK) documents, in order; the token of the last reply includes them all.
+        """Create (STAGE, OPEN_REQUEST) or upsert (RECORD, PARK) documents, in order.
 
-        A conflict says that an earlier send of this request had created some of them; all of them exist then.
+        The token of the last reply includes them all. A conflict says that an earlier send of this request had created some of
+        them; all of them exist then.
         """
         conflict = False
         reply: Applied | Conflict | Unknown = UNKNOWN
@@ -232,6 +233,14 @@ class CosmosPartition:
             )
         except FAILURES as error:
             after_write(error, Operation.DELETE, self._where)
+
+    async def delete(self, id: str) -> Applied | Conflict | Unknown:
+        """Delete one document, whatever it is; a conflict says that it is not there."""
+        try:
+            await self._ask(lambda container: container.delete_item(id, self._key))
+        except FAILURES as error:
+            return after_write(error, Operation.DELETE, self._where)
+        return Applied(None)
 
     async def _write(
         self, request: Callable[[ContainerProxy], Awaitable[Any]], operation: Operation
@@ -278,7 +287,7 @@ def _writing(
     batch: Sequence[dict[str, Any]], key: PartitionValue | list[PartitionValue], operation: Operation
 ) -> Callable[[ContainerProxy], Awaitable[Any]]:
     """One request for a batch; a plain one if it holds one document, since its reply need not repeat the document."""
-    upsert = operation is not Operation.STAGE
+    upsert = operation not in (Operation.STAGE, Operation.OPEN_REQUEST)
     if len(batch) > 1:
         operations = [("upsert" if upsert else "create", (document,)) for document in batch]
         return lambda container: container.execute_item_batch(operations, key)

@@ -1,4 +1,4 @@
-"""From what the SDK raises to what a strategy is told: one table.
+"""From what the SDK raises to the reply that a strategy gets: one table.
 
 The rule behind its rows: azure-cosmos 4.17 and aiohttp below it send a request again on their own after a lost reply or a
 503, writes included, so **an error speaks only for the last send**. Hence no refusal of a write proves that it was not
@@ -33,6 +33,7 @@ from exactlyonce.errors import (
     EntityRefused,
     EntityTooLarge,
     ExactlyOnceError,
+    InvalidMessage,
     MalformedMessage,
     OutputTooLarge,
 )
@@ -62,6 +63,8 @@ class Operation(Enum):
     COMMIT = "save an entity document and its companions"
     AMEND = "write over companions of an entity"
     DELETE = "delete documents of the library"
+    OPEN_REQUEST = "create the document of a request"
+    KEEP = "keep the answer to a request"
 
 
 class Meaning(Enum):
@@ -98,7 +101,7 @@ _OPEN: Final = frozenset({Operation.OPEN})
 _READS: Final = frozenset({Operation.READ, Operation.QUERY})
 _SAVES: Final = frozenset({Operation.CREATE, Operation.REPLACE})
 _COMMITS: Final = _SAVES | {Operation.COMMIT}
-_BESIDE: Final = frozenset({Operation.COMMIT, Operation.AMEND})
+_OF_COMPANIONS: Final = frozenset({Operation.COMMIT, Operation.AMEND})
 
 TABLE: Final = (
     # A replica that is behind says nothing about the document. After it, 404/0 on a read is a statement of a replica.
@@ -106,13 +109,13 @@ TABLE: Final = (
     Row(frozenset({Operation.READ}), 404, 0, Meaning.ABSENT),
     # Conditional writes are judged by the primary, and the condition fails as well if an earlier send of the same request
     # was applied: 409 for a create, 412 for a replace. A document to replace or delete may be gone already. A batch has the
-    # status of the operation that failed. In a user's container a 409 may also be a unique key, and nothing but a look at the
-    # document tells: the text says so, or not, and nobody promises whether id, ETag or unique key is judged first.
+    # status of the operation that failed. In a user's container a 409 may also be a unique key, and only a read of
+    # the document shows which: the text may say so or not, and the order of id, ETag and unique key is not documented.
     Row(_ALL, 409, 1006, Meaning.UNKNOWN),  # An operation on the account is under way.
     Row(_COMMITS, 409, None, Meaning.TAKEN),
-    Row(frozenset({Operation.STAGE}), 409, None, Meaning.CONFLICT),
-    Row(_SAVES | _BESIDE | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
-    Row(_BESIDE | {Operation.REPLACE, Operation.DELETE}, 404, 0, Meaning.CONFLICT),
+    Row(frozenset({Operation.STAGE, Operation.OPEN_REQUEST}), 409, None, Meaning.CONFLICT),
+    Row(_SAVES | _OF_COMPANIONS | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
+    Row(_OF_COMPANIONS | {Operation.REPLACE, Operation.DELETE, Operation.KEEP}, 404, 0, Meaning.CONFLICT),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
     # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
     Row(_READS, 429, None, Meaning.BUSY),
@@ -197,6 +200,13 @@ TABLE: Final = (
         MalformedMessage,
         "Save the message and take it from its poison queue by hand: the service takes documents up to 2 MB.",
     ),
+    Row(
+        frozenset({Operation.OPEN_REQUEST}),
+        413,
+        None,
+        InvalidMessage,
+        "Send a smaller request: the service takes documents up to 2 MB.",
+    ),
     # Everything else is UNKNOWN: 408 and 5xx above all, which can follow an applied write; and whatever has no row.
 )
 
@@ -255,7 +265,7 @@ def meaning_of(error: BaseException, operation: Operation, where: str = "") -> M
         where: the partition it was made of; empty if it was made of none.
 
     Raises:
-        ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge: as the row says.
+        ConfigurationError, EntityRefused, EntityTooLarge, InvalidMessage, MalformedMessage, OutputTooLarge: as the row says.
     """
     status, substatus = _status(error)
     place = f" in {where}" if where else ""

@@ -32,7 +32,6 @@ from exactlyonce.effects.library import (
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
-from exactlyonce.errors import DamagedDocument
 from exactlyonce.records.library import read_channel, read_parked, read_processed, read_staged
 from exactlyonce.stores.cosmos.companions import CosmosCompanions
 from exactlyonce.stores.cosmos.layout import (
@@ -46,12 +45,12 @@ from exactlyonce.stores.cosmos.layout import (
 )
 from exactlyonce.stores.cosmos.partition import Applied, Document, Documents
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
-from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
+from exactlyonce.stores.cosmos.requests import CosmosRequests
+from exactlyonce.stores.refusals import require_entity_document, require_same, unique_key_taken
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 
-class CosmosStore(CosmosCompanions):
+class CosmosStore(CosmosCompanions, CosmosRequests):
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
@@ -98,7 +97,7 @@ class CosmosStore(CosmosCompanions):
         if not isinstance(reply, Documents):
             return reply
         for record in reply.properties:
-            _require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
+            require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
         return Found(frozenset(wanted[record["id"]] for record in reply.properties), reply.token)
 
     @performs(LoadProcessed)
@@ -109,7 +108,7 @@ class CosmosStore(CosmosCompanions):
             return reply
         found = {one["id"]: read_processed(from_library(one)) for one in reply.properties}
         for id, record in found.items():
-            _require_same(effect.entity, id, record.message, wanted[id])
+            require_same(effect.entity, id, record.message, wanted[id])
         return FoundRecords(tuple(found[id] for id in wanted if id in found))
 
     @performs(FindChannels)
@@ -123,7 +122,7 @@ class CosmosStore(CosmosCompanions):
             return reply
         found = {one["id"]: read_channel(from_library(one)) for one in reply.properties}
         for id, document in found.items():
-            _require_same(effect.entity, id, channel_document_id(document.name), id)
+            require_same(effect.entity, id, channel_document_id(document.name), id)
         return FoundChannels(tuple(found.values()))
 
     @performs(HasRecords)
@@ -155,7 +154,7 @@ class CosmosStore(CosmosCompanions):
             return reply
         found = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
         for id, document in found.items():
-            _require_same(effect.entity, id, document.tx, wanted[id])
+            require_same(effect.entity, id, document.tx, wanted[id])
         return FoundStaged(tuple(found[id] for id in wanted if id in found))
 
     @performs(DeleteStaged)
@@ -187,18 +186,9 @@ class CosmosStore(CosmosCompanions):
         if reply.read_at is None:
             return UNKNOWN  # Without the service's time nothing is judged: any other clock could let a message through.
         message = read_parked(from_library(reply.properties))
-        _require_same(effect.entity, id, message.message, effect.message)
+        require_same(effect.entity, id, message.message, effect.message)
         return FoundParked(message, reply.properties["_etag"], datetime.fromtimestamp(reply.read_at, timezone.utc))
 
     @performs(DeleteParked)
     async def delete_parked(self, effect: DeleteParked) -> None:
         await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
-
-
-def _require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> None:
-    """An id may be a hash; the body says what it is of."""
-    if stored != wanted:
-        raise DamagedDocument(
-            f"The library's document {id!r} of entity {entity} is about something else than its id says. Nothing was changed. "
-            "Restore it from a backup; or delete it, if it was put there by hand."
-        )

@@ -1,4 +1,4 @@
-"""Checks at start-up what the guarantee rests on and only an operator can change. All problems are told at once."""
+"""Checks at start-up what the guarantee rests on and only an operator can change. All problems are reported at once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Inquiry:
     """Asks, and goes on asking when an answer fails, so that all problems are found.
 
     Attributes:
-        refused: by the reason, what the account refuses to tell.
+        refused: by the reason, what the account refuses to show.
         unanswered: what got no answer, with the error; it may get one later.
     """
 
@@ -190,5 +190,5 @@ def _of_library_container(container: str, properties: dict[str, Any]) -> Iterato
 
 
 def _unique_keys(properties: dict[str, Any]) -> list[Any]:
-    """The unique keys of a container; the service tells an empty list of those that have none."""
+    """The unique keys of a container; the service returns an empty list for those that have none."""
     return list((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or ())

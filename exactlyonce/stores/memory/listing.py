@@ -36,6 +36,14 @@ class MemoryListing:
                 found.append((entity, since))
         yield oldest_first(found)
 
+    def first_owing(self) -> str | None:
+        """Since when, of all entities, the first has owed outputs, or will: when its first kept message is due."""
+        documents = (one for type in {str(place[0]) for place in self._store.entities} for one in self._documents(type))
+        since = (
+            (one if version.companion else one.get(LEDGER, {})).get("owing_since") for _, version, one in documents
+        )
+        return min(filter(None, since), default=None)
+
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         found = []
         for entity, version, document in self._documents(type):

@@ -39,11 +39,12 @@ from exactlyonce.records.library import (
 )
 from exactlyonce.stores.memory.companions import MemoryCompanions
 from exactlyonce.stores.memory.partitions import token_at, unless_taken
+from exactlyonce.stores.memory.requests import MemoryRequests
 from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 
 
-class MemoryStore(MemoryCompanions):
+class MemoryStore(MemoryCompanions, MemoryRequests):
     """The store. Blocking; `Awaited` in `stores.awaiting` makes it an `AsyncStore`.
 
     Args:

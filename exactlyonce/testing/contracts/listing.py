@@ -211,8 +211,8 @@ class ListingContract:
         await together(store, entity, an_entry(entity, 7, "web/m-3"), a_numbered(entity))
         await together(store, neighbour, an_entry(neighbour, 1, "web/m-9"))
         found = await listing.belongings(entity)
-        told = sorted((one["kind"], one.get("message")) for one in found)
-        assert told == [
+        listed = sorted((one["kind"], one.get("message")) for one in found)
+        assert listed == [
             ("entry", "web/m-3"),
             ("numbered", "game/m-1"),
             ("parked", "web/m-2"),

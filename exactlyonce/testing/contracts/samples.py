@@ -25,7 +25,7 @@ from exactlyonce.effects.library import (
 )
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, ProcessedRecord, RequestDocument, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef
 from exactlyonce.records.places import LARGEST_NUMBER, Place
 from exactlyonce.stores.port import AsyncStore
@@ -158,6 +158,18 @@ def a_parked(entity: EntityRef, message: str, reason: str = "its handler raised 
     """A parked message."""
     envelope = Json.of({"id": "m-1", "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}})
     return ParkedMessage(entity.key, message, reason, AT, envelope)
+
+
+def a_request(entity: EntityRef, request: str) -> RequestDocument:
+    """The document of an open request."""
+    envelope = Json.of({"id": request, "data": {"text": "ÄÖÜ 🎯", "large": 2**53 + 1, "whole": 1.0}})
+    return RequestDocument(entity.key, request, AT, envelope, None)
+
+
+def an_answered(entity: EntityRef, request: str) -> RequestDocument:
+    """The document of a request that was answered."""
+    answer = Answer(201, (("X-Kind", "ÄÖÜ"),), '{"whole":1.0}', request)
+    return RequestDocument(entity.key, request, AT, None, answer)
 
 
 def a_record(entity: EntityRef, message: str) -> ProcessedRecord:

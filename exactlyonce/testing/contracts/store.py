@@ -8,6 +8,9 @@
         async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
             ...  # read past the store
 
+        async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
+            ...  # read past the store
+
 Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so that a store may keep what
 earlier runs have left.
 """
@@ -22,6 +25,7 @@ from exactlyonce.testing.contracts.channels import ChannelsContract
 from exactlyonce.testing.contracts.companions import CompanionContract
 from exactlyonce.testing.contracts.entities import EntityContract
 from exactlyonce.testing.contracts.library import LibraryContract
+from exactlyonce.testing.contracts.requests import RequestsContract
 from exactlyonce.testing.contracts.samples import ENTITY_TYPES, UNIQUE_KEYS
 from exactlyonce.testing.contracts.streams import StreamContract
 
@@ -29,9 +33,15 @@ __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 
 
 class StoreContract(
-    EntityContract, LibraryContract, ChannelsContract, BatchContract, CompanionContract, StreamContract
+    EntityContract,
+    LibraryContract,
+    ChannelsContract,
+    RequestsContract,
+    BatchContract,
+    CompanionContract,
+    StreamContract,
 ):
-    """Inherit from it, and give it a fixture `store` and a way to read the ETag of a record."""
+    """Inherit from it, and give it a fixture `store` and ways to read the ETags of records and requests."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:

@@ -21,6 +21,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents
+from exactlyonce.testing.exploring.keeping import DUE, Keeping
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes
 
@@ -150,6 +151,7 @@ class Application:
 
     Args:
         routes, lifetimes: of the application.
+        entities: the entity types, by name.
         takers: by destination the entity type whose handlers take its messages.
         replies: gives the replies that a message in a queue may get, most likely first; none for one that is no call.
         now: the time of day, which stands still.
@@ -163,6 +165,7 @@ class Application:
         *,
         routes: Routes,
         lifetimes: Lifetimes,
+        entities: Mapping[str, Entity[Any]],
         takers: Mapping[str, Entity[Any]],
         replies: Callable[[str, Envelope], tuple[Waiting, ...]],
         now: datetime,
@@ -181,6 +184,7 @@ class Application:
         self._judge = judge
         self._bounds = bounds
         self._answers = Answers(now)
+        self._keeping = Keeping(entities, routes, self._answers, now)
         self._situations: Situations[int] = Situations(self._deliver)
         self._numbers: dict[tuple[str, Envelope], int] = {}
         self._replied: dict[int, tuple[int, ...]] = {}
@@ -190,7 +194,8 @@ class Application:
 
     def begin(self, documents: Documents, waiting: list[Waiting]) -> None:
         """Set the state in which the search starts: what the store holds, and the messages that wait."""
-        queue = tuple(sorted(self._number(*one) for one in waiting))
+        due = (self._number("", *one) for one in self._keeping.possible(documents))
+        queue = tuple(sorted((*(self._number(*one) for one in waiting), *due)))
         idle, nothing, bounds = (None,) * self._bounds.instances, frozenset[int](), self._bounds
         self._first = State(documents, queue, idle, nothing, nothing, (), bounds.faults, bounds.interruptions)
 
@@ -215,6 +220,10 @@ class Application:
         for number in dict.fromkeys(state.queue):
             rest = list(state.queue)
             rest.remove(number)
+            if self.messages[number].envelope.type == DUE:
+                if not any(state.instances):  # The order of commits is all that handlers can see.
+                    yield self._released(state._replace(queue=tuple(rest)), place, number)
+                continue
             after = state.moved(place, Busy(number, self._situations.first(number)))
             said = f"takes {self.messages[number].shown}"
             yield Move(after._replace(queue=tuple(rest)), False, None, place, said, True)
@@ -222,6 +231,15 @@ class Application:
                 yield Move(
                     after._replace(faults=state.faults - 1), True, None, place, f"{said}, which comes twice", True
                 )
+
+    def _released(self, state: State, place: int, number: int) -> Move:
+        """The sweeper releases a kept message, if it is still kept."""
+        documents, outputs = self._keeping.released(self.messages[number].envelope, number, state.documents)
+        arrived = [self._arrival(output) for output in outputs]
+        after = state.queued(*(one for one in arrived if self.messages[one].entity is not None))
+        after = after._replace(documents=documents, arrived=state.arrived.union(arrived))
+        said = f"sweeps: {', '.join(self.messages[one].shown for one in arrived) or 'nothing'} is due"
+        return Move(after, False, self._judged(state, after), place, said, True)
 
     def _steps(self, state: State, place: int, instance: Busy) -> Iterator[Move]:
         for answer, arrived, queued in self._outcomes(instance.situation.request, state.documents):
@@ -259,6 +277,7 @@ class Application:
             arrived = tuple(self._arrival(output) for output in answer.arrived)
             taken = tuple(number for number in arrived if self.messages[number].entity is not None)
             called = [self._replied[number] for number in arrived if self._replied[number]]
+            taken += tuple(self._number("", *one) for one in self._keeping.begun_by(effect, documents, answer))
             yield answer, arrived, (*taken, *(replies[0] for replies in called))
             if any(len(replies) > 1 for replies in called) and not answer.fault:
                 unknown = replace(answer, said=f"{answer.said} (and no final answer comes of it)", fault=True)

@@ -11,6 +11,7 @@ from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import FindChannels, FindProcessed, LoadProcessed, LoadStaged, Stage, WriteRecords
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.messages import model_named
+from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 
@@ -39,5 +40,7 @@ def words_of(effect: Effect[Any]) -> str:
 
 def _named(output: Output) -> str:
     envelope = Envelope.read(output.envelope.text)
+    if envelope.type == CALL_TYPE:
+        return "a call"
     model = model_named(envelope.type)
     return envelope.type if model is None else model.__name__

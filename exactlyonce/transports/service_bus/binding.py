@@ -81,7 +81,7 @@ def read(content: Content) -> bytes:
 def _is_structured(content: Content, data: object) -> bool:
     """Whether the body is the envelope, although there are attributes: structured mode may have them, too.
 
-    The type alone does not tell. The host sends a batch's types without those that are missing, so that a message may come
+    The type alone does not decide. The host sends a batch's types without those that are missing, so that a message may come
     with another's.
     """
     named = (content.type or "").lower().startswith(_STRUCTURED)

@@ -96,7 +96,7 @@ class Link:
     """Sends to one queue or topic. After an error it opens anew.
 
     Args:
-        client: of the namespace; whoever made it closes it.
+        client: of the namespace; its owner closes it.
         address: name of the queue or topic.
         time_limit: seconds that one turn may take.
     """
@@ -144,7 +144,7 @@ class Link:
             await asyncio.wait_for(self._send_all(group), self._time_limit)
         except FAILURES as error:
             failed = [one for one in group if not one.arrived]
-            self._tell(error, [message for one in failed for message in one.messages])
+            self._warn(error, [message for one in failed for message in one.messages])
             for one in failed:
                 one.arrived = False
             await self._drop()
@@ -176,7 +176,7 @@ class Link:
                 return await self._taken(send, messages)
             if _is_of_the_link(error):
                 raise
-            self._tell(error, messages)
+            self._warn(error, messages)
             return False
         return True
 
@@ -217,10 +217,10 @@ class Link:
             with suppress(*FAILURES):
                 await asyncio.wait_for(sender.close(), _CLOSING_SECONDS)
 
-    def _tell(self, error: Exception, messages: Sequence[ServiceBusMessage]) -> None:
+    def _warn(self, error: Exception, messages: Sequence[ServiceBusMessage]) -> None:
         # Its text may quote what was sent.
-        told = "could not send %s message(s), the first of them %s, to %s: %s"
-        _log.warning(told, len(messages), messages[0].message_id, self._address, type(error).__name__)
+        failed = "could not send %s message(s), the first of them %s, to %s: %s"
+        _log.warning(failed, len(messages), messages[0].message_id, self._address, type(error).__name__)
 
 
 def _added(batch: ServiceBusMessageBatch, message: ServiceBusMessage) -> bool:

@@ -63,7 +63,7 @@ class ServiceBusTransport:
 
     Args:
         namespace: a connection string, or the namespace's host name (`….servicebus.windows.net`).
-        credential: for a host name; whoever made it closes it. Without one it is a `DefaultAzureCredential` of its own.
+        credential: for a host name; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
         delivery_limit: time after which an undelivered message expires, from when it appears. Clean-up's retention has to
             exceed it.
         message_bytes: what the namespace lets a message have, its header included.
@@ -109,12 +109,12 @@ class ServiceBusTransport:
             TryAgainLater: nothing is known to be wrong, but the namespace could not be asked.
         """
         names = sorted(set(addresses))
-        told = await asyncio.gather(*(self._examined(name) for name in names))
-        if problems := [one for one in told if isinstance(one, str)]:
+        found = await asyncio.gather(*(self._examined(name) for name in names))
+        if problems := [one for one in found if isinstance(one, str)]:
             raise ConfigurationError(
                 "Service Bus is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
             )
-        for name, error in zip(names, told, strict=True):
+        for name, error in zip(names, found, strict=True):
             if isinstance(error, Exception):
                 raise TryAgainLater(
                     f"Service Bus could not be asked for {name!r} ({type(error).__name__}). If this stays, check the "

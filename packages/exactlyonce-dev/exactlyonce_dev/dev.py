@@ -17,8 +17,13 @@ from typing import Final
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce_dev.changes import change, snapshot
-from exactlyonce_dev.parts import Part, say
-from exactlyonce_dev.plan import Plan
+from exactlyonce_dev.console.server import Console, Stage
+from exactlyonce_dev.parts import Hear, Part, say
+from exactlyonce_dev.plan import DATABASE, LOOPBACK, Plan
+from exactlyonce_dev.story import Story
+from exactlyonce_dev.trouble import Trouble
+from exactlyonce_dev.witness import Event
+from local_cosmos.admin_client import AdminClient
 
 _SELF: Final = "dev"
 """The name of the supervisor in the log."""
@@ -29,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     began = time.monotonic()
     try:
-        plan = Plan.of(Path.cwd(), given.http_port)
+        plan = Plan.of(Path.cwd(), given.http_port, console=given.console_port)
+        plan.require_servers()
         plan.require_free_ports()
         return asyncio.run(Supervisor(plan, began, json_line=given.json, reload=not given.no_reload).run())
     except ConfigurationError as error:
@@ -44,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         "Containers, queues and topics are those that the app declares. All data is gone at the end.",
     )
     parser.add_argument("--http-port", type=_port, default=7071, metavar="PORT", help="0 for a free one (%(default)s)")
+    parser.add_argument(
+        "--console-port", type=_port, default=7072, metavar="PORT", help="0 for a free one (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON to stdout once the app is ready")
     parser.add_argument("--no-reload", action="store_true", help="end with the app; do not start it again")
     return parser
@@ -71,6 +80,9 @@ class Supervisor:
         self._json_line = json_line
         self._reload = reload
         self._servers: list[Part] = []
+        self._story = Story()
+        self._app: Part | None = None
+        self._is_killed = False
 
     async def run(self) -> int:
         """Run until a signal, and return the exit code.
@@ -86,7 +98,7 @@ class Supervisor:
             storage = running.enter_context(ExitStack())
             await self._serve(running, "cosmos", "local_cosmos", "--port", str(self._plan.cosmos), "--admin")
             if self._plan.bus is not None:
-                topology = running.enter_context(_scratch_file())
+                topology = running.enter_context(_scratch_file("bus.json"))
                 if not await self._describe_bus(topology, stop):
                     return DONE
                 await self._serve(
@@ -94,21 +106,46 @@ class Supervisor:
                 )
             # Azurite starts while the host imports the app; the host waits for it.
             azurite = asyncio.create_task(asyncio.to_thread(_start_azurite, self._plan, storage))
+            backstage = running.enter_context(_scratch_file("backstage"))
+            say(_SELF, f"console {await self._show(running, backstage)}")
             try:
-                while (code := await self._run_app(stop, azurite)) is None:
+                while (code := await self._run_app(stop, azurite, backstage)) is None:
                     self._began = time.monotonic()
                 return code
             finally:
                 await asyncio.wait({azurite})
                 say(_SELF, "ending")
 
+    async def _show(self, running: AsyncExitStack, backstage: Path) -> str:
+        """Serve the console, and return its address."""
+        admin = AdminClient(f"http://{LOOPBACK}:{self._plan.cosmos}/")
+        trouble = Trouble(admin, self._plan.settings.get(DATABASE, ""))
+        stage = Stage(self._story, trouble, self._kill)
+        console = Console(backstage, f"the app in {self._plan.app.name}", stage=stage)
+        return await running.enter_async_context(console.serving(self._plan.console))
+
+    def _kill(self) -> bool:
+        """Kill the app, which then starts again; say whether it ran."""
+        if self._app is None or self._app.ended.done():
+            return False
+        self._is_killed = True
+        self._app.kill()
+        return True
+
+    def _hear(self, event: Event) -> None:
+        """Take what the app tells: also that it is about to kill itself, since somebody chose the step."""
+        if "end" in event:
+            self._is_killed = True
+        else:
+            self._story.hear(event)
+
     async def _serve(self, running: AsyncExitStack, name: str, *arguments: str) -> None:
         server = await self._start(name, *arguments)
         running.push_async_callback(server.end)
         self._servers.append(server)
 
-    async def _start(self, name: str, *arguments: str) -> Part:
-        return await Part.start(name, arguments, self._plan.app, self._plan.settings)
+    async def _start(self, name: str, *arguments: str, hear: Hear | None = None) -> Part:
+        return await Part.start(name, arguments, self._plan.app, self._plan.settings, hear=hear)
 
     async def _describe_bus(self, topology: Path, stop: asyncio.Task[bool]) -> bool:
         """Write the queues and topics that the app declares. Returns whether that is done; not if a signal came first.
@@ -127,10 +164,11 @@ class Supervisor:
         finally:
             await app.end()
 
-    async def _run_app(self, stop: asyncio.Task[bool], azurite: asyncio.Task[None]) -> int | None:
+    async def _run_app(self, stop: asyncio.Task[bool], azurite: asyncio.Task[None], backstage: Path) -> int | None:
         """Run the app until it has to end; None if it is to start again. Raises `ConfigurationError` as `run` does."""
         known = snapshot(self._plan.app)
-        app = await self._start("app", "exactlyonce_dev.host", "--http-port", str(self._plan.http))
+        arguments = ("--http-port", str(self._plan.http), "--backstage", str(backstage))
+        app = self._app = await self._start("app", "exactlyonce_dev.host", *arguments, hear=self._hear)
         announced = asyncio.create_task(self._announce(app))
         changed = asyncio.create_task(change(self._plan.app, known)) if self._reload else None
         broken = {one.ended for one in self._servers}
@@ -149,6 +187,11 @@ class Supervisor:
                     say(_SELF, f"{changed.result().name} has changed: the app starts again")
                     return None
                 if app.ended in done:
+                    await app.end()  # Its last words are read: it may have said that it kills itself.
+                    if self._is_killed:
+                        self._is_killed = False
+                        say(_SELF, "the app was killed, and starts again")
+                        return None
                     if not self._reload:
                         return NOT_POSSIBLE if app.ended.result() == NOT_POSSIBLE else NOT_DONE
                     say(_SELF, "the app ended; it starts again when one of its files changes")
@@ -157,6 +200,7 @@ class Supervisor:
             if changed is not None:
                 changed.cancel()
             await app.end()
+            self._story.end_process()
 
     async def _announce(self, app: Part) -> None:
         ready = await app.ready
@@ -180,6 +224,7 @@ def _start_azurite(plan: Plan, running: ExitStack) -> None:
 
 
 @contextmanager
-def _scratch_file() -> Iterator[Path]:
+def _scratch_file(name: str) -> Iterator[Path]:
+    """A path in a folder that only this user can enter."""
     with tempfile.TemporaryDirectory(prefix="exactlyonce-dev-") as folder:
-        yield Path(folder, "bus.json")
+        yield Path(folder, name)

@@ -10,7 +10,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Final, TextIO
 
 from azure.core.exceptions import AzureError
@@ -19,8 +22,12 @@ from azure.functions.decorators.function_app import FunctionRegister
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import ExactlyOnce, Needs
+from exactlyonce.telemetry.discovery import observer_of_this_process
+from exactlyonce_dev.backstage import Backstage
+from exactlyonce_dev.literals import Names
 from exactlyonce_dev.plan import LOOPBACK, STORAGE, Plan
-from exactlyonce_dev.resources import create_containers, create_queues, topology
+from exactlyonce_dev.resources import create_blob_container, create_containers, create_queues, topology
+from exactlyonce_dev.witness import Event, Witness
 from function_host import HostError, HostOptions, function_host, load_host_json
 from function_host.app_settings import AppSettings
 from function_host.brief import BriefFormatter
@@ -28,7 +35,7 @@ from function_host.loading import describe_functions, load_app
 
 _INVISIBLE_SECONDS: Final = 30
 """How long messages of a killed app stay invisible: the ten minutes of the real host are long for a developer."""
-_DEADLINE_SECONDS: Final = 30
+_DEADLINE_SECONDS: Final = 120
 _POLL_SECONDS: Final = 0.05
 _log = logging.getLogger(__name__)
 
@@ -36,7 +43,9 @@ _log = logging.getLogger(__name__)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the app of the present folder until a signal. Returns 0 after it, 1 when it broke, 2 when it cannot start."""
     given = _parser().parse_args(arguments)
-    ready, sys.stdout = sys.stdout, sys.stderr  # What functions print belongs to the log.
+    # What functions print belongs to the log, and that of the processes that they start.
+    ready, sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8"), sys.stderr
+    os.dup2(2, 1)
     _log_briefly(Path.cwd())
     try:
         app = load_app(Path.cwd())
@@ -44,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             functions = describe_functions(app, AppSettings(os.environ))
             given.topology.write_text(json.dumps(topology(functions, _queues(_needs()))))
         else:
-            asyncio.run(_serve(app, given.http_port, ready))
+            asyncio.run(_serve(app, given.http_port, ready, given.backstage))
     except (ConfigurationError, HostError) as error:
         _log.error("%s", error)  # The sentence says what to do.
         return NOT_POSSIBLE
@@ -57,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m exactlyonce_dev.host")
     parser.add_argument("--http-port", type=int, default=0)
+    parser.add_argument(
+        "--backstage", type=Path, help="answer the console on this socket file, and tell it of deliveries"
+    )
     parser.add_argument("--topology", type=Path, help="write the queues and topics of Service Bus there, and end")
     return parser
 
@@ -66,15 +78,15 @@ def _log_briefly(app: Path) -> None:
     handler.setFormatter(BriefFormatter("%(levelname)s %(name)s: %(message)s", app))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("azure").setLevel(logging.ERROR)
-    logging.getLogger("exactlyonce.hosting.receiver").setLevel(logging.DEBUG)  # It tells of each duplicate.
+    logging.getLogger("exactlyonce.hosting.deliveries.receiver").setLevel(logging.DEBUG)  # It logs each duplicate.
 
 
-async def _serve(app: FunctionRegister, port: int, ready: TextIO) -> None:
+async def _serve(app: FunctionRegister, port: int, ready: TextIO, backstage: Path | None) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     plan, needs = Plan.of(Path.cwd(), port), _needs()
-    await asyncio.gather(*(_listening(one) for one in (plan.cosmos, plan.queues, plan.bus) if one))
+    await asyncio.gather(*(_listening(one) for one in (plan.cosmos, plan.queues, plan.blobs, plan.bus) if one))
     try:
         for one in needs:
             await asyncio.to_thread(create_containers, one, plan.settings)
@@ -85,12 +97,38 @@ async def _serve(app: FunctionRegister, port: int, ready: TextIO) -> None:
         ) from error
     options = HostOptions(http_port=port, invisible=_INVISIBLE_SECONDS)
     host_json = load_host_json(Path("host.json"))
-    async with function_host(app, plan.settings, host_json=host_json, options=options) as host:
+    async with AsyncExitStack() as running:
+        if backstage is not None:
+            await running.enter_async_context(_show(ready).serving(backstage))
+        host = await running.enter_async_context(
+            function_host(app, plan.settings, host_json=host_json, options=options)
+        )
         queues = {*host.queues, *(() if plan.bus else _queues(needs))}
         await asyncio.to_thread(create_queues, queues, plan.settings[STORAGE])
+        for one in needs:
+            if one.blob_container is not None:
+                await asyncio.to_thread(create_blob_container, one.blob_container, plan.settings[STORAGE])
         routes = [f"{methods} {host.http}{route}" for methods, route in host.routes]
         print(json.dumps({"http": host.http, "functions": host.functions, "routes": routes}), file=ready, flush=True)
         await host.run_until(stopped)
+
+
+def _show(told: TextIO) -> Backstage:
+    """Let the applications tell of deliveries, and answer the console."""
+    applications = _applications()
+    backstage = Backstage(applications, names=Names.of(_modules()))
+
+    def tell(event: Event) -> None:
+        print(json.dumps(event), file=told, flush=True)
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    if observer_of_this_process(now) is None:  # An app that exports telemetry keeps it.
+        backstage.witness = Witness(tell, backstage.destination, now)
+        for one in applications:
+            one.observe(backstage.witness)
+    return backstage
 
 
 async def _listening(port: int) -> None:
@@ -112,12 +150,21 @@ async def _listens(port: int) -> bool:
     return True
 
 
+def _applications() -> tuple[ExactlyOnce, ...]:
+    """The applications at the top level of the app's modules."""
+    found = [value for module in _modules() for value in list(vars(module).values()) if isinstance(value, ExactlyOnce)]
+    return tuple({id(one): one for one in found}.values())
+
+
+def _modules() -> list[ModuleType]:
+    """The app's own modules: not those of an environment in its folder."""
+    here = Path.cwd()
+    found = [(one, Path(file)) for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))]
+    return [one for one, file in found if file.is_relative_to(here) and "site-packages" not in file.parts]
+
+
 def _needs() -> tuple[Needs, ...]:
-    """What the applications at the top level of the app's modules need."""
-    here = f"{Path.cwd()}{os.sep}"
-    modules = [one for one in list(sys.modules.values()) if (getattr(one, "__file__", None) or "").startswith(here)]
-    found = [value for module in modules for value in list(vars(module).values()) if isinstance(value, ExactlyOnce)]
-    return tuple(one.needs for one in {id(one): one for one in found}.values())
+    return tuple(one.needs for one in _applications())
 
 
 def _queues(needs: Iterable[Needs]) -> set[str]:

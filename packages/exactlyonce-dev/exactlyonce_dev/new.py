@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from exactlyonce.cli.exit_codes import DONE, NOT_POSSIBLE
-from exactlyonce.cli.local_settings import FILE
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import FILE
 from exactlyonce_dev.wheels import pack
 
 TEMPLATE: Final = Path(__file__).parent / "app-template"
@@ -76,7 +76,7 @@ def _write(folder: Path, wheel: Path) -> None:
         place = path.relative_to(TEMPLATE)
         if path.is_file() and "__pycache__" not in place.parts:
             target = folder / place.with_name(_HIDDEN.get(place.name, place.name))
-            target.parent.mkdir(exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             text = (
                 path.read_text(encoding="utf-8").replace("APP-NAME", folder.name).replace("LIBRARY-WHEEL", wheel.name)
             )

@@ -7,19 +7,25 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from exactlyonce.cli.local_settings import FILE, use_local_settings
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import FILE, use_local_settings
 
 LOOPBACK: Final = "127.0.0.1"
 COSMOS: Final = "COSMOS__accountEndpoint"
+DATABASE: Final = "COSMOS__database"
 STORAGE: Final = "AzureWebJobsStorage"
 SERVICE_BUS: Final = "ServiceBus"
 _HERE: Final = (LOOPBACK, "localhost")
 _DEVELOPMENT: Final = "UseDevelopmentStorage=true"
+_OF_EMULATORS: Final = (
+    "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+)
+"""What every emulator of Service Bus takes; the key is no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class Plan:
         queues, blobs: ports of Azurite; None for no blobs.
         bus: port of the local Service Bus; None if the app has no connection to one.
         http: port of the app's HTTP functions; 0 for a free one.
+        console: port of the console; 0 for a free one.
     """
 
     app: Path
@@ -42,15 +49,17 @@ class Plan:
     blobs: int | None
     bus: int | None
     http: int
+    console: int = 0
 
     @classmethod
-    def of(cls, app: Path, http: int, environment: Mapping[str, str] = os.environ) -> Plan:
+    def of(cls, app: Path, http: int, environment: Mapping[str, str] = os.environ, console: int = 0) -> Plan:
         """Read the settings of an app.
 
         Args:
             app: its folder.
             http: port of its HTTP functions.
             environment: wins over `local.settings.json`.
+            console: port of the console.
 
         Raises:
             ConfigurationError: the folder has no app, or its settings name something that does not run on this machine.
@@ -69,9 +78,16 @@ class Plan:
         queues, blobs = _storage_ports(settings.get(STORAGE, ""))
         bus = _bus_port(settings[SERVICE_BUS]) if settings.get(SERVICE_BUS) else None
         wants_blobs = bool(settings.get("EXACTLYONCE__blobContainer"))
-        return cls(
-            app, settings, _cosmos_port(settings.get(COSMOS, "")), queues, blobs if wants_blobs else None, bus, http
-        )
+        cosmos = _cosmos_port(settings.get(COSMOS, ""))
+        return cls(app, settings, cosmos, queues, blobs if wants_blobs else None, bus, http, console)
+
+    def require_servers(self) -> None:
+        """Raise `ConfigurationError` if the local Service Bus, which is installed apart, is needed and not there."""
+        if self.bus is not None and (find_spec("local_service_bus") is None or find_spec("proton") is None):
+            raise ConfigurationError(
+                f"The app runs on Service Bus ({SERVICE_BUS} of {FILE}), and the local Service Bus is not installed. Install "
+                "the wheel of local-service-bus, which needs a C compiler."
+            )
 
     def require_free_ports(self) -> None:
         """Raise `ConfigurationError` if another process listens on a port of this plan."""
@@ -81,6 +97,7 @@ class Plan:
             (self.blobs, "Azurite's blobs", STORAGE),
             (self.bus, "the local Service Bus", SERVICE_BUS),
             (self.http, "the app's HTTP functions", "--http-port"),
+            (self.console, "the console", "--console-port"),
         ):
             if port and _is_taken(port):
                 place = where if where.startswith("--") else f"{where} of {FILE}"
@@ -117,7 +134,7 @@ def _storage_ports(connection: str) -> tuple[int, int]:
 
 def _bus_port(connection: str) -> int:
     found = re.search(r"Endpoint=sb://localhost(?::(\d+))?[/;]", connection)
-    if found is None or "UseDevelopmentEmulator=true" not in connection:
+    if found is None or _OF_EMULATORS not in connection:
         raise _no_local_bus()
     return int(found[1] or 5672)
 
@@ -125,8 +142,7 @@ def _bus_port(connection: str) -> int:
 def _no_local_bus() -> ConfigurationError:
     return ConfigurationError(
         f"'exactlyonce dev' runs an app on a local Service Bus only. Set {SERVICE_BUS} in {FILE} to Endpoint=sb://localhost;"
-        "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true; and remove "
-        f"settings that begin with {SERVICE_BUS}__."
+        f"{_OF_EMULATORS}; and remove settings that begin with {SERVICE_BUS}__."
     )
 
 

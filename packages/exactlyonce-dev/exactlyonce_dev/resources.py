@@ -34,6 +34,14 @@ def create_queues(names: Iterable[str], connection_string: str) -> None:
                 service.create_queue(name).close()
 
 
+def create_blob_container(name: str, connection_string: str) -> None:
+    """Create a container for blobs, where it does not exist."""
+    from azure.storage.blob import BlobServiceClient  # noqa: PLC0415  # It loads slowly, and few apps have blobs.
+
+    with BlobServiceClient.from_connection_string(connection_string) as service, suppress(ResourceExistsError):
+        service.create_container(name)
+
+
 def topology(functions: Iterable[Function], destinations: Iterable[str]) -> dict[str, Any]:
     """The queues and topics of an app on Service Bus, as the configuration of Microsoft's emulator.
 

@@ -4,117 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import select
 import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pytest
 from azure.storage.queue import QueueServiceClient
 
-from exactlyonce_dev.new import TEMPLATE
-from function_host.azurite import ACCOUNT_KEY
+from exactlyonce_dev_tests.apps import bus_at, dev, free_port, get, put, until
 
 pytestmark = pytest.mark.acceptance
-COMMAND: Final = "import sys; from exactlyonce_dev.dev import main; sys.exit(main())"
-REPOSITORY: Final = Path(__file__).resolve().parents[3]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
-
-
-@pytest.fixture
-def app(tmp_path: Path) -> Path:
-    """The template as an app, on free ports, with this repository's Azurite."""
-    if not (REPOSITORY / "node_modules" / "azurite").is_dir():
-        pytest.skip("Azurite is not installed: run make .make/node")
-    folder = tmp_path / "shop"
-    shutil.copytree(TEMPLATE, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "node_modules").symlink_to(REPOSITORY / "node_modules")
-    storage = f"AccountName=devstoreaccount1;AccountKey={ACCOUNT_KEY};"
-    settings = json.loads((folder / "local.settings.json.example").read_text())
-    settings["Values"] |= {
-        "COSMOS__accountEndpoint": f"http://127.0.0.1:{free_port()}/",
-        "COSMOS__database": "shop",
-        "AzureWebJobsStorage": f"{storage}QueueEndpoint=http://127.0.0.1:{free_port()}/devstoreaccount1;",
-    }
-    (folder / "local.settings.json").write_text(json.dumps(settings))
-    return folder
-
-
-class Running:
-    """The command while it runs."""
-
-    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
-        self.process = process
-        self._log = log
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def ready(self) -> str:
-        """Wait until the app is ready, and return its address."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, self.log
-        address: str = json.loads(line)["http"]
-        return address
-
-    def end(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(60)
-
-
-@contextmanager
-def dev(app: Path, *arguments: str, path: str | None = None) -> Iterator[Running]:
-    log = app.parent / "dev.log"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)} | ({} if path is None else {"PATH": path})
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            [sys.executable, "-c", COMMAND, "--http-port", "0", "--json", *arguments],
-            cwd=app,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        ) as process,
-    ):
-        try:
-            yield Running(process, log)
-        finally:
-            process.terminate()
-
-
-def put(address: str, path: str, body: object) -> int:
-    request = urllib.request.Request(f"{address}/api/{path}", json.dumps(body).encode(), method="PUT")  # noqa: S310
-    with urllib.request.urlopen(request) as response:  # noqa: S310
-        status: int = response.status
-        return status
-
-
-def get(address: str, path: str) -> object:
-    try:
-        with urllib.request.urlopen(f"{address}/api/{path}") as response:  # noqa: S310
-            return json.load(response)
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
-def until(holds: Callable[[], bool]) -> None:
-    while not holds():  # The time limit of the test ends it.
-        time.sleep(0.1)
 
 
 def test_a_new_app_runs_drops_a_duplicate_reloads_and_ends_with_all_its_parts(app: Path) -> None:
@@ -174,6 +73,34 @@ def test_without_node_one_sentence_says_so(app: Path) -> None:
     with dev(app, path="/nowhere") as running:
         assert running.process.wait(60) == 2
     assert "Azurite needs Node.js: install version 20 or newer" in running.log
+    assert "Traceback" not in running.log
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "pidfd_open"), reason="Only Linux tells of the end of processes that are not its own."
+)
+def test_all_parts_end_with_a_supervisor_that_is_killed(app: Path) -> None:
+    with dev(app) as running:
+        running.ready()
+        tasks = Path(f"/proc/{running.process.pid}/task").glob("*/children")
+        parts = [os.pidfd_open(int(pid)) for task in tasks for pid in task.read_text().split()]
+        assert len(parts) == 3  # The local Cosmos DB, Azurite, and the app.
+        running.process.kill()
+        for part in parts:
+            assert select.select([part], [], [], 30)[0], running.log
+            os.close(part)
+
+
+def test_a_signal_that_arrives_while_the_app_is_imported_ends_everything(app: Path) -> None:
+    source = app / "function_app.py"
+    source.write_text("import threading\n\nprint('importing')\nthreading.Event().wait()\n")
+    settings = json.loads((app / "local.settings.json").read_text())
+    settings["Values"]["ServiceBus"] = bus_at(free_port())
+    (app / "local.settings.json").write_text(json.dumps(settings))
+    with dev(app) as running:
+        until(lambda: "importing" in running.log)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(60) == 0
     assert "Traceback" not in running.log
 
 

@@ -84,11 +84,23 @@ def test_the_command_writes_an_app_and_says_what_to_do_next(
     assert "cd tea-shop\n" in capsys.readouterr().out
     app = tmp_path / "tea-shop"
     assert {path.relative_to(app).as_posix() for path in app.rglob("*") if path.is_file()} == {
-        *(".funcignore", ".gitignore", "README.md", "function_app.py", "host.json", "local.settings.json"),
+        *(
+            ".funcignore",
+            ".gitignore",
+            "README.md",
+            "azure.yaml",
+            "function_app.py",
+            "host.json",
+            "local.settings.json",
+        ),
         *("local.settings.json.example", "orders.py", "pyproject.toml", "requirements-dev.txt", "requirements.txt"),
-        *("tests/test_orders.py", "wheels/exactlyonce-1.2-py3-none-any.whl"),
+        *("tests/test_infra.py", "tests/test_orders.py", "wheels/exactlyonce-1.2-py3-none-any.whl"),
+        *("infra/main.bicep", "infra/main.parameters.json", "infra/bicepconfig.json"),
+        *(f"infra/app/{part}.bicep" for part in ("cosmos", "function", "monitoring", "storage")),
     }
     assert json.loads((app / "local.settings.json").read_text())["Values"]["COSMOS__database"] == "tea-shop"
+    parameters = json.loads((app / "infra" / "main.parameters.json").read_text())["parameters"]
+    assert parameters["databaseName"] == {"value": "tea-shop"}
     assert "\n./wheels/exactlyonce-1.2-py3-none-any.whl[azure]\n" in (app / "requirements.txt").read_text()
     assert "local.settings.json\n" in (app / ".gitignore").read_text()
     assert main(["tea-shop"]) == 2
@@ -116,4 +128,4 @@ def test_the_tests_of_a_new_app_pass(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert "4 passed" in run.stdout, run.stdout + run.stderr
+    assert "5 passed" in run.stdout, run.stdout + run.stderr

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from exactlyonce import ConfigurationError
+from exactlyonce_dev import plan as plan_module
 from exactlyonce_dev.plan import Plan
+from exactlyonce_dev_tests.apps import bus_at
 
-BUS = "Endpoint=sb://localhost:5673;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+BUS = bus_at(5673)
 SETTINGS = {"COSMOS__accountEndpoint": "http://127.0.0.1:8081/", "AzureWebJobsStorage": "UseDevelopmentStorage=true"}
 
 
@@ -48,6 +50,7 @@ def test_other_ports_blobs_and_service_bus_are_those_of_the_settings(tmp_path: P
         ("AzureWebJobsStorage", ""),
         ("ServiceBus", "Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKey=secret"),
         ("ServiceBus", "Endpoint=sb://localhost;SharedAccessKey=secret"),
+        ("ServiceBus", BUS.replace("SAS_KEY_VALUE", "secret")),
     ],
 )
 def test_a_setting_that_is_not_of_this_machine_is_refused_and_not_quoted(name: str, value: str, tmp_path: Path) -> None:
@@ -61,6 +64,16 @@ def test_a_service_bus_that_an_identity_signs_in_to_is_refused(tmp_path: Path) -
         ConfigurationError, match=r"a local Service Bus only.*remove settings that begin with ServiceBus__"
     ):
         Plan.of(app_of(tmp_path), 0, {"ServiceBus__fullyQualifiedNamespace": "shop.servicebus.windows.net"})
+
+
+@pytest.mark.parametrize("missing", ["local_service_bus", "proton"])
+def test_a_service_bus_that_is_not_installed_is_told_in_a_sentence(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "find_spec", lambda name: None if name == missing else name)
+    Plan.of(app_of(tmp_path), 0, {}).require_servers()
+    with pytest.raises(ConfigurationError, match=r"ServiceBus of local.*Install the wheel of local-service-bus"):
+        Plan.of(app_of(tmp_path, ServiceBus=BUS), 0, {}).require_servers()
 
 
 def test_a_folder_without_an_app_or_settings_is_refused(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 _SERVICES = re.compile(r"^Azurite (\w+) service\b.* successfully listen\w* \w+ (http://\S+)$", re.MULTILINE)
+_TIE = "data:text/javascript,process.stdin.resume().on('end', () => process.kill(process.pid))"
+"""Node loads it first: Azurite ends with the process that started it, even if that was killed.
+It is asked to, by SIGTERM, so that it still saves its data."""
 _STOP_GRACE = 5.0
 _POLL = 0.05
 
@@ -68,7 +71,7 @@ def azurite(
     data: Path | None = None,
     queue_port: int = 0,
     blob_port: int = 0,
-    deadline: float = 30.0,
+    deadline: float = 120.0,
 ) -> Iterator[Azurite]:
     """Start Azurite, wait until it serves, and end exactly this process on exit.
 
@@ -89,7 +92,7 @@ def azurite(
                 _command(blob=blob, data=data, queue_port=queue_port, blob_port=blob_port),
                 cwd=scratch,
                 env=_environment(os.environ),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # Open until this process ends, however it ends.
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C in a terminal reaches the whole foreground group; storage must outlive
@@ -112,7 +115,17 @@ def _command(*, blob: bool, data: Path | None, queue_port: int, blob_port: int) 
     ports = ["--queuePort", str(queue_port)] + (["--blobPort", str(blob_port), "--tablePort", "0"] if blob else [])
     storage = ["--location", str(data.resolve())] if data else ["--inMemoryPersistence"]
     # SDKs are newer than the service versions Azurite knows, hence no version check.
-    return [node, str(program), *ports, *storage, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    return [
+        node,
+        "--import",
+        _TIE,
+        str(program),
+        *ports,
+        *storage,
+        "--silent",
+        "--skipApiVersionCheck",
+        "--disableTelemetry",
+    ]
 
 
 def _package() -> Path:
@@ -163,3 +176,5 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if process.stdin is not None:
+        process.stdin.close()

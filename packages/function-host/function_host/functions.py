@@ -3,11 +3,12 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import Any
 
 from azure.functions.decorators.function_app import Function as DeclaredFunction
-from azure.functions.servicebus import ServiceBusMessageInConverter
 
+from .annotations import check_annotations
 from .app_settings import AppSettings
 from .connections import Connection, find_connection
 from .errors import AppError, HostError
@@ -16,7 +17,6 @@ from .schedule import Schedule
 from .service_bus.connection import ServiceBusConnection, find_service_bus
 from .service_bus.receiver import Entity
 
-CONTEXT_PARAMETER = "context"
 _HTTP_OUTPUT = ("http", "$return")
 
 
@@ -89,6 +89,11 @@ class Function:
         """Whether it runs on the event loop; otherwise it runs in the pool of threads."""
         return inspect.iscoroutinefunction(self.call)
 
+    @property
+    def directory(self) -> str:
+        """Folder of the file that defines it."""
+        return str(Path(inspect.getfile(self.call)).parent)
+
 
 def describe_function(declared: DeclaredFunction, settings: AppSettings) -> Function:
     """Check a declared function and describe it.
@@ -101,12 +106,15 @@ def describe_function(declared: DeclaredFunction, settings: AppSettings) -> Func
     try:
         trigger, argument = _trigger(declared, name, settings)
         call = declared.get_user_function()
-        takes_context = _takes_context(call, argument)
-        if isinstance(trigger, ServiceBusTrigger):
-            _require_annotation(call, argument)
+        takes_context = check_annotations(call, argument, _kind_of(declared))
         return Function(name, argument, call, takes_context, trigger)
     except HostError as error:
         raise type(error)(f"Function '{name}': {error}") from error
+
+
+def _kind_of(declared: DeclaredFunction) -> str:
+    """The type of its trigger, such as `queueTrigger`."""
+    return str(getattr(declared.get_trigger(), "type", None))
 
 
 def _trigger(declared: DeclaredFunction, name: str, settings: AppSettings) -> tuple[Trigger, str]:
@@ -161,26 +169,5 @@ def _is(given: object, text: str) -> bool:
     return str(getattr(given, "value", given)).lower() == text
 
 
-def _require_annotation(call: Callable[..., Any], argument: str) -> None:
-    """Check the annotation of a Service Bus message as the worker does, which does not know `list[...]` on every Python."""
-    annotation = get_type_hints(call).get(argument)
-    if annotation is not None and not ServiceBusMessageInConverter.check_input_type_annotation(annotation):
-        raise AppError(
-            f"the worker does not take '{argument}' for what its annotation says: write func.ServiceBusMessage, or "
-            "typing.List[func.ServiceBusMessage] for batches."
-        )
-
-
 def _is_http_output(binding: Any) -> bool:
     return (binding.type, binding.name) == _HTTP_OUTPUT
-
-
-def _takes_context(call: Callable[..., Any], argument: str) -> bool:
-    """Check the parameters as the worker does when it loads a function."""
-    parameters = inspect.signature(call).parameters
-    if argument not in parameters:
-        raise AppError(f"its trigger passes '{argument}', which is not among its parameters.")
-    unknown = parameters.keys() - {argument, CONTEXT_PARAMETER}
-    if unknown:
-        raise AppError(f"no binding provides its parameters {', '.join(sorted(unknown))}.")
-    return CONTEXT_PARAMETER in parameters and argument != CONTEXT_PARAMETER

@@ -15,7 +15,8 @@ from typing import Any
 import azure.functions as func
 from azure.functions import _abc
 
-from .functions import CONTEXT_PARAMETER, Function, HttpTrigger
+from .annotations import CONTEXT_PARAMETER
+from .functions import Function, HttpTrigger
 
 
 class FunctionCancelledError(Exception):
@@ -67,12 +68,12 @@ class InvocationContext(func.Context):
     """The `context` argument.
 
     Args:
-        function_name: of the function.
+        function: that is called.
         local: storage of the threads that run functions.
     """
 
-    def __init__(self, function_name: str, local: threading.local) -> None:
-        self._function_name = function_name
+    def __init__(self, function: Function, local: threading.local) -> None:
+        self._function = function
         self._invocation_id = str(uuid.uuid4())
         self._local = local
         self._trace_context = TraceContext()
@@ -90,12 +91,12 @@ class InvocationContext(func.Context):
     @property
     def function_name(self) -> str:
         """Name of the function."""
-        return self._function_name
+        return self._function.name
 
     @property
     def function_directory(self) -> str:
-        """Empty: in the v2 programming model functions have no directory."""
-        return ""
+        """Folder of the file that defines the function."""
+        return self._function.directory
 
     @property
     def trace_context(self) -> TraceContext:
@@ -133,7 +134,7 @@ class Invoker:
             RuntimeError: it returned something, and nothing takes it: only HTTP functions have an output here.
             Exception: whatever it raises.
         """
-        context = InvocationContext(function.name, self._local)
+        context = InvocationContext(function, self._local)
         arguments: dict[str, object] = {function.argument: value}
         if function.takes_context:
             arguments[CONTEXT_PARAMETER] = context

@@ -60,9 +60,10 @@ def hello(req: func.HttpRequest) -> str:
 
 
 @app.route(route="stuck")
-def stuck(req: func.HttpRequest) -> None:
+def stuck(req: func.HttpRequest) -> str:
     note("stuck")
     time.sleep(3600)
+    return "never"
 """
 
 

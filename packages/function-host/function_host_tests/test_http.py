@@ -25,7 +25,7 @@ def make_app() -> func.FunctionApp:
         return "grüße"
 
     @app.route(route="nothing")
-    def nothing(req: func.HttpRequest) -> None: ...
+    def nothing(req: func.HttpRequest): ...  # type: ignore[no-untyped-def]
 
     @app.route(route="json")
     def json(req: func.HttpRequest) -> func.HttpResponse:
@@ -36,7 +36,7 @@ def make_app() -> func.FunctionApp:
         raise ValueError("inner detail")
 
     @app.route(route="wrong")
-    async def wrong(req: func.HttpRequest) -> int:
+    async def wrong(req: func.HttpRequest):  # type: ignore[no-untyped-def]
         return 7
 
     return app

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import List  # noqa: UP035  # The worker takes no list[...].
+from typing import Any, List  # noqa: UP035  # The worker takes no list[...].
 
 import azure.functions as func
 import pytest
@@ -113,6 +113,34 @@ def test_an_annotation_that_the_worker_does_not_take_is_refused() -> None:
 
     with pytest.raises(AppError, match=r"Function 'serve': .*write func.ServiceBusMessage, or typing.List"):
         describe_functions(app, AppSettings({"Bus__fullyQualifiedNamespace": "a.servicebus.windows.net"}))
+
+
+@pytest.mark.parametrize("annotation", [None, int, bytes, dict[str, int], Any])
+def test_a_return_annotation_that_the_worker_does_not_take_is_refused(annotation: object) -> None:
+    app = func.FunctionApp()
+
+    def answer(req: func.HttpRequest) -> Any: ...
+
+    answer.__annotations__["return"] = annotation
+    app.route(route="answer")(answer)
+    with pytest.raises(AppError, match=r"Function 'answer': .*write '-> func.HttpResponse' or '-> str'"):
+        describe_functions(app, SETTINGS)
+
+
+def test_an_annotation_that_is_no_message_or_context_is_refused() -> None:
+    app, other = func.FunctionApp(), func.FunctionApp()
+
+    @app.queue_trigger(arg_name="message", queue_name="q", connection="AzureWebJobsStorage")
+    async def serve(message: dict[str, int]) -> None: ...
+
+    @other.queue_trigger(arg_name="message", queue_name="q", connection="AzureWebJobsStorage")
+    async def other_serve(message: func.QueueMessage, context: dict[str, int]) -> None: ...
+
+    settings = AppSettings({"AzureWebJobsStorage": "UseDevelopmentStorage=true"})
+    with pytest.raises(AppError, match=r"Function 'serve': .*write func.QueueMessage"):
+        describe_functions(app, settings)
+    with pytest.raises(AppError, match=r"Function 'other_serve': .*write func.Context"):
+        describe_functions(other, settings)
 
 
 def test_functions_of_blueprints_belong_to_the_app() -> None:

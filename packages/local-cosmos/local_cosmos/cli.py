@@ -15,7 +15,7 @@ from typing import Final
 
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.protocol.certificates import OwnCertificate
-from local_cosmos.protocol.server import CosmosServer
+from local_cosmos.protocol.server import CosmosServer, PortTakenError
 from local_cosmos.replaying import Replay
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(_BANNER, file=sys.stderr, flush=True)
     try:
         asyncio.run(_serve(options))
-    except DataInUseError as error:
+    except (DataInUseError, PortTakenError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -72,6 +72,7 @@ def running_emulator(
     tls: bool = False,
     keeper: Keeper | None = None,
     story: Path | None = None,
+    tokens: Collection[str] = (),
 ) -> Iterator[RunningEmulator]:
     """Run an emulator for the length of a `with` block.
 
@@ -83,6 +84,7 @@ def running_emulator(
         tls: True for https, with a certificate of its own.
         keeper: Where everything is kept; in memory by default. Closing it is its owner's.
         story: Where all that happens is recorded (see `local_cosmos.replaying`); the account begins empty.
+        tokens: Those of Entra ID that are accepted, over https, with the rights of a contributor to data.
     """
     with ExitStack() as stack:
         settings, clock, recorder = settings or AccountSettings(), clock or Clock(), None
@@ -97,19 +99,23 @@ def running_emulator(
             keeper=keeper or MemoryKeeper(),
             recorder=recorder,
         )
-        with _served(emulator, key, port=port, tls=tls) as running:
+        with _served(emulator, key, port=port, tls=tls, tokens=tokens) as running:
             yield running
 
 
 @contextmanager
-def _served(emulator: Emulator, key: str, *, port: int, tls: bool) -> Iterator[RunningEmulator]:
+def _served(
+    emulator: Emulator, key: str, *, port: int, tls: bool, tokens: Collection[str]
+) -> Iterator[RunningEmulator]:
     """An emulator, served by a thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="cosmos-emulator", daemon=True)
     thread.start()
     try:
         certificate = OwnCertificate.make() if tls else None
-        server = CosmosServer(emulator, key, admin=True, tls=certificate.context if certificate else None)
+        server = CosmosServer(
+            emulator, key, admin=True, tls=certificate.context if certificate else None, tokens=tokens
+        )
         endpoint = asyncio.run_coroutine_threadsafe(server.start(port), loop).result()
         try:
             pem = certificate.pem if certificate else None

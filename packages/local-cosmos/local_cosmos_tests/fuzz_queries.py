@@ -14,7 +14,10 @@ _PATHS: Final = st.sampled_from(
     ["c", "c.n", "c['n']", "c.list[0]", "c.list", "c.o.p.q", "c.none", 'c["\\u00e9"]', "c.id", "c._ts"]
 )
 _CONSTANTS: Final = st.sampled_from(
-    ["1", "-1", "1.5", "1e308", "9" * 20, "'a'", '"a"', "'%'", "'_b%%c%'", "true", "null", "undefined", "@p"]
+    [
+        *("1", "-1", "1.5", "1e308", "9" * 20, "100000000", "-4611686018427387904"),
+        *("'a'", '"a"', "'%'", "'_b%%c%'", "true", "null", "undefined", "@p", "c[@p]", "{'a': 1}.a"),
+    ]
 )
 _ODDITIES: Final = st.sampled_from(
     [
@@ -45,6 +48,7 @@ def _sound(inner: Texts) -> Texts:
         st.tuples(inner, _COMPARISONS, inner).map(lambda part: f"({' '.join(part)})"),
         st.tuples(inner, st.sampled_from(["AND", "OR", "and"]), inner).map(lambda part: f"({' '.join(part)})"),
         inner.map(lambda part: f"(NOT {part})"),
+        inner.map(lambda part: f"({part} LIKE '%!%[^a-c]_' ESCAPE '!')"),
         st.tuples(_TESTS, inner, inner).map(lambda call: f"{call[0]}({call[1]}, {call[2]})"),
         st.tuples(_KINDS, inner).map(lambda call: f"{call[0]}({call[1]})"),
         st.tuples(inner, st.lists(inner, min_size=1, max_size=3)).map(lambda p: f"({p[0]} IN ({', '.join(p[1])}))"),
@@ -80,7 +84,12 @@ def _sentences(expressions: Texts, heads: list[str], sources: list[str], tails: 
 
 _ORDERS: Final = st.just("") | _PATHS.map(lambda path: f" ORDER BY {path} DESC")
 _SOUND_EXPRESSIONS: Final = st.recursive(_PATHS | _CONSTANTS, _sound, max_leaves=4)
-SOUND: Final = _sentences(_SOUND_EXPRESSIONS, ["", "TOP 1 "], ["c"], _ORDERS | st.just(" OFFSET 1 LIMIT 1"))
+SOUND: Final = _sentences(
+    _SOUND_EXPRESSIONS,
+    ["", "TOP 1 ", "DISTINCT "],
+    ["c", "c JOIN t IN c.list", "t IN c.list", "c JOIN (SELECT VALUE c.n) AS s"],
+    _ORDERS | st.sampled_from([" OFFSET 1 LIMIT 1", " GROUP BY c.n, IS_DEFINED(c.list)"]),
+)
 WILD: Final = _sentences(
     st.recursive(_PATHS | _CONSTANTS | _ODDITIES, _wild, max_leaves=4),
     ["", "DISTINCT ", "TOP @p ", "TOP -1 ", f"TOP {'9' * 5000} ", "VALUE "],

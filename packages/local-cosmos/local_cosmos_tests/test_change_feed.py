@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
+import pytest
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
@@ -97,6 +98,7 @@ async def test_the_feed_of_one_key_shows_only_that_key(container: ContainerProxy
     assert (await read(container, start_time="Beginning", partition_key="q"))[0] == ["other"]
 
 
+@pytest.mark.simplified(service="purges expired items in the background, from spare RU")
 async def test_expired_items_do_not_appear(emulator: RunningEmulator, container: ContainerProxy) -> None:
     await container.create_item({"id": "a", "pk": "p", "ttl": 5})
     await write(container, "b")

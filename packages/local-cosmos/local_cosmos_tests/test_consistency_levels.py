@@ -47,6 +47,7 @@ def query(raw: RawClient) -> int:
     return int(raw.send("POST", DOCS, body, key="p", headers=headers).body["Documents"][0])
 
 
+@pytest.mark.simplified(service="the same within one region")
 def test_strong_and_bounded_reads_see_the_last_write_and_the_others_may_not(
     raw: RawClient, level: ConsistencyLevel
 ) -> None:

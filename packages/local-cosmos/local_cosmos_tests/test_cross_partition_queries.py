@@ -101,6 +101,9 @@ async def results(container: ContainerProxy, query: str, **options: Any) -> list
         "SELECT VALUE MIN(c.n) FROM c WHERE c.third = 2",
         "SELECT VALUE MAX(c.name) FROM c",
         "SELECT VALUE MAX(c.n * -1) FROM c",
+        "SELECT VALUE COUNT(1) FROM c ORDER BY c.half",
+        "SELECT DISTINCT TOP 10 VALUE SUM(c.n) FROM c ORDER BY c.half DESC",
+        "SELECT VALUE COUNT(1) FROM c OFFSET 0 LIMIT 5",
     ],
 )
 async def test_results_are_those_of_a_single_partition_in_the_same_order(
@@ -231,6 +234,12 @@ async def test_a_plan_says_how_to_merge(parted: ContainerProxy, raw: RawClient) 
     )
 
 
+async def test_a_plan_of_an_aggregate_leaves_top_to_the_client(parted: ContainerProxy, raw: RawClient) -> None:
+    plan = plan_of(raw, parted, "SELECT TOP 10 VALUE COUNT(c.id) FROM c")
+    assert (plan["top"], plan["aggregates"], plan["orderBy"]) == (10, ["Count"], [])
+    assert plan["rewrittenQuery"] == 'SELECT VALUE [{"item": COUNT(c["id"])}] FROM c'
+
+
 async def test_a_plan_of_a_query_that_needs_no_merging_rewrites_nothing(parted: ContainerProxy, raw: RawClient) -> None:
     plan = plan_of(raw, parted, "SELECT * FROM c WHERE c.n = 1", features="")
     assert plan["rewrittenQuery"] == ""
@@ -240,7 +249,10 @@ async def test_a_plan_of_a_query_that_needs_no_merging_rewrites_nothing(parted: 
 @pytest.mark.parametrize(
     ("query", "named"),
     [
-        ("SELECT DISTINCT COUNT(1) FROM c", "DISTINCT"),
+        ("SELECT DISTINCT COUNT(1) FROM c GROUP BY c.n", "DISTINCT"),
+        ("SELECT VALUE COUNT(1) FROM c GROUP BY c.n ORDER BY c.n", "ORDER BY"),
+        ("SELECT VALUE COUNT(1) FROM c OFFSET 1 LIMIT 1", "OFFSET"),
+        ("SELECT TOP 1 VALUE COUNT(1) FROM c GROUP BY c.n", "TOP"),
         ("SELECT VALUE [COUNT(1)] FROM c", "aggregates"),
         ("SELECT * FROM c GROUP BY c.n", "GROUP BY"),
         ("SELECT * FROM c WHERE", "WHERE"),

@@ -106,6 +106,7 @@ WRITES: dict[str, Any] = {
 }
 
 
+@pytest.mark.simplified(service="has no such status")
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_write_says_that_the_disk_is_full_changes_nothing_and_succeeds_when_there_is_room(
     container: ContainerProxy, disk: Disk, write: Any

@@ -20,7 +20,7 @@ PATIENCE_WITH_COMPILING_SECONDS = 900
 def test_an_application_of_azcosmos_runs_on_the_local_cosmos() -> None:
     require_go()
     with running_emulator(AccountSettings(partitions=3)) as emulator:
-        command = ["go", f"-C={PROJECT}", "test", "-count=1", "-v", "."]
+        command = ["go", f"-C={PROJECT}", "test", "-count=1", "-v", "./..."]
         played = subprocess.run(
             command,
             env={**os.environ, "COSMOS_ENDPOINT": emulator.endpoint, "COSMOS_KEY": emulator.key},

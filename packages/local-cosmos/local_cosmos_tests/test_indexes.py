@@ -135,6 +135,9 @@ def test_a_query_by_an_index_gives_what_a_scan_gives(story: list[Any], lag: int)
         assert indexed.step(*step) == scanning.step(*step)
 
 
+@pytest.mark.simplified(
+    service="indexes what the policy says from the beginning, here by the first query that has use for it"
+)
 def test_an_index_looks_at_few_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     account = Account(0)

@@ -14,7 +14,9 @@ from azure.cosmos.partition_key import NonePartitionKeyValue
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.faults import FaultRule
+from local_cosmos.semantics.key_hashes import VERSION_2
 from local_cosmos.semantics.partition_keys import PartitionKeyDefinition
+from local_cosmos.semantics.ranges import PhysicalPartitions
 from local_cosmos_tests.raw import RawClient
 
 
@@ -35,6 +37,21 @@ def test_the_account_says_what_it_was_configured_to_say() -> None:
         account = RawClient(emulator.endpoint, emulator.key).send("GET", "").body
     assert account["userConsistencyPolicy"] == {"defaultConsistencyLevel": "Eventual"}
     assert account["enableMultipleWriteLocations"] is True
+
+
+def test_an_account_may_advertise_another_host_than_it_was_asked_by() -> None:
+    with running_emulator(AccountSettings(host="region.local")) as emulator:
+        account = RawClient(emulator.endpoint, emulator.key).send("GET", "").body
+    advertised = emulator.endpoint.replace("127.0.0.1", "region.local")
+    assert account["readableLocations"] == [{"name": "Local", "databaseAccountEndpoint": advertised}]
+
+
+async def test_a_reply_names_what_was_asked_for(
+    container: ContainerProxy, emulator: RunningEmulator, raw: RawClient
+) -> None:
+    await container.create_item({"id": "a b", "pk": "p"})
+    reply = raw.send("GET", f"{container.container_link}/docs/a b", key="p")
+    assert reply.headers["content-location"] == f"{emulator.endpoint}{container.container_link}/docs/a%20b"
 
 
 def test_a_wrong_key_is_refused_with_401(emulator: RunningEmulator) -> None:
@@ -163,10 +180,23 @@ async def test_the_ranges_answer_a_literal_304_to_their_own_etag(container: Cont
     assert (again.status, again.body) == (304, None)
 
 
+@pytest.mark.simplified(service="429 above the provisioned RU/s; here only where a fault rule says so")
 async def test_throughput_decides_how_many_physical_partitions_a_container_has(database: DatabaseProxy) -> None:
     container = await database.create_container("c", PartitionKey("/pk"), offer_throughput=30_000)
     ranges = [feed_range async for feed_range in container.read_feed_ranges()]
     assert len(ranges) == 3
+
+
+def test_the_throughput_of_a_physical_partition_is_a_setting() -> None:
+    with running_emulator(AccountSettings(throughput_of_a_partition=6_000)) as emulator:
+        client = BlockingClient(emulator.endpoint, emulator.key)
+        container = client.create_database("d").create_container("c", PartitionKey("/pk"), offer_throughput=30_000)
+        assert len(list(container.read_feed_ranges())) == 5
+
+
+def test_five_physical_partitions_meet_where_the_services_do() -> None:
+    bounds = [partition.low for partition in PhysicalPartitions(5, VERSION_2).all()]
+    assert bounds == ["", "0" + "C" * 31, "1" + "9" * 30 + "8", "2" + "6" * 30 + "4", "3" * 31 + "0"]
 
 
 async def test_items_are_spread_over_partitions_each_with_its_own_token(database: DatabaseProxy) -> None:

@@ -110,6 +110,7 @@ async def test_a_varying_lag_goes_backwards_now_and_then_and_repeats_itself_with
     assert first != sorted(n for n in first if n is not None)
 
 
+@pytest.mark.simplified(service="four replicas per partition, each with its own lag")
 async def test_a_share_of_the_reads_meets_a_lagging_replica(
     emulator: RunningEmulator, container: ContainerProxy, raw: RawClient
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -106,6 +107,7 @@ def test_what_is_answered_otherwise_is_named(
 
 def test_pytest_gives_each_test_an_emulator_and_keeps_the_stories_of_failures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_app=TEST)
+    gc.collect()  # What other tests left would be warned of in there.
     result = pytester.runpytest_inprocess("--local-cosmos-stories", "stories", *PLUGIN)
     result.assert_outcomes(passed=2, failed=1)
     (kept,) = (pytester.path / "stories").iterdir()

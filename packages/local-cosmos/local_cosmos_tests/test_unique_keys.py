@@ -102,6 +102,7 @@ async def test_a_refusal_carries_a_session_token(people: ContainerProxy) -> None
     assert refused.value.headers["x-ms-session-token"] == "0:-1#2"
 
 
+@pytest.mark.simplified(service="undocumented")
 async def test_an_outdated_etag_is_reported_before_a_key_that_is_taken(people: ContainerProxy) -> None:
     with pytest.raises(CosmosHttpResponseError) as refused:
         await replace_guarded(people, '"stale"')
@@ -184,6 +185,7 @@ async def test_a_bulk_request_is_refused_what_is_taken_and_nothing_else(people: 
     assert [entry["statusCode"] for entry in reply.body] == [409, 201, 409]
 
 
+@pytest.mark.simplified(service="undocumented")
 async def test_what_has_expired_holds_its_key_no_longer(people: ContainerProxy, emulator: RunningEmulator) -> None:
     await people.upsert_item(person("a", "a@x", ttl=5))
     emulator.advance_clock(5)
@@ -243,6 +245,7 @@ async def test_a_policy_without_keys_is_none(database: DatabaseProxy, raw: RawCl
     assert raw.send("POST", f"dbs/{database.id}/colls", definition).status == 201
 
 
+@pytest.mark.simplified(service="undocumented")
 @pytest.mark.parametrize("name", [["Ash"], {"first": "Ann"}, {"last": ["Ash"]}, {"last": {}}], ids=repr)
 async def test_values_of_which_nobody_says_what_they_equal_are_refused_with_400(
     database: DatabaseProxy, name: Any

@@ -150,8 +150,9 @@ class _Search(Generic[State, SomeMove]):
         edges = self._edges
         following: list[State] = []
         transitions = 0
-        for state in frontier:
-            here = numbers[state]
+        for here, state in enumerate(
+            frontier, len(numbers) - len(frontier)
+        ):  # Those found last have the highest numbers.
             if liveness and self._model.is_good_end(state):
                 self._good.append(here)
             for move in moves(state):

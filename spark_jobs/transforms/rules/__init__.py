@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.report.severity import Severity
 from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.rules.answers import one_answer, reply_awaited, request_left
 from spark_jobs.transforms.rules.channels import channel_ahead, count_mismatch, number_missing
 from spark_jobs.transforms.rules.documents import document_lost
 from spark_jobs.transforms.rules.expiry import below_the_oldest, dedup_expired_early, seen_by_consumers
@@ -75,6 +76,7 @@ ALL: Final = (
     _alone(
         at_most_one_state_change, "A message changed an entity twice", Severity.WRONG, True, "none: a commit is a fact"
     ),
+    _alone(one_answer, "A request has two answers", Severity.WRONG, True, "none: a commit is a fact"),
     _alone(two_owners, "Two changes claim one version", Severity.WRONG, True, "none: a commit is a fact"),
     _alone(
         ledger_hole,
@@ -119,6 +121,13 @@ ALL: Final = (
         "lost_after, by the time of the attempt",
         across={unknown_outputs: ("transactions",), lost_numbers: ("sequences", "channels")},
     ),
+    _alone(
+        reply_awaited,
+        "A call to another service was never answered",
+        Severity.LOST,
+        False,
+        "awaited_after, by the time of the attempt that made the call, or of the document's last write",
+    ),
     _across(
         number_missing,
         "A message did not arrive, though later ones did",
@@ -146,6 +155,13 @@ ALL: Final = (
         Severity.GARBAGE,
         False,
         "garbage_after, by the service's time of writing",
+    ),
+    _alone(
+        request_left,
+        "A request was opened and not closed",
+        Severity.GARBAGE,
+        False,
+        "left_after, by the service's time of writing",
     ),
     _alone(staged_missing, "Outputs that are owed are gone", Severity.LOST, False, "grace, by the time of the attempt"),
     _alone(

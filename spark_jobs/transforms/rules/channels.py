@@ -74,7 +74,8 @@ def number_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def count_mismatch(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """The version of a receiver of numbered messages is not the number of messages that are known of it.
 
-    Known are the numbers received, and the messages with a record, or with an entry that a record follows. A numbered message
+    Known are the numbers received, the messages with a record, or with an entry that a record follows, and those that the
+    ledger counts since they have neither: replies to calls, and opened requests. A numbered message
     that wrote blobs has both, and no record says that it has a number: so a message whose source has a channel to the entity
     may count once or twice. Clean-up by age takes records, so fewer known messages than counted are a finding only while the
     application is no older than the retention. Receivers without numbered messages are judged by `ledger_hole`; those that have
@@ -87,7 +88,7 @@ def count_mismatch(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     judged = facts.entities.where(remembers_all & (F.col("ts") <= before(now, thresholds.grace)))
     live = thresholds.live_since
     all_kept = live is not None and live.timestamp() >= thresholds.kept_since(now)
-    versions = judged.select("entity", F.col("version").alias("counted"), "ts")
+    versions = judged.select("entity", F.col("version").alias("counted"), "ts", "unrecorded")
     numbers = _numbers(facts.channels.join(versions.drop("ts"), "entity"))
     sources = facts.channels.select("entity", "prefix", F.lit(True).alias("placed")).distinct()
     recorded = facts.transactions.where("recorded").join(versions.drop("ts"), "entity")
@@ -101,7 +102,7 @@ def count_mismatch(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         )
     )
     known = versions.join(numbers, "entity").join(others, "entity", "left").fillna(0, ["others", "twice"])
-    most = F.col("numbers") + F.col("others")
+    most = F.col("numbers") + F.col("others") + F.col("unrecorded")
     fewer = F.lit(all_kept) & (most < F.col("counted"))
     wrong = known.where(fewer | (most - F.col("twice") > F.col("counted")))
     return findings(
@@ -109,11 +110,12 @@ def count_mismatch(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         "count_mismatch",
         versions=F.array("counted"),
         detail=sentence(
-            "The ledger counts %d messages, and known are %d: %d numbers, and %d in entries and records.",
+            "The ledger counts %d messages, and known are %d: %d numbers, %d in entries and records, and %d that have neither.",
             "counted",
             most,
             "numbers",
             "others",
+            "unrecorded",
         ),
         advice="If fewer are known, a copy of a message could be applied again: restore the records from a backup. If more are "
         "known, the entity lacks changes: was it restored from a backup? Then find out which program deletes documents of the "
@@ -183,8 +185,9 @@ def by_number(facts: Facts) -> DataFrame:
 
 
 def versioned(facts: Facts, frame: DataFrame) -> DataFrame:
-    """The rows of entities each version of which has an entry, and then a record: none of numbers that were received."""
-    numbering = facts.entities.where((F.col("protocol") == "resequencer") | F.col("apart.channels")).select("entity")
+    """The rows of entities each version of which has an entry, and then a record: of no other message that has neither."""
+    others = (F.col("protocol") == "resequencer") | F.col("apart.channels") | (F.col("unrecorded") > 0)
+    numbering = facts.entities.where(others).select("entity")
     return frame.join(numbering.unionByName(facts.channels.select("entity")).distinct(), "entity", "left_anti")
 
 

@@ -30,7 +30,8 @@ def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
       retention, proves that no younger one was trimmed.
 
     The newest version of an outbox is always an entry, so there a missing one needs no proof. Entities that have received
-    numbered messages are not judged, since these leave neither entry nor record: see `count_mismatch`.
+    numbered messages, replies or opened requests are not judged, since these leave neither entry nor record: see
+    `count_mismatch`.
 
     Read models keep entries only while they owe. For them the rule finds a number below the next one without a document, of its
     message or of its skipping, though an older number has one, which is within the retention both by its last write and by the

@@ -8,7 +8,8 @@ from itertools import chain
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.transforms.facts import Facts, Thresholds, before, second, type_of
+from spark_jobs.spark.frames import any_of
+from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages, second, type_of
 from spark_jobs.transforms.rules.channels import by_number, missing
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import outputs, unexplained
@@ -124,15 +125,17 @@ def ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Outputs owed for longer than the threshold, of a commit that has no record.
+    """Outputs owed for longer than the threshold, of a commit that has no record; and kept messages as long overdue.
 
     A record is written after publishing, so an entry with a record owes nothing. The publisher marks within seconds, and the
-    sweeper finishes after a crash, within a minute or so. Grace: the threshold, by the time of the attempt. It cannot see
-    outputs that a stream has not published yet: a stream keeps no such mark.
+    sweeper finishes after a crash, within a minute or so; it also releases what is due. Grace: the threshold, by the time of
+    the attempt, or since the message was due. It cannot see outputs that a stream has not published yet: a stream keeps no such
+    mark.
     """
     owing = facts.transactions.where(F.col("owes").isNotNull() & (second("at") <= before(now, thresholds.owed_after)))
     recorded = facts.transactions.where(F.col("origin") == "record").select("entity", "message", "tx")
     owed = owing.join(recorded, ["entity", "message", "tx"], "left_anti")
+    overdue = kept_messages(facts).where(second("due") <= before(now, thresholds.owed_after))
     return findings(
         facts.without_unreadable(owed),
         "output_owed",
@@ -143,6 +146,16 @@ def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         advice="Look whether the sweeper runs, and whether their destinations are still configured and take messages. They are "
         "also published when the message, or the next one of the entity, is delivered.",
         since="at",
+    ).unionByName(
+        findings(
+            facts.without_unreadable(overdue),
+            "output_owed",
+            subject=F.col("id"),
+            detail=F.lit("The message was to be sent at a time that is over, and the entity still keeps it."),
+            advice="Look whether the sweeper runs, what its log says of the entity, and whether the message's destination is "
+            "still configured.",
+            since="due",
+        )
     )
 
 
@@ -171,14 +184,16 @@ def unknown_outputs(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame
     consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
     young = F.least(second("at"), F.col("after")) >= thresholds.kept_since(now)
     settled = (second("at") <= before(now, thresholds.lost_after)) & young
-    sent = (
-        outputs(facts)
-        .groupBy("entity", "version", "message", "output")
-        .agg(F.min("at").alias("at"), F.min("after").alias("after"), _owed_still().alias("owed"))
+    sent = outputs(facts).withColumn("consumer", consumers[F.col("output.destination")])
+    # What a read model passed is known, whatever its commit says. That is most of what is sent, so the rest is soon grouped.
+    left = any_of(sent.where(F.col("consumer").isNotNull()).alias("sent").join(*_passed(facts), "left_anti"))
+    if left is None:
+        return facts.entities.sparkSession.createDataFrame([], FINDING)
+    sent = left.groupBy("entity", "version", "message", "output", "consumer").agg(
+        F.min("at").alias("at"), F.min("after").alias("after"), _owed_still().alias("owed")
     )
-    due = sent.where(settled & ~F.col("owed")).withColumn("consumer", consumers[F.col("output.destination")])
     senders = facts.entities.select("entity", "source", "prefix")
-    due = due.where(F.col("consumer").isNotNull()).join(senders, "entity")
+    due = sent.where(settled & ~F.col("owed")).join(senders, "entity")
     due = due.withColumn("sent", F.concat("prefix", "output.id"))
     due = due.join(by_number(facts), F.col("output.place.receiver") == F.col("receiver"), "left_anti")
     return findings(
@@ -217,6 +232,18 @@ def _owed_still() -> Column:
     return F.bool_and(F.col("owes").isNotNull())
 
 
+def _passed(facts: Facts) -> tuple[DataFrame, Column]:
+    """The numbers that read models passed, and the condition by which they are those of outputs, `sent`."""
+    reader = facts.entities.select("type", "source", F.explode("receptions").alias("reception")).alias("reader")
+    behind = (
+        (F.col("sent.consumer") == F.col("reader.type"))
+        & (F.col("sent.output.place.receiver") == F.col("reader.source"))
+        & (F.col("sent.output.place.channel") == F.col("reader.reception.channel"))
+        & (F.col("sent.output.place.number") < F.col("reader.reception.next"))
+    )
+    return reader.hint("shuffle_hash"), behind
+
+
 def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
     """The outputs that no consumer knows."""
     known = (
@@ -227,17 +254,9 @@ def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
         .select(type_of("entity").alias("consumer"), F.col("message").alias("sent"))
         .distinct()
     )
-    passed = facts.entities.select("type", "source", F.explode("receptions").alias("reception")).alias("reader")
     blind = facts.unreadable.where(F.col("message").isNull()).select(
         F.coalesce(type_of("entity"), "place").alias("consumer")
     )
-    behind = (
-        (F.col("due.consumer") == F.col("reader.type"))
-        & (F.col("due.output.place.receiver") == F.col("reader.source"))
-        & (F.col("due.output.place.channel") == F.col("reader.reception.channel"))
-        & (F.col("due.output.place.number") < F.col("reader.reception.next"))
-    )
     parked = facts.parked.select(F.col("message").alias("sent"))  # Some are parked for their sender.
-    # Numbers first: what a read model passed needs no comparison of messages.
-    unknown = due.alias("due").join(passed, behind, "left_anti").join(known, ["consumer", "sent"], "left_anti")
+    unknown = due.join(known, ["consumer", "sent"], "left_anti")
     return unknown.join(blind.distinct(), "consumer", "left_anti").join(parked, "sent", "left_anti")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from spark_jobs.spark.frames import any_of
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+
+UNEXPLAINED: Final = "entity string, message string, consumer string, at timestamp, numbered boolean, ghost boolean"
+"""What `unexplained` returns."""
 
 
 def outputs(facts: Facts) -> DataFrame:
@@ -19,7 +25,7 @@ def prefix_of(message: str) -> Column:
 
 
 def sightings(facts: Facts) -> DataFrame:
-    """Messages that entities handled or hold.
+    """Messages of senders of this application that entities handled or hold, and perhaps of others.
 
     Returns:
         `consumer, message, at, sender` (beginning of its key), `output` (its id), and `numbered`: whether it may have been
@@ -30,8 +36,14 @@ def sightings(facts: Facts) -> DataFrame:
     handled = facts.transactions.join(receivers, "entity", "left").select("entity", "message", "at", by_number)
     numbered = facts.numbered.where(F.col("message").isNotNull())
     numbered = numbered.select("entity", "message", "at", F.lit(True).alias("numbered"))
-    both = handled.unionByName(numbered).groupBy("entity", "message")
-    seen = both.agg(F.min("at").alias("at"), F.bool_or("numbered").alias("numbered"))
+    # By type first: most messages may come from elsewhere, and there are few types.
+    types = facts.entities.select(_type_in("prefix").alias("type")).distinct()
+    own = (
+        handled.unionByName(numbered)
+        .withColumn("type", _type_in("message"))
+        .join(F.broadcast(types), "type", "left_semi")
+    )
+    seen = own.groupBy("entity", "message").agg(F.min("at").alias("at"), F.bool_or("numbered").alias("numbered"))
     return seen.select(
         F.col("entity").alias("consumer"),
         "message",
@@ -40,6 +52,11 @@ def sightings(facts: Facts) -> DataFrame:
         prefix_of("message").alias("sender"),
         F.substring_index("message", "/", -1).alias("output"),
     )
+
+
+def _type_in(key: str) -> Column:
+    """The type of the sender in the key of a message, as it is written there; anything for a message of no entity."""
+    return F.substring_index(key, "%2F", 1)
 
 
 def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
@@ -58,9 +75,13 @@ def _unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     senders = facts.entities.where(F.col("protocol") != "resequencer").select("entity", "prefix")
     senders = facts.without_unreadable(senders)
     settled = sightings(facts).where(second("at") <= before(now, thresholds.grace))
-    seen = settled.join(senders, F.col("sender") == F.col("prefix"))
+    seen = any_of(settled.join(senders, F.col("sender") == F.col("prefix")))
+    if seen is None:
+        return facts.entities.sparkSession.createDataFrame([], UNEXPLAINED)
     listed = outputs(facts).select("entity", F.col("output.id").alias("output"))
-    unlisted = seen.join(listed.distinct(), ["entity", "output"], "left_anti")
+    unlisted = any_of(seen.join(listed.distinct(), ["entity", "output"], "left_anti"))
+    if unlisted is None:
+        return facts.entities.sparkSession.createDataFrame([], UNEXPLAINED)
     return unlisted.join(_covered(facts), "entity", "left").select(
         "entity", "message", "consumer", "at", "numbered", F.coalesce(_ghost(thresholds), F.lit(False)).alias("ghost")
     )

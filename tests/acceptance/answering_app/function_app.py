@@ -16,3 +16,16 @@ async def add(req: func.HttpRequest) -> func.HttpResponse:
     """Add an amount, and reply with the total."""
     counter = req.route_params["counter"]
     return await once.answer(req, entity, lambda: Add(counter, **req.get_json()))
+
+
+@app.route("counters/{counter}/adds", methods=["POST"])
+async def open_add(req: func.HttpRequest) -> func.HttpResponse:
+    """Open a request to add an amount."""
+    counter = req.route_params["counter"]
+    return await once.open_request(req, entity, lambda: Add(counter, **req.get_json()))
+
+
+@app.route("counters/{counter}/adds/{request}", methods=["POST", "GET", "DELETE"])
+async def serve_add(req: func.HttpRequest) -> func.HttpResponse:
+    """Add, say once more what the total was, or forget it."""
+    return await once.serve_request(req, entity, req.route_params["counter"])

@@ -64,7 +64,9 @@ def audited(spark: SparkSession, shared_cosmos: RunningEmulator, tmp_path_factor
     parts = {name: part_of(copy, f"{name}-") for name in STRATEGIES}
     expected = {name: damaged(part) for name, part in parts.items()}
     copies.write(shared_cosmos, f"{database}-copy", joined(parts.values()))
-    found = games.audits(f"{database}-copy", live_since=live, garbage_after="PT1H")()
+    found = games.audits(
+        f"{database}-copy", live_since=live, garbage_after="PT1H", awaited_after="PT1H", left_after="PT1H"
+    )()
     return Audited(clean, found, (before, lines(games.folder)), expected)
 
 

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from spark_jobs.auditor.checkpoints import OPEN, Checkpoint, Checkpoints, Subject
+from spark_jobs.auditor.checkpoints import MOST_REMEMBERED, OPEN, Checkpoint, Checkpoints, Subject
 from spark_jobs.job.configuration import Account, Job
+from spark_jobs.report.contents import Mode
 from spark_jobs.spark.folder import Folder
 from spark_jobs.transforms.facts import SEEN
 from tests.spark.application import beginning
@@ -31,6 +32,11 @@ def checkpoints(spark: SparkSession, tmp_path: Path) -> Checkpoints:
     return Checkpoints(spark, Folder(spark, str(tmp_path / "checkpoint")))
 
 
+def after(last: Checkpoint | None, now: int, mode: Mode = "full", findings: int = 0) -> Checkpoint:
+    """The checkpoint of an audit that began in this second."""
+    return Checkpoint.after(last, SUBJECT, beginning(now), mode, findings)
+
+
 def entities(checkpoints: Checkpoints, found: Checkpoint) -> set[str]:
     return {row["entity"] for row in checkpoints.open(found).collect()}
 
@@ -39,14 +45,14 @@ def test_one_audit_leaves_to_the_next_what_is_open_and_what_it_saw(
     spark: SparkSession, checkpoints: Checkpoints, tmp_path: Path
 ) -> None:
     assert checkpoints.newest(SUBJECT) is None
-    first = Checkpoint.after(None, SUBJECT, beginning(NOW))
+    first = after(None, NOW)
     checkpoints.write(first, spark.createDataFrame([("a",)], OPEN), spark.createDataFrame([("a", 3, NOW)], SEEN))
     found = checkpoints.newest(SUBJECT)
     assert found is not None
     assert (found.number, found.position) == (1, NOW)
     assert entities(checkpoints, found) == {"a"}
 
-    second = Checkpoint.after(found, SUBJECT, beginning(NOW + DAY))
+    second = after(found, NOW + DAY)
     checkpoints.write(second, spark.createDataFrame([("b",)], OPEN), None)
     found = checkpoints.newest(SUBJECT)
     assert found is not None
@@ -59,26 +65,37 @@ def test_one_audit_leaves_to_the_next_what_is_open_and_what_it_saw(
         "open-2.parquet",
         "seen-1.parquet",
     ]
-    late = Checkpoint.after(found, SUBJECT, beginning(NOW + 31 * DAY))
+    assert found.trend == [(NOW, "full", 0), (NOW + DAY, "full", 0)]
+    late = after(found, NOW + 31 * DAY)
     assert late.seen == {}
 
 
 def test_an_audit_that_is_stopped_leaves_the_checkpoint_as_it_was(
     spark: SparkSession, checkpoints: Checkpoints, tmp_path: Path
 ) -> None:
-    first = Checkpoint.after(None, SUBJECT, beginning(NOW))
+    first = after(None, NOW)
     checkpoints.write(first, spark.createDataFrame([("a",)], OPEN), None)
     (tmp_path / "checkpoint" / "open-2.parquet").mkdir()
     (tmp_path / "checkpoint" / ".unfinished-1").write_text("{")
     found = checkpoints.newest(SUBJECT)
     assert found is not None
     assert found.number == 1
-    checkpoints.write(Checkpoint.after(found, SUBJECT, beginning(NOW)), spark.createDataFrame([], OPEN), None)
+    checkpoints.write(after(found, NOW), spark.createDataFrame([], OPEN), None)
     assert sorted(path.name for path in (tmp_path / "checkpoint").iterdir()) == ["2.json", "open-2.parquet"]
 
 
 def test_it_goes_back_by_the_longest_grace_so_that_nothing_is_passed_over() -> None:
     assert Checkpoint(SUBJECT, 1, NOW).since(JOB) == NOW - 3600 - 300
+
+
+def test_it_tells_how_much_the_last_audits_found_and_no_more_of_them_than_a_chart_shows() -> None:
+    last = None
+    for number in range(MOST_REMEMBERED + 5):
+        last = after(last, NOW + number, "incremental" if number else "full", number)
+    assert last is not None
+    assert last.trend[0] == (NOW + 5, "incremental", 5)
+    assert last.trend[-1] == (NOW + MOST_REMEMBERED + 4, "incremental", MOST_REMEMBERED + 4)
+    assert len(last.trend) == MOST_REMEMBERED
 
 
 @pytest.mark.parametrize(
@@ -92,7 +109,7 @@ def test_it_goes_back_by_the_longest_grace_so_that_nothing_is_passed_over() -> N
 def test_a_checkpoint_of_something_else_is_refused(
     spark: SparkSession, checkpoints: Checkpoints, other: Subject, words: str
 ) -> None:
-    checkpoints.write(Checkpoint.after(None, SUBJECT, beginning(NOW)), spark.createDataFrame([], OPEN), None)
+    checkpoints.write(after(None, NOW), spark.createDataFrame([], OPEN), None)
     with pytest.raises(ConfigurationError, match=words):
         checkpoints.newest(other)
 

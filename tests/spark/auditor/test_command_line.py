@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -33,11 +35,11 @@ class Command:
         self._cosmos, self._capsys = cosmos, capsys
         self.config: dict[str, Any] = json.loads(job(App(cosmos, self.database, Outbox()), self.database).text())
 
-    def __call__(self, *arguments: str) -> tuple[Exit, str, str]:
+    def __call__(self, *arguments: str, sleep: Callable[[float], None] = time.sleep) -> tuple[Exit, str, str]:
         """Run it. Returns its exit code, and what it wrote."""
         (self.folder / "job.json").write_text(json.dumps(self.config))
         known = ["--config", str(self.folder / "job.json"), "--out", str(self.folder / "out")]
-        run = partial(audit.run, [*known, *arguments], lambda: self._cosmos.now() + self.skew)
+        run = partial(audit.run, [*known, *arguments], lambda: self._cosmos.now() + self.skew, sleep)
         code = ending(run)
         printed = self._capsys.readouterr()
         return code, printed.out, printed.err
@@ -75,6 +77,7 @@ def test_empty_containers_have_no_findings_and_a_finding_has_an_exit_code(
     code, said, _ = command("--checkpoint", str(command.folder / "checkpoint"))
     assert code is Exit.FINDINGS
     assert said.startswith(f"1 finding in an incremental audit of 0 entities in {command.database}: unreadable 1.")
+    assert "Findings of the last audits, the newest last: 0 (full), 1.\n" in said
     assert json.loads((command.folder / "out" / "summary.json").read_text())["found"]["unreadable"] == 1
 
     command.config["consumers"] = {}

@@ -79,7 +79,7 @@ class Empty:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def read(self, query: Query) -> DataFrame:
+    def read(self, *_: Query) -> DataFrame:
         return self._spark.createDataFrame([], RAW)
 
 

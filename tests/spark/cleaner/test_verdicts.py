@@ -40,6 +40,7 @@ from tests.spark.transforms.planting import (
     received,
     record,
     ref,
+    requested,
     sealed,
     seconds,
     staged,
@@ -156,6 +157,9 @@ def _cases() -> dict[str, tuple[Planted, str]]:
         "lost": (lone("lost", lambda entity: staged(entity, commit), 2 * HOUR), GOES),
         "alive": (lone("alive", lambda entity: staged(entity, commit), HOUR), "too young"),
         "sealed": (lone("sealed", sealed, old), "needed by younger ones"),
+        "open": (lone("open", lambda entity: requested(entity, "r", answered=False), old), GOES),
+        "opened": (lone("opened", lambda entity: requested(entity, "r", answered=False), RETENTION), "too young"),
+        "answered": (lone("answered", lambda entity: requested(entity, "r", answered=True), old), "answered"),
         "named": (lone("named", lambda entity: staged(entity, named), old, entries=(named,)), "named by its entity"),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import subprocess
@@ -46,8 +47,8 @@ class Page:
         result: dict[str, Any] = reply["result"]
         return result
 
-    async def open(self, path: Path, *, width: int, dark: bool = False) -> None:
-        """Load a file in a window of this width."""
+    async def open(self, page: Path | str, *, width: int, dark: bool = False) -> None:
+        """Load a file, or an address, in a window of this width."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.ask(f"{domain}.enable")
         await self.ask(
@@ -56,7 +57,7 @@ class Page:
         scheme = "dark" if dark else "light"
         await self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self._loaded = False
-        await self.ask("Page.navigate", url=path.as_uri())
+        await self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not self._loaded:
             await self._next()
 
@@ -65,6 +66,11 @@ class Page:
         reply = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")
+
+    async def picture(self, path: Path, *, whole: bool = False) -> None:
+        """Write what is seen as a PNG; the whole page, or what the window shows."""
+        reply = await self.ask("Page.captureScreenshot", captureBeyondViewport=whole, optimizeForSpeed=False)
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(reply["data"]))
 
     async def _next(self) -> dict[str, Any]:
         async with asyncio.timeout(SECONDS):
@@ -75,7 +81,8 @@ class Page:
             case "Network.requestWillBeSent" if reply["params"]["type"] != "Document":
                 self.requested.append(reply["params"]["request"]["url"])
             case "Log.entryAdded":
-                self.complaints.append(reply["params"]["entry"]["text"])
+                entry = reply["params"]["entry"]
+                self.complaints.append(f"{entry['text']} {entry.get('url', '')}".rstrip())
             case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
                 self.complaints.append(json.dumps(reply["params"]))
         return reply

@@ -86,13 +86,17 @@ def contents() -> Contents:
         ),
         total=len(findings),
         findings=findings,
+        trend=tuple(
+            (AT - timedelta(hours=hour), "incremental" if hour % 24 else "full", (7 * hour) % 12)
+            for hour in range(48, -1, -1)
+        ),
     )
 
 
 def healthy() -> Contents:
     """An audit that found nothing, because there is nothing."""
     clean = tuple(replace(rule, suspects=0, findings=0) for rule in contents().rules)
-    return replace(contents(), rules=clean, pictures=Pictures(), findings=(), total=0, open=0, garbage=0)
+    return replace(contents(), rules=clean, pictures=Pictures(), findings=(), trend=(), total=0, open=0, garbage=0)
 
 
 def hostile() -> Contents:

@@ -50,7 +50,7 @@ async def test_the_charts_are_there_and_their_text_is_readable_text(show: Show, 
             " Math.min(...[...svg.querySelectorAll('text')].map(text => text.getBoundingClientRect().height)),"
             " svg.textContent])"
         )
-        assert len(charts) == 4
+        assert len(charts) == 5
         for across, down, letters, _ in charts:
             assert across > 250
             assert down > 80

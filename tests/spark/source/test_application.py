@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -69,7 +68,7 @@ def test_a_document_that_cannot_be_trusted_stops_a_job(
 
 def test_the_retention_is_the_applications(job: Job, account: Account, cosmos: RunningEmulator) -> None:
     own(cosmos, job, Retention(20 * DAY))
-    begun = ready(job, account, time.time)
+    begun = ready(job, account, cosmos.now)
     assert (begun.kept, begun.judged) == (20 * DAY, 20 * DAY)
 
 

@@ -190,5 +190,21 @@ def test_a_rate_is_shared_by_the_tasks_that_run_at_a_time(
     spark: SparkSession, account: Account, database: DatabaseProxy
 ) -> None:
     source = FeedRanges(spark, account, database.id, rate=400)
-    assert source._share(PARTITIONS) == 400 / 2  # Two cores.
+    assert source._tasks(PARTITIONS) == 2  # Two cores.
+    assert source._share(2) == 400 / 2
     assert source._share(1) == 400
+
+
+def test_queries_that_are_read_together_have_one_rate(
+    spark: SparkSession, account: Account, database: DatabaseProxy, documents: Documents
+) -> None:
+    source = FeedRanges(spark, account, database.id, rate=1e6)
+    rows = source.read(*(Query("items", ("c.id",), f"c.n {half} 30") for half in ("<", ">=")))
+    assert ids(rows) == sorted(one["id"] for one in documents)
+    # No more tasks than have a part of the rate, though there are two queries of three partitions, and more cores might come.
+    assert rows.rdd.getNumPartitions() == 2
+
+
+def test_queries_of_several_containers_are_not_read_together(source: FeedRanges) -> None:
+    with pytest.raises(ConfigurationError, match="One read has queries of several containers"):
+        source.read(ALL, Query("others", ("c.id",)))

@@ -21,17 +21,19 @@ from tests.spark.conftest import PARTITIONS
 from tests.spark.source.conftest import HASTE, Fault, Split, Tally
 
 Documents = list[dict[str, Any]]
+Asked = tuple[str, FeedRange]
+"""A query, and the range of which it is asked."""
+ALL = "SELECT c.id, c.pk, c.n, c.text FROM c"
 
 
 @pytest.fixture
 def reading(account: Account, database: DatabaseProxy, tally: Tally) -> RangeReader:
-    text = "SELECT c.id, c.pk, c.n, c.text FROM c"
-    return RangeReader(account, database.id, "items", text, tally, page=4, patience=HASTE)
+    return RangeReader(account, database.id, "items", tally, page=4, patience=HASTE)
 
 
 @pytest.fixture
-def ranges(container: ContainerProxy) -> list[FeedRange]:
-    return list(container.read_feed_ranges())
+def ranges(container: ContainerProxy) -> list[Asked]:
+    return [(ALL, one) for one in container.read_feed_ranges()]
 
 
 def ids(rows: Iterator[tuple[str]]) -> list[str]:
@@ -50,7 +52,7 @@ def middle(one: FeedRange) -> str:
 
 class TestPages:
     def test_all_ranges_together_give_every_document_once(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
         assert len(ranges) == PARTITIONS
         parts = [ids(reading([one])) for one in ranges]
@@ -58,14 +60,14 @@ class TestPages:
         assert sorted(id for part in parts for id in part) == all_ids(documents)
 
     def test_rows_are_json_as_the_service_wrote_it(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
         expected = {one["id"]: {name: one[name] for name in ("id", "pk", "n", "text")} for one in documents}
         rows = [json.loads(row) for (row,) in reading(ranges)]
         assert {row["id"]: row for row in rows} == expected
 
     def test_rows_come_while_later_pages_have_not_been_asked_for(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, tally: Tally
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally
     ) -> None:
         rows = reading(ranges)
         next(rows)
@@ -73,23 +75,23 @@ class TestPages:
         rows.close()  # type: ignore[attr-defined]
 
     def test_a_condition_leaves_pages_empty_and_ends_nothing(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
-        some = replace(reading, text="SELECT c.id FROM c WHERE c.n IN (0, 59)")
-        assert sorted(ids(some(ranges))) == ["d0", "d59"]
+        some = [("SELECT c.id FROM c WHERE c.n IN (0, 59)", one) for _, one in ranges]
+        assert sorted(ids(reading(some))) == ["d0", "d59"]
 
-    def test_an_empty_container_has_no_rows(self, reading: RangeReader, ranges: list[FeedRange]) -> None:
+    def test_an_empty_container_has_no_rows(self, reading: RangeReader, ranges: list[Asked]) -> None:
         assert list(reading(ranges)) == []
 
     def test_rows_and_charges_are_counted(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, tally: Tally
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally
     ) -> None:
         list(reading(ranges))
         assert tally.rows == 60
         assert tally.units > 2.0 * tally.requests >= 2.0 * 60 / reading.page
 
     def test_a_page_is_asked_for_once_the_one_before_is_paid(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, tally: Tally, waits: list[float]
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents, tally: Tally, waits: list[float]
     ) -> None:
         assert len(list(replace(reading, rate=10.0)(ranges))) == 60
         assert sum(waits) == pytest.approx(sum(units for _, units in tally.counted[:-1]) / 10)
@@ -113,7 +115,7 @@ class TestTrouble:
     def test_what_passes_costs_no_row_and_repeats_none(
         self,
         reading: RangeReader,
-        ranges: list[FeedRange],
+        ranges: list[Asked],
         documents: Documents,
         fault: Fault,
         trouble: dict[str, Any],
@@ -122,7 +124,7 @@ class TestTrouble:
         assert sorted(ids(reading(ranges))) == all_ids(documents)
 
     def test_throttling_without_end_ends_the_task(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, fault: Fault
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents, fault: Fault
     ) -> None:
         fault(operations=("query",), when="before", action="status", status=429, retry_after_ms=1)
         with pytest.raises(
@@ -130,26 +132,26 @@ class TestTrouble:
         ):
             list(reading(ranges))
 
-    def test_a_container_that_is_absent_is_named(self, reading: RangeReader, ranges: list[FeedRange]) -> None:
+    def test_a_container_that_is_absent_is_named(self, reading: RangeReader, ranges: list[Asked]) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the container 'boards'"):
             list(replace(reading, container="boards")(ranges))
 
     def test_what_the_service_does_not_understand_is_no_empty_result(
-        self, reading: RangeReader, ranges: list[FeedRange]
+        self, reading: RangeReader, ranges: list[Asked]
     ) -> None:
         with pytest.raises(AccountError, match="400/"):
-            list(replace(reading, text="SELECT c.id FROM c WHERE !")(ranges))
+            list(reading(("SELECT c.id FROM c WHERE !", one) for _, one in ranges))
 
 
 class TestSplits:
     def test_a_range_that_split_before_is_read_whole(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, split: Split
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents, split: Split
     ) -> None:
         split(1)
         assert sorted(ids(reading(ranges))) == all_ids(documents)
 
     def test_a_split_between_pages_makes_the_task_start_over(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents, split: Split
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents, split: Split
     ) -> None:
         rows = reading([ranges[0]])
         first = json.loads(next(rows)[0])["id"]
@@ -162,11 +164,12 @@ class TestSplits:
         assert sorted(again + others) == all_ids(documents)
 
     def test_ranges_that_are_no_partitions_any_more_miss_and_repeat_nothing(
-        self, reading: RangeReader, ranges: list[FeedRange], documents: Documents
+        self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
-        cuts = ["", *(middle(one) for one in ranges), "FF"]  # As if partitions had been merged and split elsewhere.
-        others = [{"Range": {**ranges[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
-        parts = [ids(reading([one])) for one in others]
+        wholes = [whole for _, whole in ranges]
+        cuts = ["", *map(middle, wholes), "FF"]  # As if partitions had been merged and split elsewhere.
+        others = [{"Range": {**wholes[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
+        parts = [ids(reading([(ALL, one)])) for one in others]
         assert all(parts[:PARTITIONS])  # No hash is as high as the last of these ranges.
         assert sorted(id for part in parts for id in part) == all_ids(documents)
 
@@ -175,7 +178,7 @@ class TestReplicas:
     def test_a_job_reads_without_tokens_and_may_see_what_a_replica_has(
         self,
         reading: RangeReader,
-        ranges: list[FeedRange],
+        ranges: list[Asked],
         container: ContainerProxy,
         cosmos: RunningEmulator,
         database: DatabaseProxy,

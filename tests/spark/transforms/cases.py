@@ -112,12 +112,20 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         damaged.owing,
         lambda _: {("output_owed", "web/m-5", (5,), "tx-5"), ("staged_missing", "web/m-5", (5,), "tx-5")},
     ),
+    "kept too long": (
+        damaged.kept_too_long,
+        lambda _: {("output_owed", None, (), "o-1"), ("staged_missing", None, (), "o-2")},
+    ),
     "owing in companions": (damaged.owing_in_companions, lambda _: {("output_owed", "web/m-4", (4,), "tx-4")}),
     "lost": (
         damaged.lost,
         lambda case: {("output_lost", "web/m-5", (5,), _wire(case, "web/m-5", index)) for index in (0, 1)},
     ),
     "orphan": (damaged.orphan, lambda _: {("orphan_staged", "web/m-7", (), "tx-7")}),
+    "requests left": (
+        damaged.requests_left,
+        lambda _: {("request_left", None, (), f"request:left-{what}") for what in ("open", "answered")},
+    ),
     "waiting": (damaged.waiting, lambda _: {("sequence_gap", None, (), f"{channel_of(NOBODY)} 5")}),
     "skipped": (damaged.skipped, lambda _: {("sequence_gap", None, (), held(2, 3))}),
     "two with one number": (
@@ -126,6 +134,17 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     ),
     "stuck": (damaged.stuck, lambda _: {("stuck_reader", message_key(NOBODY, "n-5"), (), f"{channel_of(NOBODY)} 5")}),
     "held and gone": (damaged.held_and_gone, lambda _: {("stuck_reader", None, (), f"{channel_of(NOBODY)} 7")}),
+    "answered in two ways": (
+        damaged.answered_in_two_ways,
+        lambda _: {("one_answer", f"web/m-{number}", (number,), None) for number in (5, 6)},
+    ),
+    "never answered": (
+        damaged.never_answered,
+        lambda case: {
+            ("reply_awaited", None, (), sent(_shop(case), "web/m-5").id),
+            ("reply_awaited", None, (), NOBODY),
+        },
+    ),
     "newer": (damaged.newer, lambda _: {("unreadable", "web/m-2", (), f"library/{processed_id('web/m-2')}")}),
     "damaged": (
         damaged.damaged,

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from exactlyonce.records.answers import Answer
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.receptions import Reception
@@ -20,6 +22,7 @@ from tests.spark.transforms.planting import (
     NOW,
     Planted,
     colocated,
+    keeps,
     kept,
     numbered,
     on_the_wire,
@@ -29,12 +32,14 @@ from tests.spark.transforms.planting import (
     received,
     record,
     ref,
+    requested,
     seconds,
     sent,
     staged,
     stream,
     stream_entry,
     told,
+    with_calls,
     with_entries,
 )
 
@@ -214,6 +219,17 @@ def owing(case: str) -> list[Planted]:
     return [with_entries(planted, told(planted.entity, 5, 3 * DAY, owed="staged", staged=True), *_last(planted))]
 
 
+def kept_too_long(case: str) -> list[Planted]:
+    """Three messages are kept: one is long overdue, one has lost its document, and one is in order."""
+    planted = outbox(case)
+    assert planted.ledger is not None
+    due = {"o-1": NOW - DAY, "o-2": NOW + DAY, "o-3": NOW + DAY}
+    kept = tuple(Kept(id, at, f"tx-{id}-kept") for id, at in due.items())
+    planted.ledger = replace(planted.ledger, kept=kept)
+    planted.records += [(keeps(planted.entity, f"tx-{id}-kept"), 40 * DAY) for id in ("o-1", "o-3")]
+    return [planted]
+
+
 def _last(planted: Planted) -> tuple[Any, ...]:
     assert planted.ledger is not None
     return planted.ledger.entries[-1:]
@@ -240,6 +256,15 @@ def lost(case: str) -> list[Planted]:
 def orphan(case: str) -> list[Planted]:
     planted = outbox(case)
     planted.records.append((staged(planted.entity, told(planted.entity, 7, 8 * DAY)), 7 * DAY + 1 * MINUTE))
+    return [planted]
+
+
+def requests_left(case: str) -> list[Planted]:
+    planted = outbox(case)
+    late, old = 37 * DAY + 1 * MINUTE, 36 * DAY
+    planted.records.append((requested(planted.entity, "left-open", answered=False), late))
+    planted.records.append((requested(planted.entity, "left-answered", answered=True), late))
+    planted.records.append((requested(planted.entity, "not-yet", answered=False), old))
     return [planted]
 
 
@@ -300,3 +325,23 @@ def damaged(case: str) -> list[Planted]:
         Stored(LIBRARY, {"id": f"{case}:2", **document, "kind": "strange"}),
     ]
     return [planted]
+
+
+def answered_in_two_ways(case: str) -> list[Planted]:
+    """A record beside its entry has another status, and one a fingerprint of another request."""
+    planted = outbox(case)
+    answer = Answer(201, (), '{"secret":7}', "sha256:1")
+    entries = [told(planted.entity, number, (8 - number) * DAY, answer=answer) for number in (5, 6)]
+    others = (replace(answer, status=409), replace(answer, asked="sha256:2"))
+    for entry, other in zip(entries, others, strict=True):
+        planted.records.append((kept(planted.entity, replace(entry, answer=other)), DAY))
+    return [with_entries(planted, *entries)]
+
+
+def never_answered(case: str) -> list[Planted]:
+    """Two calls are listed by their commits, of which one is young; nothing tells of a third."""
+    planted = outbox(case)
+    ages = {5: 2 * DAY, 6: 2 * DAY - MINUTE}
+    planted = with_entries(planted, *(told(planted.entity, number, age) for number, age in ages.items()))
+    planted = with_calls(planted, *(sent(planted.entity, f"web/m-{number}").id for number in ages))
+    return [planted, with_calls(outbox(f"{case}:quiet"), NOBODY)]

@@ -16,7 +16,7 @@ from exactlyonce.records.library import Seal, read_channel, read_parked, read_pr
 from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.identity import EntityRef
-from local_cosmos.query import grouping
+from local_cosmos.query.aggregates import selected
 from local_cosmos.query.execution import given, matches
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.sources import Sources
@@ -58,7 +58,7 @@ class Stored:
 def _query(asked: Asked, paths: tuple[str, ...]) -> tuple[Any, Callable[[Any], Any]]:
     chosen = selection(asked, paths)
     query = parse_query(f"SELECT {', '.join(chosen.columns)} FROM c WHERE {chosen.where}")  # noqa: S608  # Both are ours.
-    return query, Sources(query, given({}, now=0)).compiler.evaluator(grouping.selected(query.selection))
+    return query, Sources(query, given({}, now=0)).compiler.evaluator(selected(query.selection))
 
 
 def rows(stored: Iterable[Stored]) -> Iterator[tuple[str, str]]:

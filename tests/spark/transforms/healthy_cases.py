@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.ledger import Apart, Ledger
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -35,6 +36,7 @@ from tests.spark.transforms.planting import (
     staged,
     stream,
     told,
+    with_calls,
     with_entries,
 )
 
@@ -273,7 +275,17 @@ def sent_long_ago(case: str) -> list[Planted]:
     return [shop, with_entries(board, wrote)]
 
 
+def answered(case: str) -> list[Planted]:
+    """An attempt wrote the record of a request, and died before the commit that drops its entry. A call is under way."""
+    planted = outbox(case)
+    entry = told(planted.entity, 6, 3 * DAY, answer=Answer(201, (), "{}", "sha256:1"))
+    planted.records.append((kept(planted.entity, entry), DAY))
+    planted = with_entries(planted, told(planted.entity, 5, 4 * DAY), entry)
+    return [with_calls(replace(planted, age=DAY), NOBODY)]
+
+
 CASES: Mapping[str, Plant] = {
+    "answered": answered,
     "an outbox": lambda case: [outbox(case)],
     "records beside": lambda case: [colocated(case)],
     "a stream": lambda case: [stream(case)],

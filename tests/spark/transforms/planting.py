@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.ledger import Entry, Ledger, entity_document
@@ -15,6 +16,7 @@ from exactlyonce.records.library import (
     LibraryRecord,
     ParkedMessage,
     ProcessedRecord,
+    RequestDocument,
     Seal,
     StagedOutputs,
     processed_record,
@@ -218,6 +220,17 @@ def staged(entity: EntityRef, entry: Entry) -> StagedOutputs:
     return StagedOutputs(entity.key, entry.message, entry.tx, entry.at, ())
 
 
+def requested(entity: EntityRef, request: str, *, answered: bool) -> RequestDocument:
+    """The document of a request that its caller opened."""
+    answer = Answer(200, (), "{}", request) if answered else None
+    return RequestDocument(entity.key, request, NOW - 40 * DAY, None if answered else Json.of({"secret": 3}), answer)
+
+
+def keeps(entity: EntityRef, tx: str) -> StagedOutputs:
+    """The document of kept messages."""
+    return StagedOutputs(entity.key, "web/m-5", tx, NOW - 40 * DAY, ())
+
+
 def parked(entity: EntityRef, message: str) -> ParkedMessage:
     return ParkedMessage(entity.key, message, "because", NOW - DAY, Json.of({"secret": 3}))
 
@@ -235,3 +248,9 @@ def with_entries(planted: Planted, *entries: Entry) -> Planted:
     assert planted.ledger is not None
     planted.ledger = replace(planted.ledger, entries=entries)
     return planted
+
+
+def with_calls(planted: Planted, *calls: str) -> Planted:
+    """The same, awaiting the replies to these calls."""
+    assert planted.ledger is not None
+    return replace(planted, ledger=replace(planted.ledger, calls=calls))

@@ -99,6 +99,7 @@ LEDGER: dict[str, Any] = {
     "snapshot_every": None,
     "event_sourced": False,
     "receptions": [],
+    "kept": [],
     "owing_since": None,
 }
 SYSTEM = {"_etag": '"1"', "_ts": 7}
@@ -194,6 +195,11 @@ READ: dict[str, tuple[str, Any, str | None]] = {
         "shop",
         {**ENTITY, "ledger": {**LEDGER, "receptions": [{"source": "s", "next": 1, "held": []}]}},
         "reception of its",
+    ),
+    "a kept message without a time": (
+        "shop",
+        {**ENTITY, "ledger": {**LEDGER, "kept": [{"id": "o-1", "tx": "5f-kept"}]}},
+        "kept message of its",
     ),
     "an entity without a partition": ("shop", without(ENTITY, "partition"), "partition key"),
 }

@@ -57,7 +57,10 @@ def greet() -> int:
 
 def test_an_unknown_command_is_refused_with_those_there_are(capsys: Printed) -> None:
     assert command.main(["opps"]) == 2
-    assert capsys.readouterr().err == "There is no command 'opps'; there are: audit, cleanup, dev, new, ops.\n"
+    assert (
+        capsys.readouterr().err
+        == "There is no command 'opps'; there are: audit, cleanup, console, dev, doctor, new, ops.\n"
+    )
 
 
 def test_a_command_of_another_distribution_says_what_to_install(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Outbox, TryAgainLater
-from exactlyonce.cli.commands import main
+from exactlyonce.cli.__main__ import main
 from exactlyonce.cli.tables import plain, table
 from tests.samples import accounts, deposit
 from tests.unit.boards import scored

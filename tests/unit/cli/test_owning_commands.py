@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.hosting.ownership import Declared, Ownership
+from exactlyonce.hosting.accounts.ownership import Declared, Ownership
 from exactlyonce.records.application import OwnedType, application_of
 from exactlyonce.stores.application import MemoryApplicationStore
 from exactlyonce.testing.chance import ManualClock

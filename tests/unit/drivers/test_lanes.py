@@ -193,10 +193,10 @@ async def test_cancelling_a_caller_leaves_the_others_and_the_attempt(setting: Se
     assert setting.strategy.groups == [["m-1", "m-2"]]
 
 
-async def test_copies_of_one_message_are_both_answered(setting: Setting) -> None:
-    tasks = [setting.deliver("m-1"), setting.deliver("m-1")]
+async def test_copies_of_one_message_are_all_answered_and_the_first_alone_is_no_duplicate(setting: Setting) -> None:
+    tasks = [setting.deliver("m-1"), setting.deliver("m-1"), setting.deliver("m-2")]
     await setting.after(1)
-    assert [task.exception() for task in tasks] == [None, None]
+    assert [task.result().before for task in tasks] == [False, True, False]
 
 
 async def test_a_quiet_entity_is_marked_after_a_while_and_not_before(setting: Setting) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.memory import MemoryBlobs
-from exactlyonce.effects import blobs, companions, entity, library
+from exactlyonce.effects import blobs, companions, entity, library, requests
 from exactlyonce.effects.effect import Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, HasRecords, Stage, Written
@@ -103,7 +103,7 @@ def test_an_effect_without_a_method_is_refused_by_name(adapter: Small | SmallAsy
 
 @pytest.mark.parametrize("store", [MemoryStore, CosmosStore])
 def test_a_store_performs_every_effect_on_documents(store: type[MemoryStore | CosmosStore]) -> None:
-    assert set(store.operations) == kinds(entity, library, companions)
+    assert set(store.operations) == kinds(entity, library, requests, companions)
 
 
 @pytest.mark.parametrize("store", [MemoryBlobs, AzureBlobs])
@@ -115,7 +115,9 @@ def test_the_contract_suites_demand_every_effect() -> None:
     (folder,) = contracts.__path__
     suites = "".join(path.read_text(encoding="utf-8") for path in Path(folder).glob("*.py"))
     assert [
-        kind.__name__ for kind in kinds(entity, library, companions, blobs) if f"{kind.__name__}(" not in suites
+        kind.__name__
+        for kind in kinds(entity, library, requests, companions, blobs)
+        if f"{kind.__name__}(" not in suites
     ] == []
 
 

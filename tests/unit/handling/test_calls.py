@@ -66,8 +66,13 @@ def test_the_least_that_an_api_may_have() -> None:
     assert (
         api(base="http://localhost:8080/", clock_tolerance=timedelta(0), most_at_once=1, most_bytes=0).most_at_once == 1
     )
-    assert api(key_lifetime=timedelta(seconds=90, microseconds=1)).last_start(AT) == AT + timedelta(microseconds=1)
-    assert api().last_start(AT) == AT + HOUR - timedelta(seconds=90)
+    shortest = timedelta(seconds=90, microseconds=1)
+    assert api(key_lifetime=shortest).last_start(AT, shortest) == AT + timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(("declared", "said"), [(HOUR, HOUR), (HOUR, 2 * HOUR), (2 * HOUR, HOUR)])
+def test_the_last_try_goes_by_the_shorter_lifetime_of_the_key(declared: timedelta, said: timedelta) -> None:
+    assert api(key_lifetime=declared).last_start(AT, said) == AT + HOUR - timedelta(seconds=90)
 
 
 def test_credentials_are_not_shown() -> None:
@@ -148,6 +153,7 @@ class Unnamed(Reply):
         ((PAYMENTS, "CONNECT", "/charges"), {}, ValueError),
         ((PAYMENTS, "POST", "charges"), {}, ValueError),
         ((PAYMENTS, "POST", "/charges"), {"tag": "x" * (MOST_TAG + 1)}, ValueError),
+        ((PAYMENTS, "POST", "/charges"), {"tag": "\x7f"}, ValueError),
         ((PAYMENTS, "POST", "/charges", {"amount": 1}), {}, ConfigurationError),
         ((PAYMENTS, "POST", "/charges"), {"then": Bill}, ConfigurationError),
         ((PAYMENTS, "POST", "/charges"), {"then": Unnamed}, ConfigurationError),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import azure.functions as func
 
@@ -13,13 +14,15 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Clock, Runtime
-from exactlyonce.hosting.asker import Answered, Asker, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.http.door import Door
-from exactlyonce.hosting.http.keys import Keys
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.sweeper import Sweeper, Swept
+from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.requests.asker import Answered, Asker, Request
+from exactlyonce.hosting.requests.door import Door
+from exactlyonce.hosting.requests.keys import Keys
+from exactlyonce.hosting.requests.opened import Requests
+from exactlyonce.hosting.requests.opened_door import OpenedDoor
+from exactlyonce.hosting.upkeep.sweeper import Sweeper, Swept
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.trouble import Trouble
@@ -57,6 +60,7 @@ class Desk(World):
             self.lanes, runs, ClaimChecks(None), Failures(), settler(self), ready, ready, Lifetimes, self.clock.now
         )
         self.asker = Asker(self.receiver, ready, self.clock.now)
+        self.requests = Requests(self.receiver, runs)
 
     async def ask(self, key: str, fingerprint: str = "f", time: datetime | None = None, **more: Any) -> Answered:
         """Ask the counter c."""
@@ -82,6 +86,32 @@ class Desk(World):
         request = func.HttpRequest("POST", f"http://localhost{path}?code=secret", headers=given, body=content)
         made = Add("c") if message is None else message
         return await Door(self.asker).answer(request, entity or self.counters, made, scope, keys)
+
+    async def open(
+        self, message: object = None, entity: Entity[Counter] | None = None, **headers: str
+    ) -> func.HttpResponse:
+        """Open a request for the counter c."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = func.HttpRequest("POST", "http://localhost/api/counters/c/adds", headers=given, body=b"{}")
+        made = Add("c") if message is None else message
+        return await OpenedDoor(self.requests).open(request, entity or self.counters, made)
+
+    async def serve(self, method: str, location: str, counter: str = "c") -> func.HttpResponse:
+        """Do something with a request of the counter c that was opened."""
+        place = urlsplit(location)
+        request = func.HttpRequest(
+            method,
+            f"http://localhost{location}",
+            params=dict(parse_qsl(place.query)),
+            route_params={"counter": counter, "request": place.path.rpartition("/")[2]},
+            body=b"",
+        )
+        return await OpenedDoor(self.requests).serve(request, self.counters, counter)
+
+    def left(self, counter: str = "c") -> set[str]:
+        """Ids of the documents that are left of a counter in the library's partition."""
+        partition = self.store.library.get(self.counters.ref(counter).key)
+        return set() if partition is None else set(partition.view(len(partition.log)))
 
     async def sweep(self) -> Swept:
         """Sweep once, as a timer does, when the counter has owed for an hour."""

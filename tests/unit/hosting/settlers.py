@@ -17,11 +17,11 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.maintenance import Maintenance
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.returner import Returner
-from exactlyonce.hosting.settlement import Settler
+from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.returner import Returner
+from exactlyonce.hosting.deliveries.settlement import Settler
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.chance import ManualClock
@@ -61,11 +61,12 @@ def settler(
     failures: Failures | None = None,
     claims: ClaimChecks | None = None,
     ready: Callable[[], Awaitable[None]] = ready,
+    lifetimes: Callable[[], Lifetimes] = Lifetimes,
 ) -> PoisonSettler:
     """A settler of this world."""
     claims, runs = claims or ClaimChecks(None), maintenance(world)
     returner = Returner(runs, claims, world.random)
-    return PoisonSettler(Settler(runs, failures or Failures(), returner, Lifetimes, ready, world.clock.now), claims)
+    return PoisonSettler(Settler(runs, failures or Failures(), returner, lifetimes, ready, world.clock.now), claims)
 
 
 class Place(World):
@@ -73,22 +74,29 @@ class Place(World):
 
     Attributes:
         wrong: error of the start-up checks; None if they pass.
+        started: whether they ever passed; before that, nobody knows the retention.
     """
 
     def __init__(self) -> None:
         self.open = True
         self.wrong: Exception | None = None
+        self.started = True
         self.failures = Failures()
         queues = (Destination("receipts", (Deposited,)), Destination("screens", (Shown,)), Destination("accounts"))
         super().__init__(queues, outcome=lambda _: (self.open, self.open))
 
     @property
     def settler(self) -> PoisonSettler:
-        return settler(self, self.failures, ready=self.ready)
+        return settler(self, self.failures, ready=self.ready, lifetimes=self.known)
 
     async def ready(self) -> None:
         if self.wrong is not None:
             raise self.wrong
+
+    def known(self) -> Lifetimes:
+        if not self.started:
+            raise TryAgainLater("The retention is not known yet.")
+        return Lifetimes()
 
     async def settle(
         self, kind: Entity[Any], message: Envelope | bytes, queue: str = "accounts", times: int = 1, **more: Any

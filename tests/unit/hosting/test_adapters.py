@@ -12,8 +12,8 @@ import pytest
 
 from exactlyonce import Envelope, MalformedMessage
 from exactlyonce.attempt import key_of
-from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.triggers import Delivered, envelope_of
+from exactlyonce.hosting.deliveries.adapters import PlainJson
+from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of
 from exactlyonce.transports.service_bus.binding import Content
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, deposit

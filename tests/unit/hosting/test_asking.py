@@ -22,7 +22,7 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.asker import MOST_ASKED, Answered, Request, require_answers
+from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Request, require_answers
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.guarantee import violations

@@ -16,13 +16,13 @@ import pytest
 from azure.functions.queue import QueueMessage
 from pydantic import TypeAdapter
 
-from exactlyonce import DamagedDocument, Envelope, ExactlyOnceError, MalformedMessage, StoredDataError
+from exactlyonce import Envelope, ExactlyOnceError, MalformedMessage, NewerSchema, StoredDataError
 from exactlyonce.attempt import key_of
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.poison import UNREADABLE
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.triggers import envelope_of
+from exactlyonce.hosting.deliveries.poison import UNREADABLE
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.triggers import envelope_of
 from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.chance import InstantClock
@@ -159,6 +159,6 @@ def is_refused(name: str, seed: int) -> bool:
     try:
         read({**damaged(whole, Random(seed)), **{name: whole[name] for name in ("id",) if name in whole}})
     except StoredDataError as error:
-        assert_clear(error, "Nothing was changed" if isinstance(error, DamagedDocument) else "Upgrade")
+        assert_clear(error, "Upgrade" if isinstance(error, NewerSchema) else "Nothing was changed")
         return True
     return False

@@ -9,9 +9,9 @@ from datetime import datetime
 import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, TryAgainLater
-from exactlyonce.hosting import bulk
-from exactlyonce.hosting.bulk import Group, Outcome, Selection, grouped, on_each
-from exactlyonce.hosting.operator import Discarded
+from exactlyonce.hosting.operators import bulk
+from exactlyonce.hosting.operators.bulk import Group, Outcome, Selection, grouped, on_each
+from exactlyonce.hosting.operators.operator import Discarded
 from exactlyonce.stores.listing import ListedMessage
 from exactlyonce.testing.chance import InstantClock
 from tests.samples import deposit
@@ -153,6 +153,12 @@ async def test_selected_messages_are_requeued_and_others_stay(app: InMemory) -> 
     assert len(app.world.published) == 3
 
 
+async def test_a_message_that_somebody_else_has_sent_meanwhile_is_done(app: InMemory) -> None:
+    gone = [ListedMessage(PLACE, "web/m-gone", "", "")]
+    results = await on_each(gone, bulk.requeuing(await app.operator(), "receipts"), InstantClock(), 1e6)
+    assert (results.counts, results.complete) == ({"not parked": 1}, True)
+
+
 async def test_of_the_selected_messages_a_limit_takes_the_oldest(app: InMemory) -> None:
     for number in range(3):
         app.park(deposit(f"m-{number}"))
@@ -178,6 +184,7 @@ async def test_selected_messages_are_discarded(app: InMemory) -> None:
     found = [*await selected(app), ListedMessage(PLACE, "web/m-gone", "", "")]
     results = await on_each(found, bulk.discarding(await app.operator()), InstantClock(), 1e6)
     assert results.counts == {"discarded": 1, "not parked": 1}
+    assert results.complete
     assert await selected(app) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Envelope, InvalidMessage, TryAgainLater
+from exactlyonce import ConfigurationError, Envelope, InvalidMessage, MalformedMessage, TryAgainLater
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.calls.answers import content_of
 from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY
@@ -230,9 +231,8 @@ async def test_without_credentials_nothing_is_sent_and_the_call_comes_again(capl
 async def test_a_call_without_a_body_says_nothing_of_its_type() -> None:
     case = Case(answer())
     call = await case.made()
-    content = call.envelope.value
-    content["data"]["body"] = None
-    case.call = replace(call, envelope=Json.of(content))
+    without = Envelope.read(call.envelope.text).with_data(Json("null"))
+    case.call = replace(call, envelope=without.to_json())
     await case.take()
     (request,) = case.wire.requests
     assert request.body is None
@@ -316,15 +316,60 @@ async def test_a_given_up_call_goes_back_to_its_queue_until_its_time_is_over() -
     assert not case.wire.requests
 
 
-async def test_a_call_to_an_api_that_is_gone_waits_and_is_answered_when_given_up() -> None:
+@pytest.mark.parametrize(("after", "delay"), [(0, 3601), (3000, 601), (3600, 1), (3601, 0), (9000, 0)])
+async def test_a_call_to_an_api_that_is_not_known_is_answered_once_its_key_is_not_known_either(
+    after: int, delay: int
+) -> None:
     case = Case()
     call = await case.made()
     case.caller = case.desk.calling(case.wire, apis={})
+    case.desk.clock.advance(after)  # type: ignore[attr-defined]
     with pytest.raises(ConfigurationError, match="There is no Api 'payments'; known are: none"):
         await case.take()
     await case.caller.settle(taken(call.envelope))
     (reply,) = case.queue("orders")
     assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown"}
+    assert reply.delay == delay
+
+
+async def test_a_call_to_an_api_that_is_not_known_stays_while_no_queue_could_delay_its_answer_for_long_enough() -> None:
+    case = Case(key_lifetime=timedelta(days=7))
+    call = await case.made()
+    case.caller = case.desk.calling(case.wire, apis={})
+    with pytest.raises(ConfigurationError, match="There is no Api 'payments'"):
+        await case.caller.settle(taken(call.envelope))
+    case.desk.clock.advance(2)  # type: ignore[attr-defined]
+    await case.caller.settle(taken(call.envelope))
+    assert case.queue("orders")
+
+
+async def test_no_outcome_is_unknown_while_a_process_that_knows_a_longer_lifetime_may_be_at_a_try() -> None:
+    case = Case()
+    await case.made()
+    case.caller = case.desk.calling(case.wire, apis={"payments": replace(case.api, key_lifetime=timedelta(minutes=5))})
+    case.desk.clock.advance(3600)  # type: ignore[attr-defined]
+    await case.again()
+    assert not case.wire.requests
+    case.desk.clock.advance(1)  # type: ignore[attr-defined]
+    assert (await case.reply())["data"]["outcome"] == "unknown"
+
+
+async def test_a_call_whose_blob_is_gone_returns_to_its_queue_and_is_answered_in_the_end() -> None:
+    case = Case()
+    call = await case.made()
+    blobs = ClaimChecks(AwaitedBlobs(MemoryBlobs()))
+    referring = (await blobs.left(Envelope.read(call.envelope.text))).to_json()
+    case.call = replace(call, envelope=referring)
+    case.caller = case.desk.calling(case.wire, claims=ClaimChecks(AwaitedBlobs(MemoryBlobs())))
+    with pytest.raises(MalformedMessage, match="does not exist"):
+        await case.take()
+    await case.caller.settle(taken(referring))
+    (again,) = case.queue("payments")
+    case.desk.clock.advance(3601)  # type: ignore[attr-defined]
+    await case.caller.settle(taken(again.envelope))
+    (reply,) = case.queue("orders")
+    assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown"}
+    assert not case.wire.requests
 
 
 @pytest.mark.parametrize(
@@ -332,6 +377,9 @@ async def test_a_call_to_an_api_that_is_gone_waits_and_is_answered_when_given_up
     [
         ({"type": "order.bill"}, {}, InvalidMessage, "is no call"),
         ({"time": None}, {}, InvalidMessage, "is no call"),
+        ({"call": None}, {}, InvalidMessage, "does not say what to call"),
+        ({"call": "{"}, {}, InvalidMessage, "does not say what to call"),
+        ({"call": "[" * 5_000}, {}, InvalidMessage, "does not say what to call"),
         ({}, {"method": 7}, InvalidMessage, "does not fit Call"),
         ({}, {"path": "//evil.example"}, InvalidMessage, "A path of payments"),
         ({}, {"replies": "nowhere"}, ConfigurationError, "'nowhere', which is no destination"),
@@ -341,7 +389,8 @@ async def test_a_call_to_an_api_that_is_gone_waits_and_is_answered_when_given_up
 async def test_what_is_no_call_is_refused(given: Any, data: Any, error: type[Exception], says: str) -> None:
     case = Case()
     content = (await case.made()).envelope.value
-    content = {**content, **given, "data": {**content["data"], **data}}
+    told = json.loads(content["call"])
+    content = {**content, "call": json.dumps({**told, **data}), **given}
     wire = Json.of({name: value for name, value in content.items() if value is not None})
     with pytest.raises(error, match=says):
         await case.caller.take(taken(wire))

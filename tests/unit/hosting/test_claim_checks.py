@@ -23,7 +23,7 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import Failures
+from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json

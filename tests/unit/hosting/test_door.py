@@ -23,7 +23,7 @@ from exactlyonce import (
     UniqueKeyTaken,
     message,
 )
-from exactlyonce.hosting.http.problems import problem_of
+from exactlyonce.hosting.requests.problems import problem_of
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
 from tests.answering import Add

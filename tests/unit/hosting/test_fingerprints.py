@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.hosting.http.fingerprint import fingerprint
+from exactlyonce.hosting.requests.fingerprint import fingerprint
 
 
 def json_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import InvalidKey
-from exactlyonce.hosting.http.keys import AHEAD, read_key, time_of
+from exactlyonce.hosting.requests.keys import AHEAD, read_key, time_of
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=255)

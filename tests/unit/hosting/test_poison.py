@@ -23,11 +23,11 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy, key_of
-from exactlyonce.hosting.adapters import PlainJson
-from exactlyonce.hosting.failures import MOST, Failures
-from exactlyonce.hosting.maintenance import Maintenance
-from exactlyonce.hosting.poison import UNREADABLE, require_readable
-from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.hosting.deliveries.adapters import PlainJson
+from exactlyonce.hosting.deliveries.failures import MOST, Failures
+from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable
+from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -120,6 +120,14 @@ async def test_an_undecidable_message_is_put_aside_with_its_body(
         assert base64.b64decode(parked.envelope.value["data"]["body_base64"]) == body
         with pytest.raises(MalformedMessage, match="--bodies"):
             require_readable(key)
+
+
+async def test_the_reason_of_an_unknown_type_names_it_and_the_types_there_are(place: Place) -> None:
+    kind = accounts()
+    body, _ = BAD["unknown type"]
+    assert await place.settle(kind, body) == "parked"
+    reason = place.reason(aside_place(kind), "web/m-1") or ""
+    assert reason.startswith("UnknownMessageType: it has the type 'account.rob'; entity 'account' handles: account.")
 
 
 async def test_a_body_is_settled_through_its_adapter(place: Place) -> None:

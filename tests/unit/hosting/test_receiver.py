@@ -12,27 +12,31 @@ import pytest
 from azure.functions.servicebus import ServiceBusMessage
 
 from exactlyonce import (
+    Colocated,
     ConfigurationError,
     Context,
     Destination,
     Entity,
     Envelope,
     HandlerFailed,
+    InvalidMessage,
     MalformedMessage,
     TryAgainLater,
+    VersionStream,
     message,
 )
-from exactlyonce.attempt import key_of
+from exactlyonce.attempt import Strategy, key_of
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.effect import Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.port import Busy
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.receiver import Receiver
-from exactlyonce.hosting.settlement import aside_place
-from exactlyonce.hosting.triggers import envelope_of, id_of
+from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.deliveries.triggers import envelope_of, id_of
+from exactlyonce.records.calls import ReplyTo
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import InstantClock, ManualClock
@@ -140,7 +144,7 @@ class TestBatches:
         assert set(place.changed_by("a")) == {"web/m-1"}
 
     async def test_a_duplicate_is_told_in_the_log(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level("DEBUG", "exactlyonce.hosting.receiver")
+        caplog.set_level("DEBUG", "exactlyonce.hosting.deliveries.receiver")
         await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
         assert caplog.messages == []
         await place.take(accounts(), delivered(deposit("m-1", note=SECRET)))
@@ -245,6 +249,21 @@ class TestBatches:
         with pytest.raises(MalformedMessage, match="1 of the 2 messages"):
             await replace(place.receiver, poison=poison).take_all(batch, kind, "accounts", None, 5)
         assert place.parked(kind.ref("a"), "web/m-2") is not None
+
+    @pytest.mark.parametrize("strategy", [Colocated(), VersionStream()], ids=repr)
+    async def test_a_reply_that_came_to_a_type_without_calls_is_parked_with_the_reason(
+        self, place: Place, strategy: Strategy
+    ) -> None:
+        kind, reply = accounts(strategy), dated(deposit("c-1"))
+        reply = replace(reply, extensions=ReplyTo("c-1", 1, "account/a").extensions)
+        with pytest.raises(InvalidMessage) as refused:
+            await place.take(kind, delivered(reply, delivery_count=5))
+        assert "is the reply to a call, and entity 'account' makes none" in str(refused.value.__cause__)
+        await place.take(kind, delivered(reply, delivery_count=6))
+        assert place.changed_by("a") == []
+        reason = place.reason(kind.ref("a"), "web/c-1")
+        assert reason is not None
+        assert reason.endswith("InvalidMessage: it is the reply to a call, and its entity type makes none")
 
     async def test_an_empty_batch_is_acknowledged(self, place: Place) -> None:
         await place.take(accounts())

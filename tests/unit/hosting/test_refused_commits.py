@@ -8,9 +8,9 @@ from typing import Any
 import azure.functions as func
 
 from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
-from exactlyonce.hosting.failures import Failures
-from exactlyonce.hosting.poison import PoisonSettler
-from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.poison import PoisonSettler
+from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, ManualClock

@@ -15,9 +15,9 @@ from exactlyonce import (
     TryAgainLater,
 )
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.hosting.adapters import PlainJson
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.triggers import envelope_of
+from exactlyonce.hosting.deliveries.adapters import PlainJson
+from exactlyonce.hosting.deliveries.triggers import envelope_of
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered

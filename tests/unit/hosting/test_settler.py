@@ -19,8 +19,8 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
-from exactlyonce.hosting.settlement import aside_place
+from exactlyonce.hosting.deliveries.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.stores.memory.trouble import Fate, NoTrouble
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
@@ -79,6 +79,16 @@ class TestTheEnvironment:
         place.store._trouble = Fated(Fate.LOST_BEFORE)
         assert await place.settle(kind, message) == "returned"
         assert place.returned == [message.once_more()]
+
+    async def test_a_process_that_never_reached_the_store_returns_a_message_whatever_its_age(
+        self, place: Place
+    ) -> None:
+        """Its host delivers it a few times and then drops it; one too old is refused where it arrives."""
+        place.wrong, place.started = TryAgainLater("the store did not answer"), False
+        messages = [dated(deposit("m-1")), dated(deposit("m-2"), timedelta(days=100))]
+        for times, message in enumerate(messages, 1):
+            assert await place.settle(accounts(), message, times=times) == "returned"
+        assert place.returned == [message.once_more() for message in messages]
 
     async def test_in_another_applications_container_a_message_is_returned_and_nothing_written(
         self, place: Place

@@ -28,7 +28,7 @@ from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import Step
-from exactlyonce.hosting.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
+from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.memory.listing import MemoryListing

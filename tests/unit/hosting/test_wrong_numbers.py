@@ -16,7 +16,7 @@ from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.receiver import Receiver
+from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.records.channels import MOST_RANGES
 from exactlyonce.records.places import CHANNEL, LARGEST_NUMBER, NUMBER, RECEIVER
 from exactlyonce.testing.chance import ManualClock

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.errors import DamagedDocument
+from exactlyonce.errors import IdTaken
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.channels import Channel, Forgotten
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import LEDGER, Apart, Entry, Ledger, entity_document, read_entity
 from exactlyonce.records.library import (
     ParkedMessage,
@@ -51,6 +52,7 @@ LEDGER_43 = Ledger(
     type="range",
     sequences=SEQUENCES,
     calls=("o-7",),
+    kept=(Kept("o-9", datetime(2036, 7, 1, tzinfo=timezone.utc), "5f-kept"),),
 )
 
 TEXT = st.text(max_size=8)
@@ -105,6 +107,7 @@ LEDGERS = st.builds(
     event_sourced=st.booleans(),
     receptions=st.lists(RECEPTIONS, max_size=2).map(tuple),
     calls=st.lists(TEXT, max_size=2).map(tuple),
+    kept=st.lists(st.builds(Kept, TEXT, MOMENTS, TEXT), max_size=2).map(tuple),
 )
 
 
@@ -120,6 +123,7 @@ STORED = {
         "event_sourced": False,
         "receptions": [],
         "calls": ["o-7"],
+        "kept": [{"id": "o-9", "due": "2036-07-01T00:00:00Z", "tx": "5f-kept"}],
         "sequences": [
             {
                 "destination": "leader-board",
@@ -327,8 +331,9 @@ def test_an_absent_entity_has_an_empty_ledger_and_a_foreign_document_none() -> N
 
 def test_a_document_belongs_to_entities_of_one_type() -> None:
     document = entity_document(Json.of({"id": "game-7"}), LEDGER_43)
-    with pytest.raises(DamagedDocument, match="of type 'range'"):
+    with pytest.raises(IdTaken, match="of type 'range'") as taken:
         read_entity(EntityRef("board", ("game-7",), "game-7"), document)
+    assert taken.value.kept == "its id is that of an entity of another type"
 
 
 def test_a_tombstone_has_a_ledger_and_no_body() -> None:

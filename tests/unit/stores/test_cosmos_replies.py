@@ -7,7 +7,14 @@ import pytest
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.port import Busy
-from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge, MalformedMessage, OutputTooLarge
+from exactlyonce.errors import (
+    ConfigurationError,
+    EntityRefused,
+    EntityTooLarge,
+    InvalidMessage,
+    MalformedMessage,
+    OutputTooLarge,
+)
 from exactlyonce.stores.cosmos.replies import TABLE, Absent, Operation, Row, Taken
 from tests.unit.stores.refusing import SECRET, TOKEN, answer, refusal
 
@@ -16,7 +23,7 @@ SAVES = (Operation.CREATE, Operation.REPLACE)
 LIBRARY_WRITES = (Operation.STAGE, Operation.RECORD)
 BATCHES = (Operation.COMMIT, Operation.AMEND)
 COMMITS = (*SAVES, Operation.COMMIT)
-WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BATCHES, Operation.DELETE)
+WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BATCHES, Operation.DELETE, Operation.OPEN_REQUEST, Operation.KEEP)
 EVERYTHING = tuple(Operation)
 
 ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
@@ -25,11 +32,17 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("an absence may carry a substatus of zero", (Operation.READ,), 404, 0, Absent(TOKEN)),
     ("an id or a unique key that is taken is a conflict of its own kind", COMMITS, 409, None, Taken(TOKEN)),
     ("an account that is changed will have changed", (Operation.OPEN, *READS, *WRITES), 409, 1006, UNKNOWN),
-    ("staged documents have no unique keys", (Operation.STAGE,), 409, None, Conflict(TOKEN)),
+    (
+        "staged documents and requests have no unique keys",
+        (Operation.STAGE, Operation.OPEN_REQUEST),
+        409,
+        None,
+        Conflict(TOKEN),
+    ),
     ("an etag that is outdated is a conflict", (*SAVES, *BATCHES, Operation.DELETE), 412, None, Conflict(TOKEN)),
     (
         "a document to replace that is gone is a conflict",
-        (Operation.REPLACE, *BATCHES, Operation.DELETE),
+        (Operation.REPLACE, *BATCHES, Operation.DELETE, Operation.KEEP),
         404,
         0,
         Conflict(TOKEN),
@@ -81,6 +94,7 @@ REFUSALS: list[tuple[str, tuple[Operation, ...], int, int | None, type[Exception
     ),
     ("an entity that is too large", SAVES, 413, None, EntityTooLarge, "2 MB"),
     ("what is too large to be saved together", (Operation.COMMIT,), 413, None, EntityTooLarge, "saved together"),
+    ("a request that is too large", (Operation.OPEN_REQUEST,), 413, None, InvalidMessage, "smaller"),
     ("outputs that are too large", LIBRARY_WRITES, 413, None, OutputTooLarge, "2 MB"),
     ("a message that is too large to be parked", (Operation.PARK,), 413, None, MalformedMessage, "by hand"),
 ]

@@ -267,3 +267,36 @@ async def test_the_age_of_a_gap_is_measured_when_the_read_model_is_tended() -> N
     await board.tend()
     assert board.observed.total(names.GAP_AGE) == 120
     assert board.observed.count(names.GAP_AGE) == 1
+
+
+async def test_a_message_that_is_parked_is_counted() -> None:
+    setting, message = Setting(Outbox()), deposit("m-1")
+    ref = setting.entity.ref("a")
+    runner = Runner(setting.entity, ref, setting.world.routes)
+    work = Work(ref, (message,), runner, runner.absent)
+    await setting.process.run(ref, lambda memory: setting.entity.strategy.settle(work, message, "given up", memory))
+    assert setting.observed.by(names.PARKED, "exactlyonce.entity.type") == {"account": 1}
+    assert setting.observed.total(names.MAINTENANCE_FAILED) == 0
+
+
+async def test_maintenance_that_fails_is_counted_by_its_error_and_a_delivery_is_not() -> None:
+    setting = Setting(Outbox(), outcome=lambda _: (False, True))
+    hasty = setting.started(Backoff(tries=1))
+    with pytest.raises(TryAgainLater):
+        await hasty.deliver(setting.entity, deposit("m-1", answers=1))
+    assert setting.observed.total(names.MAINTENANCE_FAILED) == 0
+    ref = setting.entity.ref("a")
+    with pytest.raises(TryAgainLater):
+        await hasty.run(ref, lambda memory: sweep(ref, memory))
+    assert setting.observed.by(names.MAINTENANCE_FAILED, "error.type") == {"TryAgainLater": 1}
+
+
+async def test_an_output_that_is_parked_since_it_is_too_old_is_counted() -> None:
+    setting = Setting(Outbox(), clock=(clock := InstantClock()), outcome=lambda _: (False, True))
+    hasty = setting.started(Backoff(tries=1))
+    with pytest.raises(TryAgainLater):
+        await hasty.deliver(setting.entity, deposit("m-1", answers=1))
+    clock.advance(timedelta(days=40).total_seconds())
+    ref = setting.entity.ref("a")
+    await setting.process.run(ref, lambda memory: sweep(ref, memory))
+    assert setting.observed.by(names.PARKED, "exactlyonce.entity.type") == {"exactlyonce.too-old": 1}

@@ -163,8 +163,9 @@ def test_an_exploration_starts_from_what_the_application_holds_and_leaves_it_alo
     def never_cancelled(seen: Seen) -> None:
         assert status(seen) == "paid"
 
-    # The time to pay is still to come; the charge is over.
-    found = explore(app, [], never_cancelled)
+    # The charge is over, and the message for the end of the time to pay was taken back.
+    assert explore(app, [], never_cancelled).states == 1
+    found = explore(app, [(orders, SHOES)], never_cancelled)
     assert found.states > 10
     assert app.outputs("shipping") == (Ship(order="o-1", item="shoes"),)
     with pytest.raises(InvariantBroken):

@@ -57,7 +57,7 @@ def test_that_an_outcome_is_unknown_is_a_fault_of_which_the_story_tells() -> Non
     def never_unknown(seen: Seen) -> object:
         return (seen.state(entity, "a") or Order()).unknown == 0
 
-    with pytest.raises(InvariantBroken, match=r"publishes Call to payments \(and no final answer comes of it\)"):
+    with pytest.raises(InvariantBroken, match=r"publishes a call to payments \(and no final answer comes of it\)"):
         explore(app, [(entity, Bill("a"))], never_unknown)
 
 
@@ -93,7 +93,7 @@ def test_a_call_that_is_not_over_gets_its_answer_in_the_exploration(trouble: Tro
 
 def test_a_call_without_a_service_is_refused() -> None:
     app, entity = application(None)
-    with pytest.raises(ConfigurationError, match="'payments', and no service stands for it"):
+    with pytest.raises(ConfigurationError, match="'payments', and apis= of App has no function for it"):
         explore(app, [(entity, Bill("a"))])
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, InvalidMessage, Outbox
-from exactlyonce.handling.calls import Call
+from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing import App, Request, Response
 from exactlyonce.testing.services import Service
-from exactlyonce.values.frozen_json import Json
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, Bill, Billed, Charge, Charged, Order, orders
 
 API = replace(PAYMENTS, credentials=lambda: {"Authorization": "Bearer key"})
@@ -256,7 +255,7 @@ def test_a_call_without_a_service_is_refused() -> None:
     app = App(entity, destinations=(ORDERS, RECEIPTS, PAYMENTS), queues={"orders": entity})
     with pytest.raises(
         ConfigurationError,
-        match=r"^A handler called 'payments', and no service stands for it: name one in apis= of App\.$",
+        match=r"^A handler called 'payments', and apis= of App has no function for it\. Name one there\.$",
     ):
         app.send(entity, Bill("a"))
     assert app.state(entity, "a") == OPEN
@@ -276,10 +275,10 @@ def test_what_is_no_call_is_given_up_and_settled_as_its_queue_does(shop: Shop) -
 def test_a_call_that_cannot_be_made_is_settled_and_ends_as_unknown(shop: Shop) -> None:
     shop.bill()
     call = shop.app.host.sent["payments"].popitem()[1]
-    data = Json.of({**call.data.value, "path": "//elsewhere"})
+    wrong = replace(call, extensions=replace(read_call(call), path="//elsewhere").extensions)
 
     async def arrive() -> None:
-        shop.app.host._arrived("payments", Output("x", "payments", call.with_data(data).to_json()))
+        shop.app.host.arrive("payments", Output("x", "payments", wrong.to_json()))
 
     with pytest.raises(InvalidMessage, match="A path of payments"):
         shop.app.run(arrive())

@@ -56,7 +56,7 @@ def test_the_tests_on_the_page_pass(block: str) -> None:
 
 
 def test_the_handlers_on_the_page_about_calls_pass_the_test_on_this_one() -> None:
-    (handlers,) = blocks((HOWTO / "call-other-services.md").read_text(encoding="utf-8"), "def charged")
+    (handlers,) = blocks((HOWTO / "call-other-services.md").read_text(encoding="utf-8"), "payments = Api(")
     (test,) = blocks(PAGE, "def bank")
     entity = Entity("order", state=Billed, container="orders", strategy=Outbox())
     given = {"orders": entity, "Order": Billed, "Bill": Bill, "Charge": Amount, "os": os, "timedelta": timedelta}

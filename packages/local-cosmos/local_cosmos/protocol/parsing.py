@@ -49,6 +49,13 @@ _POSTS: Final[Mapping[str, OperationKind]] = {
 }
 """What a POST of documents means when a header is true; without any, it creates an item, unless its body is a query."""
 
+_UNSUPPORTED: Final[Mapping[str, str]] = {
+    "x-ms-documentdb-pre-trigger-include": "triggers",
+    "x-ms-documentdb-post-trigger-include": "triggers",
+    "x-ms-indexing-directive": "items that are left out of the index",
+}
+"""Headers that would change what the service does, and what they ask for."""
+
 _HIERARCHY: Final = ("dbs", "colls", "docs")
 
 
@@ -74,6 +81,9 @@ def parse_request(
         RefusedError: 400, 404 or 405; no such operation.
     """
     operation = _operation(verb, path, headers)
+    for header, what in _UNSUPPORTED.items():
+        if headers.get(header, "Default") not in ("Default", "Include"):
+            raise bad_request(f"This emulator does not support {what}: {header}.")
     offer = path[1] if operation in ("read_offer", "replace_offer") else ""
     names = ["" if offer else name for name in (*path[1::2], "", "", "")]
     settings = headers.get("x-ms-cosmos-offer-autopilot-settings")

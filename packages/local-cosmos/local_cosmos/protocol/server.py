@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
+from collections.abc import Collection
 from typing import Final
 
 from aiohttp import web
@@ -11,7 +14,7 @@ from aiohttp import web
 from local_cosmos import front_page
 from local_cosmos.protocol.admin import AdminEndpoints, AdminError
 from local_cosmos.protocol.admission import read_body, require_recent
-from local_cosmos.protocol.authorization import MasterKey
+from local_cosmos.protocol.authorization import Authorization
 from local_cosmos.protocol.parsing import parse_request, segments
 from local_cosmos.protocol.wire import response, send
 from local_cosmos.semantics.emulator import Emulator, Outcome
@@ -21,6 +24,13 @@ from local_cosmos.semantics.requests import ITEM_OPERATIONS, Request
 
 LOOPBACK: Final = "127.0.0.1"
 _SHUTDOWN_SECONDS: Final = 1.0
+_TURNS_TO_CONNECT: Final = 4
+"""Turns of the event loop from the acceptance of a connection until the server knows of it, and one more."""
+_BACKLOG: Final = 128
+
+
+class PortTakenError(Exception):
+    """A port on which the server cannot listen; the text says why."""
 
 
 class CosmosServer:
@@ -33,22 +43,39 @@ class CosmosServer:
         tls: With this context over https; None for plain http.
     """
 
-    def __init__(self, emulator: Emulator, key: str, *, admin: bool = False, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        emulator: Emulator,
+        key: str,
+        *,
+        admin: bool = False,
+        tls: ssl.SSLContext | None = None,
+        tokens: Collection[str] = (),
+    ) -> None:
         self._emulator = emulator
-        self._key = MasterKey(key)
+        self._key = Authorization(key, tokens)
         self._admin = AdminEndpoints(emulator) if admin else None
         self._tls = tls
         self._released = asyncio.Condition()
         self._stopping = False
         self._runner: web.ServerRunner | None = None
+        self._listening: socket.socket | None = None
 
     async def start(self, port: int = 0) -> str:
-        """Begin to listen; port 0 picks a free one. Returns the endpoint, with a final slash."""
+        """Begin to listen; port 0 picks a free one. Returns the endpoint, with a final slash.
+
+        Raises:
+            PortTakenError: another process listens there.
+        """
+        try:
+            self._listening = socket.create_server((LOOPBACK, port), backlog=_BACKLOG)
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise PortTakenError(f"Port {port} cannot be had ({why}). Choose another one, or 0.") from None
         server = web.Server(self._handle, access_log=None, auto_decompress=False)
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=self._tls)
-        await site.start()
+        await web.SockSite(self._runner, self._listening, ssl_context=self._tls, backlog=_BACKLOG).start()
         bound = self._runner.addresses[0][1]
         return f"{'https' if self._tls else 'http'}://{LOOPBACK}:{bound}/"
 
@@ -56,8 +83,12 @@ class CosmosServer:
         """Release what hangs, close all connections."""
         self._stopping = True
         await self.release_hanging()
-        if self._runner is None or self._runner.server is None:
+        if self._runner is None or self._runner.server is None or self._listening is None:
             return
+        # Whatever is accepted has to be known before the server is closed: asyncio would leave it open.
+        asyncio.get_running_loop().remove_reader(self._listening)
+        for _ in range(_TURNS_TO_CONNECT):
+            await asyncio.sleep(0)
         transports = [handler.transport for handler in self._runner.server.connections]
         await self._runner.cleanup()
         for transport in transports:
@@ -76,7 +107,7 @@ class CosmosServer:
         try:
             body = await read_body(http.content)
         except RefusedError as refusal:
-            return response(refused(refusal))
+            return response(refused(refusal), self._emulator.clock.now())
         if http.remote == LOOPBACK and front_page.is_wanted(http.method, path, http.headers):
             return web.Response(text=front_page.page(self._emulator, _base_url(http)), headers=front_page.HEADERS)
         if path[:1] == ["_admin"]:
@@ -84,11 +115,11 @@ class CosmosServer:
         try:
             request = self._authorized(http, path, body)
         except RefusedError as refusal:
-            return response(refused(refusal))
+            return response(refused(refusal), self._emulator.clock.now())
         if self._emulator.latency and request.operation in ITEM_OPERATIONS:
             await asyncio.sleep(self._emulator.latency)
         outcome = self._emulator.serve(request, started)
-        return await send(http, outcome, lambda: self._until_released(outcome))
+        return await send(http, outcome, self._emulator.clock.now(), lambda: self._until_released(outcome))
 
     async def _administer(self, http: web.BaseRequest, path: list[str], body: bytes) -> web.Response:
         if self._admin is None or http.remote != LOOPBACK:

@@ -6,6 +6,8 @@ import socket
 import struct
 import uuid
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from functools import lru_cache
 
 from aiohttp import web
 
@@ -15,9 +17,16 @@ from local_cosmos.semantics.requests import Reply
 _BODILESS = frozenset({204, 304})
 
 
-def response(reply: Reply) -> web.Response:
-    """A reply as HTTP, with the headers that the SDKs look at."""
+def response(reply: Reply, now: float, location: str | None = None) -> web.Response:
+    """A reply as HTTP, with the headers that the SDKs look at.
+
+    Args:
+        reply: What was answered.
+        now: The account's time, in seconds since 1970.
+        location: What was asked for, as the client addressed it.
+    """
     headers = {
+        "Date": _date(int(now)),
         "Content-Type": "application/json",
         "x-ms-request-charge": f"{reply.charge:.2f}",
         "x-ms-activity-id": str(uuid.uuid4()),
@@ -25,6 +34,7 @@ def response(reply: Reply) -> web.Response:
         "x-ms-serviceversion": "version=local",
     }
     optional = (
+        ("Content-Location", location),
         ("etag", reply.etag),
         ("lsn", reply.lsn),
         ("x-ms-session-token", reply.session_token),
@@ -45,21 +55,28 @@ def response(reply: Reply) -> web.Response:
     return web.Response(status=reply.status, body=None if reply.status in _BODILESS else reply.body, headers=headers)
 
 
+@lru_cache(maxsize=8)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
 async def send(
-    request: web.BaseRequest, outcome: Outcome, released: Callable[[], Awaitable[None]]
+    request: web.BaseRequest, outcome: Outcome, now: float, released: Callable[[], Awaitable[None]]
 ) -> web.StreamResponse:
     """Carry out an outcome on the connection.
 
     Args:
         request: What is being answered.
         outcome: The reply and the manner.
+        now: The account's time, in seconds since 1970.
         released: Waits until a hanging request may go.
     """
+    location = f"{request.scheme}://{request.host}{request.raw_path}"
     match outcome.manner:
         case "answer":
-            return response(outcome.reply)
+            return response(outcome.reply, now, location)
         case "truncate":
-            return await _truncated(request, response(outcome.reply))
+            return await _truncated(request, response(outcome.reply, now, location))
         case "reset":
             _reset(request)
         case "hang":

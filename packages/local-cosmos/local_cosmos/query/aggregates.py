@@ -11,6 +11,18 @@ from typing import Any, Final
 
 from local_cosmos.query.calculating import is_number, number
 from local_cosmos.query.comparing import is_primitive, sort_key
+from local_cosmos.query.tree import (
+    Call,
+    Columns,
+    Constant,
+    Everything,
+    Expression,
+    Object,
+    Query,
+    Selection,
+    Value,
+    parts,
+)
 from local_cosmos.values import UNDEFINED
 
 
@@ -40,3 +52,33 @@ AGGREGATES: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
     "AVG": _average,
 }
 """By name: from the defined values to the result."""
+
+
+def is_grouped(query: Query) -> bool:
+    """Whether results are made of groups of rows instead of single rows."""
+    return bool(query.groups) or any(map(is_aggregate, parts(selected(query.selection))))
+
+
+def is_aggregate(expression: Expression) -> bool:
+    """Whether an expression is a call of an aggregate."""
+    return isinstance(expression, Call) and expression.name in AGGREGATES
+
+
+def selected(selection: Selection) -> Expression:
+    """A SELECT list as one expression; a list of columns makes an object."""
+    match selection:
+        case Everything():
+            return Constant(UNDEFINED)
+        case Value(expression):
+            return expression
+        case Columns(columns):
+            return Object(tuple((column.name, column.expression) for column in columns))
+
+
+def has_one_result(query: Query) -> bool:
+    """Whether a query in place of one value can have no second result, whatever the item is."""
+    if (is_grouped(query) and not query.groups) or query.limit in (Constant(0), Constant(1)):
+        return True
+    return not any(
+        source.each or (isinstance(source.of, Query) and not has_one_result(source.of)) for source in query.sources
+    )

@@ -60,7 +60,7 @@ def sort_key(value: Any) -> tuple[int, Any]:
 
 def identity(value: Any) -> bytes:
     """A text that two defined values share exactly if they are equal."""
-    return json.dumps(_canonical(value), sort_keys=True).encode()
+    return json.dumps(canonical(value), sort_keys=True).encode()
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
@@ -76,12 +76,13 @@ def is_primitive(value: object) -> bool:
     return 0 < rank(value) < _FIRST_STRUCTURE
 
 
-def _canonical(value: Any) -> Any:
+def canonical(value: Any) -> Any:
+    """The value with numbers in one form: without a fraction where they have none."""
     match value:
         case float() if value.is_integer():
             return int(value)
         case list():
-            return [_canonical(element) for element in value]
+            return [canonical(element) for element in value]
         case dict():
-            return {name: _canonical(element) for name, element in value.items()}
+            return {name: canonical(element) for name, element in value.items()}
     return value

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from local_cosmos.query import grouping
+from local_cosmos.query.aggregates import is_grouped, selected
 from local_cosmos.query.comparing import distinct, sort_key
 from local_cosmos.query.continuations import AfterRow, AtResult
 from local_cosmos.query.errors import UnsupportedQueryError
@@ -83,7 +84,7 @@ def run(
     execution = _Execution(query, inputs)
     if not query.sources:
         return _numbered_page([serialise(one) for one in _subquery(query, (), inputs)({})], begin, page_size)
-    if query.distinct or grouping.is_grouped(query):
+    if query.distinct or is_grouped(query):
         results = execution.results(items)
         return replace(_numbered_page(results, begin, page_size), retrieves=execution.reads)
     return execution.page(items, begin, page_size, are_sorted=are_sorted)
@@ -132,7 +133,7 @@ class _Execution:
     def results(self, items: Iterable[StoredItem]) -> list[bytes]:
         """All results of a query with DISTINCT, GROUP BY or aggregates."""
         rows = self._sources.rows(items)
-        if grouping.is_grouped(self._query):
+        if is_grouped(self._query):
             contents = (row.content for row in rows)
             found = [serialise(result) for result in grouping.results(self._query, self._compiler, contents)]
         else:
@@ -160,7 +161,7 @@ class _Execution:
 def _selected(query: Query) -> Expression:
     """What a row becomes."""
     if not isinstance(query.selection, Everything):
-        return grouping.selected(query.selection)
+        return selected(query.selection)
     if len(query.sources) != 1:
         raise UnsupportedQueryError("SELECT * needs FROM with one source.")
     return Path(query.sources[0].alias, ())
@@ -170,7 +171,7 @@ def _subquery(query: Query, outer: Sequence[str], inputs: Given) -> Callable[[Ma
     """From values by name, of the query around it, to the results of a subquery."""
     sources = Sources(query, inputs, outer)
     skip, limit = count(query.skip, inputs.parameters) or 0, count(query.limit, inputs.parameters)
-    if grouping.is_grouped(query):
+    if is_grouped(query):
 
         def results(contents: list[Any]) -> list[Any]:
             return grouping.results(query, sources.compiler, contents)

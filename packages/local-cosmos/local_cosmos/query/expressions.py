@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from local_cosmos.query.aggregates import has_one_result
 from local_cosmos.query.calculating import calculate
 from local_cosmos.query.comparing import compare, equal
 from local_cosmos.query.errors import UnsupportedQueryError
@@ -125,6 +126,10 @@ class Compiler:
             case Subquery():
                 return self._subquery(expression)
 
+    def naming(self, names: Names) -> Compiler:
+        """A compiler for expressions of the same query that may name something else."""
+        return Compiler(names, self._given)
+
     def parameter(self, name: str) -> Any:
         """The value that came with the query."""
         if name not in self._given.parameters:
@@ -149,6 +154,10 @@ class Compiler:
         return tuple(self.parameter(step.name) if isinstance(step, Parameter) else step for step in steps)
 
     def _subquery(self, subquery: Subquery) -> Evaluator:
+        if not subquery.kind and not has_one_result(subquery.query):
+            raise UnsupportedQueryError(
+                "The cardinality of a scalar subquery result set cannot be greater than one: use ARRAY or EXISTS."
+            )
         values = [(name, self._path(name, ())) for name in self._names]
         results = self._given.answer(subquery.query, tuple(self._names), self._given)
 
@@ -159,19 +168,13 @@ class Compiler:
                     return bool(found)
                 case "ARRAY":
                     return found
-            if len(found) > 1:
-                raise UnsupportedQueryError(
-                    "A subquery in place of one value has several results: use ARRAY or EXISTS."
-                )
             return found[0] if found else UNDEFINED
 
         return answer
 
     def _call(self, call: Call) -> Evaluator:
-        if call.name in OF_THE_CLOCK and not call.arguments:
-            present = OF_THE_CLOCK[call.name](self._given.now)
-            return lambda _: present
-        function = FUNCTIONS.get(call.name)
+        of_the_clock = OF_THE_CLOCK.get(call.name)
+        function = of_the_clock(self._given.now) if of_the_clock else FUNCTIONS.get(call.name)
         if function is None:
             raise UnsupportedQueryError(f"The function {call.name} is not supported here by this emulator.")
         if not function.fewest <= len(call.arguments) <= function.most:

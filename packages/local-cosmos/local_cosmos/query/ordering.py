@@ -1,12 +1,13 @@
 """ORDER BY on one or several paths, over values of all types.
 
-Rows whose values are the same are in the order of their creation, backwards when the first path is descending: the Java SDK
-relies on it when it goes on after a page.
+Items whose values are the same are in the order of their creation, backwards when the first path is descending: the Java SDK
+relies on it when it goes on after a page. The rows that JOIN makes of one item keep their order in both cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from local_cosmos.query.comparing import sort_key
@@ -35,10 +36,8 @@ class Ordering:
         """The rows in order."""
         if not self._values:
             return rows
-        entries = [
-            ([sort_key(of(row.content)) for of in self._values], row.item.ordinal, row.number, row) for row in rows
-        ]
-        entries.sort(reverse=self._descending[0])  # Ordinal and number are a row's own: rows are never compared.
+        entries = [([sort_key(of(row.content)) for of in self._values], row.item.ordinal, row) for row in rows]
+        entries.sort(key=itemgetter(0, 1), reverse=self._descending[0])  # Stable: the rows of one item stay in order.
         if len(set(self._descending)) > 1:
             for part in reversed(range(len(self._values))):  # Sorting is stable: the most important part comes last.
                 entries.sort(key=lambda entry: entry[0][part], reverse=self._descending[part])
@@ -52,4 +51,7 @@ class Ordering:
             one, another = sort_key(own), sort_key(other)
             if one != another:
                 return (one < another) is descending
-        return row.place[1:] != place[1:] and (row.place[1:] < place[1:]) is self._descending[0]
+        _, ordinal, number = place
+        if row.item.ordinal != ordinal:
+            return (row.item.ordinal < ordinal) is self._descending[0]
+        return row.number > number

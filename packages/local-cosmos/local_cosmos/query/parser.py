@@ -316,10 +316,12 @@ def _one_character(text: str) -> str:
 
 
 def _number(text: str) -> int | float:
-    number = float(text)
+    number = float(
+        text
+    )  # As in items: a number beyond 2^53 is the nearest double, so that it is found by what was stored.
     if math.isinf(number):
         raise UnsupportedQueryError(f"The number {text[:_SHOWN]}... is too large for a double.")
-    return number if re.search(r"[.eE]", text) else int(text)
+    return number if re.search(r"[.eE]", text) else int(number)
 
 
 def _unquoted(literal: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from local_cosmos.query import grouping
+from local_cosmos.query.aggregates import is_aggregate, is_grouped, selected
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import count
 from local_cosmos.query.printing import expression_text, text
@@ -39,7 +39,7 @@ _FILTER: Final = Parameter("({documentdb-formattableorderbyquery-filter})")
 
 def is_needed(query: Query) -> bool:
     """Whether answers of several physical partitions have to be merged; else they just follow one another."""
-    return bool(query.order or query.skip or query.limit or query.distinct or grouping.is_grouped(query))
+    return bool(query.order or query.skip or query.limit or query.distinct or is_grouped(query))
 
 
 def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]) -> JsonObject:
@@ -53,6 +53,8 @@ def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]
     Raises:
         UnsupportedQueryError: The client cannot merge the answers, or this emulator cannot split the query.
     """
+    if is_grouped(query) and not query.groups:
+        query = _of_one_result(query, parameters)
     missing = sorted(_features(query) - set(supported))
     if missing:
         features = ", ".join(missing)
@@ -68,15 +70,16 @@ def plan(query: Query, parameters: Mapping[str, Any], supported: Collection[str]
 def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
     skip, limit = count(query.skip, parameters), count(query.limit, parameters)
     columns = query.selection.columns if isinstance(query.selection, Columns) else ()
-    grouped_columns = columns if grouping.is_grouped(query) else ()
+    grouped_columns = columns if is_grouped(query) else ()
+    order = () if is_grouped(query) else query.order
     has_value = isinstance(query.selection, Value)
     return {
         "distinctType": _distinct_type(query),
         "top": limit if skip is None else None,
         "offset": skip,
         "limit": None if skip is None else limit,
-        "orderBy": ["Descending" if part.descending else "Ascending" for part in query.order],
-        "orderByExpressions": [expression_text(part.expression) for part in query.order],
+        "orderBy": ["Descending" if part.descending else "Ascending" for part in order],
+        "orderByExpressions": [expression_text(part.expression) for part in order],
         "groupByExpressions": [expression_text(expression) for expression in query.groups],
         "groupByAliases": [column.name for column in grouped_columns],
         "aggregates": [_TYPES[call.name] for call in _aggregates(query)] if has_value else [],
@@ -87,12 +90,25 @@ def _info(query: Query, parameters: Mapping[str, Any]) -> JsonObject:
     }
 
 
+def _of_one_result(query: Query, parameters: Mapping[str, Any]) -> Query:
+    """Aggregates without GROUP BY, without what changes nothing in their only result.
+
+    ORDER BY stays, which decides what is aggregated; and TOP, which the service leaves to the client, too.
+    """
+    if query.skip is None:
+        return replace(query, distinct=False)
+    if count(query.skip, parameters) or not count(query.limit, parameters):
+        return query
+    return replace(query, distinct=False, skip=None, limit=None)
+
+
 def _features(query: Query) -> set[str]:
     aggregates = _aggregates(query)
     by_columns = isinstance(query.selection, Columns)
+    is_sorted = bool(query.order) and not is_grouped(query)
     needed = {
-        "OrderBy": bool(query.order),
-        "MultipleOrderBy": len(query.order) > 1,
+        "OrderBy": is_sorted,
+        "MultipleOrderBy": is_sorted and len(query.order) > 1,
         "Top": bool(query.limit and not query.skip),
         "OffsetAndLimit": bool(query.skip),
         "Distinct": query.distinct,
@@ -114,7 +130,7 @@ def _distinct_type(query: Query) -> str:
 
 def _rewritten(query: Query, skip: int | None, limit: int | None) -> str:
     """What each physical partition is asked; empty for the query as it is."""
-    if grouping.is_grouped(query):
+    if is_grouped(query):
         return text(_of_partial_groups(query))
     if query.order:
         return text(_of_sorted_rows(query, None if limit is None else (skip or 0) + limit))
@@ -127,7 +143,7 @@ def _of_sorted_rows(query: Query, limit: int | None) -> Query:
     if query.item is None:
         raise UnsupportedQueryError("Over several physical partitions ORDER BY needs the whole item as first source.")
     items = Array(tuple(Object((("item", part.expression),)) for part in query.order))
-    payload = Path(query.item, ()) if isinstance(query.selection, Everything) else grouping.selected(query.selection)
+    payload = Path(query.item, ()) if isinstance(query.selection, Everything) else selected(query.selection)
     columns = (
         Column("_rid", Path(query.item, ("_rid",))),
         Column("orderByItems", items),
@@ -144,8 +160,12 @@ def _of_sorted_rows(query: Query, limit: int | None) -> Query:
 
 
 def _of_partial_groups(query: Query) -> Query:
-    if query.order or query.skip or query.limit or query.distinct:
-        raise UnsupportedQueryError("ORDER BY, TOP, OFFSET LIMIT and DISTINCT with aggregates are not supported.")
+    if not query.groups and not query.skip:
+        query = replace(query, limit=None)
+    if (query.order and query.groups) or query.skip or query.limit or query.distinct:
+        raise UnsupportedQueryError(
+            "ORDER BY with GROUP BY is not supported; nor, over several physical partitions, TOP, OFFSET LIMIT and DISTINCT."
+        )
     match query.selection:
         case Value(expression):
             payload = _partial(expression, query.groups)
@@ -165,7 +185,7 @@ def _partial(expression: Expression, groups: Sequence[Expression]) -> Expression
     """What of a part of the SELECT list can be merged over physical partitions."""
     if expression in groups or isinstance(expression, Constant | Parameter):
         return expression
-    if not isinstance(expression, Call) or not grouping.is_aggregate(expression):
+    if not isinstance(expression, Call) or not is_aggregate(expression):
         raise UnsupportedQueryError("Over several physical partitions a SELECT list may not calculate with aggregates.")
     number = Call("COUNT", expression.arguments)
     match expression.name:
@@ -184,13 +204,13 @@ def _aggregates(query: Query) -> list[Call]:
             candidates = [column.expression for column in columns]
         case Everything():
             candidates = []
-    return [part for part in candidates if isinstance(part, Call) and grouping.is_aggregate(part)]
+    return [part for part in candidates if isinstance(part, Call) and is_aggregate(part)]
 
 
 def _type(expression: Expression) -> str | None:
-    return _TYPES[expression.name] if isinstance(expression, Call) and grouping.is_aggregate(expression) else None
+    return _TYPES[expression.name] if isinstance(expression, Call) and is_aggregate(expression) else None
 
 
 def _nameless(query: Query) -> Everything | Value:
     """The selection without names of columns, of which some (`$1`) cannot be written."""
-    return query.selection if isinstance(query.selection, Everything) else Value(grouping.selected(query.selection))
+    return query.selection if isinstance(query.selection, Everything) else Value(selected(query.selection))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, get_args
 
 Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
 Operator = Literal["+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>", ">>>"]
@@ -253,3 +254,23 @@ class Query:
             case (Source(alias, Path(_, ()), each=False), *_):
                 return alias
         return None
+
+
+def with_parts(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each of its direct parts changed; subqueries are no parts."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(changed, value))
+        return change(value) if isinstance(value, get_args(Expression)) else value
+
+    return replace(expression, **{field.name: changed(getattr(expression, field.name)) for field in fields(expression)})
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """The expression and all that it is made of, but for subqueries."""
+    yield expression
+    direct: list[Expression] = []
+    with_parts(expression, lambda part: direct.append(part) or part)  # type: ignore[func-returns-value]
+    for part in direct:
+        yield from parts(part)

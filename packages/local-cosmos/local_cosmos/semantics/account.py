@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -28,10 +29,8 @@ from local_cosmos.semantics.usage import resource_usage, statistics
 from local_cosmos.storage.keeping import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
 from local_cosmos.values import JsonObject, serialise
 
-_THROUGHPUT_OF_A_PARTITION: Final = 10_000
-"""RU per second that one physical partition serves at most."""
-
 _CONTAINER_ABSENT: Final = 1003
+_HOST: Final = re.compile("(?<=://)[^:/]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +41,19 @@ class AccountSettings:
         consistency: Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual.
         multiple_write_locations: What the account says of itself; it changes nothing else here.
         partitions: Physical partitions of a new container, unless its throughput asks for more.
+        throughput_of_a_partition: RU per second for which a new container gets one physical partition. Those of the service
+            serve 10,000 at most; it begins with one for each 6,000 of manual throughput.
         region: The name of the only region.
+        host: Where the account says that this region is, without a port; empty for where the client found the account.
+            Microsoft's emulators always say 127.0.0.1, also to a client of localhost.
     """
 
     consistency: ConsistencyLevel = "Session"
     multiple_write_locations: bool = False
     partitions: int = 1
+    throughput_of_a_partition: int = 10_000
     region: str = "Local"
+    host: str = ""
 
 
 class Account:
@@ -176,7 +181,10 @@ class Account:
         return self._lags.get((database, container)) or self._lags.get((database, None)) or Lag()
 
     def _read_account(self, request: Request) -> Reply:
-        location = {"name": self._settings.region, "databaseAccountEndpoint": request.base_url}
+        endpoint = request.base_url
+        if self._settings.host:
+            endpoint = _HOST.sub(self._settings.host, endpoint, count=1)
+        location = {"name": self._settings.region, "databaseAccountEndpoint": endpoint}
         account: JsonObject = {
             "id": "localhost",
             "_self": "",
@@ -251,7 +259,7 @@ class Account:
         definition = ContainerDefinition.parse(request.content)
         if definition.name in database.containers:
             raise conflict(f"container {definition.name}")
-        partitions = max(self._settings.partitions, -(-request.throughput // _THROUGHPUT_OF_A_PARTITION))
+        partitions = max(self._settings.partitions, -(-request.throughput // self._settings.throughput_of_a_partition))
         container = Container(
             (database.name, database.rid),
             definition,

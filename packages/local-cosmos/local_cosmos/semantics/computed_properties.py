@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from local_cosmos.query.aggregates import is_grouped
 from local_cosmos.query.errors import UnsupportedQueryError
 from local_cosmos.query.execution import given
 from local_cosmos.query.expressions import Evaluator
-from local_cosmos.query.grouping import is_grouped
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.sources import Sources
 from local_cosmos.query.tree import Expression, Query, Value

@@ -49,12 +49,12 @@ class PhysicalPartitions:
     """All physical partitions of a container; together they own every key.
 
     Args:
-        count: How many there are; each owns an equal part of the hashes.
+        count: How many there are; each owns an equal part of the hashes, the last one also what is left over.
         hashing: Says where keys lie.
     """
 
     def __init__(self, count: int, hashing: KeyHash) -> None:
-        inner = (hashing.bound(hashing.hashes * number // count) for number in range(1, count))
+        inner = (hashing.bound(hashing.hashes // count * number) for number in range(1, count))
         bounds = [SMALLEST, *inner, LARGEST]
         self._hashing = hashing
         self._created = 0

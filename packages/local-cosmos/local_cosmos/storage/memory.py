@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from local_cosmos.storage.change_log import ChangeLogs
 from local_cosmos.storage.index import Entry, Indexes, key_of
 from local_cosmos.storage.items import IndexKey, Item, ItemKey, PropertyPath, Range
 from local_cosmos.values import follow
@@ -37,6 +38,7 @@ class MemoryItemStore:
     _ordered_keys: list[str] = field(default_factory=list)
     _superseded: deque[tuple[int, ItemKey]] = field(default_factory=deque)
     _indexes: Indexes = field(default_factory=Indexes)
+    _logs: ChangeLogs = field(default_factory=ChangeLogs)
 
     def find(self, key: ItemKey, lsn: int | None = None) -> Item | None:
         """The version of an item as of `lsn`."""
@@ -97,9 +99,10 @@ class MemoryItemStore:
 
     def changes(self, low: str, high: str, after: int, lsn: int) -> Iterator[tuple[int, Item]]:
         """LSN and item for every item written after LSN `after` and by `lsn`, in the order of the LSNs."""
-        newest = (_as_of(version, lsn) for key in self._keys(low, high) for version in self._by_key[key].values())
-        written = [(v.lsn, v.item) for v in newest if v is not None and v.item is not None and v.lsn > after]
-        return iter(sorted(written, key=lambda change: change[0]))
+        for written, (effective, item_id) in self._logs.since((low, high), after, lambda: self._writes(low, high)):
+            version = _as_of(self._by_key.get(effective, {}).get(item_id), lsn)
+            if version is not None and version.item is not None and version.lsn == written:
+                yield written, version.item
 
     def commit(self, effective: str, changes: Mapping[str, Item | None], lsn: int, horizon: int) -> None:
         """Write items of one partition key under one LSN."""
@@ -110,8 +113,10 @@ class MemoryItemStore:
         for item_id, item in changes.items():
             older = versions.get(item_id)
             versions[item_id] = _Version(lsn, item, older)
-            if item is not None and self._indexes.are_there:
-                self._indexes.add(effective, item)
+            if item is not None:
+                self._logs.add((effective, item_id), lsn)
+                if self._indexes.are_there:
+                    self._indexes.add(effective, item)
             if older is not None or item is None:
                 self._superseded.append((lsn, (effective, item_id)))
         self._forget(horizon)
@@ -138,6 +143,14 @@ class MemoryItemStore:
                 for version in _chain(newest):
                     if version.item is not None:
                         yield effective, version.item
+
+    def _writes(self, low: str, high: str) -> Iterator[tuple[int, ItemKey]]:
+        """Every version, with its LSN."""
+        for effective in self._keys(low, high):
+            for item_id, newest in self._by_key[effective].items():
+                yield from (
+                    (version.lsn, (effective, item_id)) for version in _chain(newest) if version.item is not None
+                )
 
     def _entered(self, entry: Entry, lsn: int | None) -> Item | None:
         """The item of an entry as of `lsn`, unless it was deleted and created anew."""

@@ -128,6 +128,19 @@ test("an entity that there is not is not found", async () => {
   await sender.close();
 });
 
+test("a client knows by its code what was refused", async () => {
+  const sender = client.createSender("settled");
+  const receiver = client.createReceiver("settled");
+  await sender.sendMessages({ body: "x", messageId: "lost" });
+  const [found] = await receiver.receiveMessages(1, SOON);
+  await receiver.completeMessage(found);
+  await assert.rejects(receiver.renewMessageLock(found), { code: "MessageLockLost" });
+  await assert.rejects(receiver.receiveDeferredMessages(found.sequenceNumber), { code: "MessageNotFound" });
+  await assert.rejects(sender.cancelScheduledMessages(found.sequenceNumber), { code: "MessageNotFound" });
+  await assert.rejects(sender.sendMessages({ body: Buffer.alloc(300_000) }), { code: "MessageSizeExceeded" });
+  await Promise.all([sender.close(), receiver.close()]);
+});
+
 test("the rules of a subscription change while it runs", async () => {
   const rules = client.createRuleManager("events", "changing");
   const named = async () => (await rules.getRules()).map((rule) => [rule.name, rule.filter]);

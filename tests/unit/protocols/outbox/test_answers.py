@@ -15,7 +15,7 @@ from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.answers import Answer
+from exactlyonce.records.answers import LARGE, Answer
 from exactlyonce.records.library import ProcessedRecord
 from tests.answering import added_queue, counters, request
 from tests.unit.script import Played, Replies, Script
@@ -101,6 +101,46 @@ def test_the_answer_goes_with_the_entry_into_the_record_and_is_found_there(scrip
     played = attempt(script, request("k-1"), window=1)
     assert played.finished.answers == (("http/k-1", answer(1)),)
     assert played.only(LoadProcessed).messages == ("http/k-1",)
+
+
+ROOM = LARGE - answer(1).size - len("X-Padding")
+"""Of padding, in an answer that is not large."""
+
+
+def test_a_large_answer_is_written_in_its_record_before_the_next_commit_and_not_again(script: Script) -> None:
+    first = attempt(script, request("k-1", padding=ROOM + 1)).finished.answers
+    moved = attempt(script, request("k-2"))
+    assert [one.message for one in moved.only(WriteRecords).records if isinstance(one, ProcessedRecord)] == ["http/k-1"]
+    assert [entry.message for entry in script.entries] == ["http/k-2"]
+    assert not attempt(script, request("k-3")).all(WriteRecords)
+    assert attempt(script, request("k-1")).finished.answers == first
+
+
+def test_an_answer_that_is_not_large_stays_in_the_window(script: Script) -> None:
+    attempt(script, request("k-1", padding=ROOM))
+    assert not attempt(script, request("k-2")).all(WriteRecords)
+    assert len(script.entries) == 2
+
+
+def test_a_large_answer_is_the_same_when_the_commit_after_it_is_lost(script: Script) -> None:
+    first = attempt(script, request("k-1", padding=ROOM + 1)).finished.answers
+    lost = attempt(script, request("k-2"), replies={SaveEntity: UNKNOWN})
+    assert len(lost.all(WriteRecords)) == 1
+    assert attempt(script, request("k-1")).finished.answers == first
+
+
+def test_a_large_answer_leaves_after_what_its_entry_owes_was_published(script: Script) -> None:
+    attempt(script, request("k-1", padding=ROOM + 1), replies={Publish: UNKNOWN})
+    played = attempt(script, request("k-2"))
+    kinds = [kind for kind in played.kinds if kind in (Publish, WriteRecords)]
+    assert kinds == [Publish, WriteRecords, Publish]
+
+
+def test_where_nothing_leaves_a_large_answer_stays(script: Script) -> None:
+    for key in ("k-1", "k-2"):
+        step = attempt_on_sample(Outbox.embedded(), request(key, padding=ROOM + 1), handle=HANDLE, entity=ENTITY)
+        script.play(step)
+    assert len(script.entries) == 2
 
 
 def test_only_requests_without_an_entry_cost_a_look_at_their_records(script: Script) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox, TryAgainLater
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work, key_of
@@ -13,6 +14,7 @@ from exactlyonce.effects.effect import Begin, Step, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park, WriteRecords
 from exactlyonce.effects.publish import Publish
+from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.judge import answered, arrived
@@ -58,22 +60,15 @@ def test_the_commit_that_calls_awaits_the_reply_and_publishes_the_call() -> None
     (output,) = script.published
     sent = Envelope.read(output.envelope.text)
     assert (output.id, output.destination, sent.type, sent.source) == (call, "payments", CALL_TYPE, "order/a")
-    assert sent.data.value == {
-        "api": "payments",
-        "method": "POST",
-        "path": "/charges",
-        "body": {"amount": 1},
-        "then": "order.charged",
-        "replies": "orders",
-        "tag": "a",
-        "version": 1,
-    }
+    body: JsonValue = {"amount": 1}
+    assert sent.data.value == body
+    assert read_call(sent) == Call("payments", "POST", "/charges", "order.charged", "orders", "a", 1, 3600.0, body)
 
 
 def test_calls_of_messages_that_share_a_commit_carry_their_own_versions() -> None:
     script = fresh()
     script.play(attempt(bill("m-1"), bill("m-2", times=2)))
-    versions = [Envelope.read(one.envelope.text).data.value["version"] for one in script.published]
+    versions = [read_call(Envelope.read(one.envelope.text)).version for one in script.published]
     assert versions == [1, 2, 2]
     assert script.ledger.calls == tuple(one.id for one in script.published)
 
@@ -336,3 +331,13 @@ def test_awaited_calls_count_for_the_size_of_the_document(*, grown: int, fits: b
     finished = script.play(attempt(bill("m-1"), handle=growing)).finished
     assert [type(error) for _, error in finished.failed] == ([] if fits else [EntityTooLarge])
     assert len(finished.processed) == fits
+
+
+def test_replies_are_counted_since_neither_number_nor_record_shows_that_they_came() -> None:
+    script = fresh()
+    first, second = called(script, times=2)
+    script.play(attempt(charged(first, 1), charged(second, 1)))
+    assert (script.ledger.version, script.ledger.unrecorded) == (3, 2)
+    (third,) = called(script, "m-2")
+    script.play(attempt(charged(third, version=4)))
+    assert (script.ledger.version, script.ledger.unrecorded) == (5, 3)

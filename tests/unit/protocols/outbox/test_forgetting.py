@@ -277,7 +277,15 @@ class TestMessagesOfForgottenChannels:
         memory = received_twice(script)
         forget(script, 20)
         played = script.play(attempt(ONE, numbered(1, SECOND), memory=memory))
-        assert played.kinds[:2] == [LoadEntity, FindChannels]
+        assert played.kinds == [FindChannels, Begin, LoadEntity, FindChannels, SaveEntity]
+        assert [type(error) for _, error in played.finished.failed] == [ForgottenChannel]
+
+    def test_nor_from_memory_where_the_mark_is_remembered(self) -> None:
+        script = history()
+        forget(script, 20)
+        memory = received_twice(script)
+        played = script.play(attempt(ONE, numbered(1, SECOND), memory=memory))
+        assert played.kinds == [FindChannels, LoadEntity, FindChannels, SaveEntity]
 
 
 def received_twice(script: Script) -> Memory:

@@ -9,9 +9,9 @@ import pytest
 from exactlyonce import Envelope, HandlerFailed, Outbox
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.blobs import WriteOnce
-from exactlyonce.effects.effect import UNKNOWN, Begin, Together
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindChannels, HasRecords, Stage, WriteRecords
+from exactlyonce.effects.library import DeleteChannels, FindChannels, HasRecords, Stage, WriteRecords
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.blobs import Blob
@@ -200,13 +200,47 @@ def test_channels_leave_only_from_a_loaded_document() -> None:
     assert played.kinds == [Begin, LoadEntity, Begin, WriteRecords, SaveEntity, Publish]
 
 
-def test_a_channel_that_the_remembered_document_lacks_is_looked_for_from_a_loaded_one() -> None:
-    script, strategy = Script(), Outbox(channels=1)
+def a_channel_left(script: Script, strategy: Outbox) -> Memory:
+    """The memory of a process that trusts a document which channel c1 has left."""
     memory = trusting(script, strategy)
-    memory = script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory
-    played = script.play(attempt(strategy, numbered(2), memory=counted(memory, TRUSTED)))
-    assert played.kinds == [LoadEntity, FindChannels]
+    return counted(script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory, TRUSTED)
+
+
+def test_a_copy_through_a_channel_that_left_takes_one_look() -> None:
+    script, strategy = Script(), Outbox(channels=1)
+    memory = a_channel_left(script, strategy)
+    played = script.play(attempt(strategy, numbered(2), memory=memory))
+    assert played.only(FindChannels) == FindChannels(ENTITY, ("c1",), script.ledger.token)
+    assert played.kinds == [FindChannels]
     assert played.finished.processed == ()
+
+
+def test_a_message_of_a_channel_that_left_is_committed_without_a_load() -> None:
+    script, strategy = Script(), Outbox(channels=2)
+    memory = trusting(script, strategy)
+    for channel in ("c2", "c3"):
+        memory = script.play(attempt(strategy, numbered(1, channel), memory=memory)).finished.memory
+    played = script.play(attempt(strategy, numbered(4), memory=counted(memory, TRUSTED)))
+    assert played.kinds == [FindChannels, Begin, SaveEntity, Publish, DeleteChannels]
+    assert {one.id: one.received for one in script.ledger.channels} == {"c3": ((1, 1),), "c1": ((1, 4),)}
+
+
+def test_where_the_remembered_document_is_not_the_newest_nothing_is_committed() -> None:
+    script, strategy = Script(), Outbox(channels=2)
+    memory = a_channel_left(script, Outbox(channels=1))
+    script.play(attempt(strategy, numbered(4)))
+    played = script.play(attempt(strategy, numbered(4), memory=memory))
+    assert played.kinds == [FindChannels, Begin, SaveEntity]
+    assert script.ledger.version == 5
+
+
+@pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
+def test_a_look_that_is_not_answered_leads_to_the_loaded_document(reply: NoAnswer) -> None:
+    """The token in a remembered ledger may be one that no replica will ever reach, and that was exchanged meanwhile."""
+    script, strategy = Script(), Outbox(channels=1)
+    memory = a_channel_left(script, strategy)
+    played = script.play(attempt(strategy, numbered(2), memory=memory), {FindChannels: reply})
+    assert played.kinds == [FindChannels, LoadEntity, FindChannels]
 
 
 def test_where_channels_have_left_those_that_are_there_are_known_from_memory() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.protocols.steps.park import discard, put_aside
 from exactlyonce.protocols.steps.save import with_ledger
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import Ledger, entity_document, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
@@ -89,6 +91,16 @@ class TestATokenAheadOfTheAccount:
         assert played.only(LoadStaged).token == script.ledger.token
         assert played.result.lost == ("web/m-2",)
         assert script.ledger.owing == {one.tx for one in staged}
+
+    def test_kept_messages_that_are_lost_are_reported(self) -> None:
+        script, due = Script(), AT + timedelta(days=9)
+        (there,) = script.play(attempt(STAGING, deposit("m-1"))).only(Stage).documents
+        kept = (Kept("o-1", due, there.tx), Kept("o-2", due, "gone-kept"))
+        script = with_token(AHEAD, kept=kept)
+        played = reset(script, {LoadStaged: FoundStaged((there,))})
+        assert played.only(LoadStaged).transactions == (there.tx, "gone-kept")
+        assert (played.result.lost, played.result.kept) == ((), ("o-2",))
+        assert script.ledger.kept == kept
 
     def test_a_write_that_finds_itself_there_gives_a_token_as_well(self) -> None:
         script = with_token(AHEAD)

@@ -189,6 +189,9 @@ class TestAskingForThem:
         assert (envelope.source, envelope.type) == ("board/b", REPLAY)
         assert read_request(envelope) == ("s", Missing(channel_of("s"), 1, 2))
         assert request.id == envelope.id
+        assert dict(envelope.extensions) == {
+            "partitionkey": "s"
+        }  # The session of the source, which its queue may ask for.
 
     def test_nothing_changes_until_they_come(self) -> None:
         readers = waiting(3)

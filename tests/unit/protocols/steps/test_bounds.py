@@ -39,6 +39,7 @@ from exactlyonce.effects.library import (
     Written,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.requests import OpenRequest
 from exactlyonce.errors import StoredDataError
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
@@ -48,7 +49,7 @@ from exactlyonce.records.blobs import Blob
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
 from exactlyonce.records.ledger import Apart, entity_document, read_entity
-from exactlyonce.records.library import ChannelDocument, StagedOutputs
+from exactlyonce.records.library import ChannelDocument, RequestDocument, StagedOutputs
 from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -283,16 +284,25 @@ def test_these_properties_are_about_something(strategy: Strategy) -> None:
 
 
 def test_the_stated_maximum_is_reached() -> None:
-    """A duplicate, a new foreign message, one of a channel that left and a request that has a record; everything is staged,
-    nothing is marked, the window is full, a find is stale, and a blob is written."""
+    """A duplicate, a new foreign message, one of a channel that left and a request that has a record; opened requests, of which
+    one is a duplicate, one new, and one leaves; everything is staged, nothing is marked, the window is full, a find is stale,
+    and a blob is written."""
     strategy, script = Outbox(window=2, inline_limit=0), Script()
     staged: dict[str, StagedOutputs] = {}
     for number in (1, 2, 3, 4):
         played = script.play(attempt(strategy, deposit(f"m-{number}")))
-        staged |= {document.tx: document for document in played.only(Stage).documents}
+        staged |= {document.message: document for document in played.only(Stage).documents}
+    for request in ("r-1", "r-2", "r-3"):
+        script.store.perform(OpenRequest(ENTITY, RequestDocument(ENTITY.key, request, AT, Json("{}"), None)))
+    known, leaving, new = (replace(deposit(id), asked=id, opened="0:-1#0") for id in ("r-1", "r-2", "r-3"))
+    played = script.play(attempt(strategy, known, leaving))
+    staged |= {document.message: document for document in played.only(Stage).documents}
     replies = {
         FindProcessed: [Found(frozenset(), None)],
-        LoadStaged: [FoundStaged((staged["tx-3"],)), FoundStaged((staged["tx-4"],))],
+        LoadStaged: [
+            FoundStaged((staged["web/m-3"], staged["web/r-1"])),
+            FoundStaged((staged["web/m-4"], staged["web/r-2"])),
+        ],
     }
     document, body = ChannelDocument(ENTITY.key, Channel("c1", "shop"), 1), read_entity(ENTITY, script.document).body
     script.store.perform(WriteRecords(ENTITY, (document,)))
@@ -300,9 +310,10 @@ def test_the_stated_maximum_is_reached() -> None:
     script.put(entity_document(body, replace(script.ledger, apart=Apart(records=True, channels=True, sealed=True))))
     numbered = replace(deposit("m-2"), source="shop", extensions=Place("c1", ENTITY.source, 1).extensions)
     asked = replace(deposit("m-1"), asked="f")
-    played = script.play(attempt(strategy, asked, deposit("m-3"), deposit("m-5"), numbered), replies)
+    messages = (asked, deposit("m-3"), deposit("m-5"), numbered, known, new)
+    played = script.play(attempt(strategy, *messages), replies)
     assert requests(list(played.effects)) == stated(Outbox.attempt)
-    assert played.finished.processed == ("web/m-5", "shop/m-2")
+    assert played.finished.processed == ("web/m-5", "shop/m-2", "web/r-3")
 
 
 @pytest.mark.parametrize(

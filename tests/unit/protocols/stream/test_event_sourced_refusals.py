@@ -182,7 +182,7 @@ class TestOldEvents:
             (1, {"before": None}, "Version 1 .* should hold a whole state"),
             (2, {"whole": True, "before": None}, "Version 2 .* should hold a whole state"),
             (1, {"before": Json("[]")}, "Version 1 .* holds a whole state that cannot be read"),
-            (2, {"events": None}, "Version 2 .* does not tell what happened"),
+            (2, {"events": None}, "Version 2 .* has no events"),
         ],
     )
     def test_an_entry_that_does_not_lead_on_is_damage(self, version: int, changes: dict[str, Any], words: str) -> None:

@@ -12,10 +12,11 @@ from exactlyonce import ConfigurationError, DamagedDocument, Envelope, NonDeterm
 from exactlyonce.attempt import Again, Before, Handle, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, FindNumbered, FoundCompanions, FoundNumbered
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
-from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.outputs import Output
@@ -145,12 +146,30 @@ class TestWhatIsMissing:
     def test_clean_up_may_have_taken_them(self) -> None:
         assert looked_up(sending(1), 1, 1, {FindNumbered: FoundNumbered(())}).result is None
 
-    def test_what_was_not_sent_yet_is_a_sign_of_an_older_view(self) -> None:
+    @pytest.mark.parametrize("reply", [Conflict("0:-1#9"), UNKNOWN])
+    def test_what_was_not_sent_yet_is_a_sign_of_an_older_view(self, reply: Any) -> None:
         for missing in (Missing(CHANNEL, 2, 3), Missing("another", 1, 1)):
-            played = sending(1, 1).play(versions_of(ENTITY, missing, MEMORY))
-            assert played.kinds == [LoadEntity]
-            assert "not sent these messages yet" in played.again.reason
-            assert played.again.memory == Memory(entity_token="0:-1#4")
+            played = sending(1, 1).play(versions_of(ENTITY, missing, MEMORY), {SaveEntity: reply})
+            assert played.kinds == [LoadEntity, SaveEntity]
+            assert not played.again.progressed
+
+    def test_an_entity_that_does_not_exist_proves_nothing(self) -> None:
+        played = looked_up(Script(), 1, 1, {LoadEntity: Loaded(None, None, 0, None)})
+        assert played.kinds == [LoadEntity]
+        assert "does not exist" in played.again.reason
+
+    def test_a_channel_that_the_entity_has_forgotten_is_answered_from_its_stream(self) -> None:
+        script = sending(1, 1, 1)
+        before = script.document
+        script.play(renumber(ENTITY, STREAM, MEMORY))
+        played = looked_up(script, 2, 3)
+        assert played.kinds == [LoadEntity, SaveEntity, FindNumbered]
+        assert played.only(SaveEntity).document == script.document != before
+        assert played.result == (2, 3)
+
+    def test_numbers_that_a_restored_entity_has_lost_are_in_no_view(self) -> None:
+        assert looked_up(sending(1, 1), 3, 4).result is None
+        assert looked_up(sending(1, 1), 2, 3).result == (2, 2)
 
     @pytest.mark.parametrize("kind", [LoadEntity, FindNumbered])
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])

@@ -1,6 +1,7 @@
 """Functions on dates and times: strings as ISO 8601 has them, in UTC, with up to seven digits of a second.
 
-Inside, a time is in *ticks* of 100 nanoseconds since 1970. What is no time, or lies outside the years 1 to 9999, is undefined.
+A blank may stand in place of `T`. Inside, a time is in *ticks* of 100 nanoseconds since 1970. What is no time, or lies outside
+the years 1 to 9999, is undefined.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import re
 from calendar import monthrange
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from local_cosmos.query.calculating import is_number
-from local_cosmos.query.functions.signature import Function, function, is_integer, is_string
+from local_cosmos.query.functions.date_formats import written
+from local_cosmos.query.functions.signature import Function, anything, function, is_integer, is_string
 from local_cosmos.values import UNDEFINED
 
-_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d{1,7}))?)?Z?", re.ASCII)
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,7}))?)?Z?", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # All of them are in UTC.
 _A_SECOND: Final = 10_000_000
 _A_MILLISECOND: Final = 10_000
@@ -81,7 +84,10 @@ def _plus_months(ticks: int, months: int) -> int:
 
 
 def _add(part: str, number: float, time: str) -> str:
-    ticks, count = _ticks(time), int(number)
+    return _plus(_ticks(time), part, int(number))
+
+
+def _plus(ticks: int, part: str, count: int) -> str:
     if part in _MONTHS:
         return _text(_plus_months(ticks, count * _MONTHS[part]))
     if part in _NANOSECONDS:
@@ -136,6 +142,18 @@ def _from_parts(year: float, month: float, day: float, *rest: float) -> str:
     return _text(_ticks_of(moment) + fraction)
 
 
+def _is_time(value: Any) -> bool:
+    try:
+        return is_string(value) and _ticks(value) is not None
+    except ValueError:
+        return False
+
+
+def _formatted(time: str, layout: str) -> str:
+    ticks = _ticks(time)
+    return written(_moment(ticks), ticks % _A_SECOND, layout)
+
+
 def _within_time(call: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*values: Any) -> Any:
         try:
@@ -154,12 +172,17 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "DATETIMEADD": _on_times(_add, is_string, is_integer, is_string),
     "DATETIMEBIN": _on_times(_bin, is_string, is_string, is_integer, is_string, optional=2),
     "DATETIMEDIFF": _on_times(_difference, is_string, is_string, is_string),
+    "DATETIMEFORMAT": _on_times(_formatted, is_string, is_string),
     "DATETIMEFROMPARTS": _on_times(_from_parts, *[is_integer] * 7, optional=4),
     "DATETIMEPART": _on_times(_part, is_string, is_string),
     "DATETIMETOTICKS": _on_times(_ticks, is_string),
     "DATETIMETOTIMESTAMP": _on_times(lambda time: _ticks(time) // _A_MILLISECOND, is_string),
+    "DAY": _on_times(partial(_part, "day"), is_string),
+    "IS_DATETIME": function(_is_time, anything),
+    "MONTH": _on_times(partial(_part, "month"), is_string),
     "TICKSTODATETIME": _on_times(lambda ticks: _text(int(ticks)), is_integer),
     "TIMESTAMPTODATETIME": _on_times(lambda timestamp: _text(int(timestamp * _A_MILLISECOND)), is_number),
+    "YEAR": _on_times(partial(_part, "year"), is_string),
 }
 
 _NOW: Final[Mapping[str, Callable[[int], Any]]] = {
@@ -168,10 +191,23 @@ _NOW: Final[Mapping[str, Callable[[int], Any]]] = {
     "GETCURRENTTIMESTAMP": lambda ticks: ticks // _A_MILLISECOND,
 }
 
-OF_THE_CLOCK: Final[Mapping[str, Callable[[float], Any]]] = {
-    f"{name}{static}": lambda now, call=call: call(int(now * _A_SECOND))  # type: ignore[misc]
-    for name, call in _NOW.items()
-    for static in ("", "STATIC")
+
+def _shifted(now: int, direction: int, part: str | None = None, number: float | None = None) -> str:
+    if part is None:
+        return _text(now)
+    if number is None:
+        raise _NoTimeError(part)
+    return _plus(now, part, direction * int(number))
+
+
+OF_THE_CLOCK: Final[Mapping[str, Callable[[float], Function]]] = {
+    "AGO": lambda now: _on_times(partial(_shifted, int(now * _A_SECOND), -1), is_string, is_integer),
+    "NOW": lambda now: _on_times(partial(_shifted, int(now * _A_SECOND), 1), is_string, is_integer, optional=2),
+    **{
+        f"{name}{static}": lambda now, call=call: function(partial(call, int(now * _A_SECOND)))  # type: ignore[misc]
+        for name, call in _NOW.items()
+        for static in ("", "STATIC")
+    },
 }
 """Functions of the present (seconds since 1970). Time stands still while a query is answered, so that the static ones and the
 others say the same.

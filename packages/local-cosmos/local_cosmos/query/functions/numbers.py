@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from operator import add, and_, mul, or_, sub, xor
 from random import random
 from typing import Any, Final
@@ -17,6 +18,8 @@ from local_cosmos.query.functions.signature import Function, function, is_intege
 from local_cosmos.values import UNDEFINED
 
 _BITS: Final = 64
+_DIGITS: Final = 400
+"""More than any double is written with."""
 
 
 def _on_numbers(calculate: Callable[..., float], arguments: int = 1, optional: int = 0) -> Function:
@@ -40,10 +43,15 @@ def _on_integers(calculate: Callable[..., int], arguments: int = 2) -> Function:
     return function(result, *[is_integer] * arguments)
 
 
-def _round(value: float, digits: int = 0) -> float:
-    """Halves go away from zero; as decimal digits say it, not as the double is."""
-    scaled = abs(value) * 10**digits
-    return math.copysign(math.floor(scaled + 0.5) / 10**digits, value)
+def _round(value: float, digits: float = 0) -> float:
+    """Halves go away from zero, by the decimal digits that a number is written with: 1.005 and two digits make 1.01."""
+    written = Decimal(repr(float(value)))
+    exponent = int(written.as_tuple().exponent)
+    if -digits <= exponent:
+        return value
+    if -digits > exponent + _DIGITS:  # Python would write all the zeros of a number that is rounded away.
+        return 0
+    return float(written.quantize(Decimal((0, (1,), -int(digits))), ROUND_HALF_UP))
 
 
 def _bin(value: float, size: float = 1) -> float:
@@ -65,6 +73,10 @@ def _shifted(value: int, places: int) -> int:
     return value << places if places >= 0 else value >> -places
 
 
+def _log(number: float, base: float = math.e) -> float:
+    return math.log(number) if base == math.e else math.log10(number) / math.log10(base)
+
+
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "ABS": _on_numbers(abs),
     "ACOS": _on_numbers(math.acos),
@@ -74,22 +86,17 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "CEILING": _on_numbers(math.ceil),
     "COS": _on_numbers(math.cos),
     "COT": _on_numbers(lambda angle: 1 / math.tan(angle)),
-    "DEGREES": _on_numbers(math.degrees),
+    "DEGREES": _on_numbers(lambda angle: angle * 180 / math.pi),
     "EXP": _on_numbers(math.exp),
     "FLOOR": _on_numbers(math.floor),
-    "LOG": _on_numbers(math.log, 2, optional=1),
+    "LOG": _on_numbers(_log, 2, optional=1),
     "LOG10": _on_numbers(math.log10),
     "NUMBERBIN": _on_numbers(_bin, 2, optional=1),
     "PI": _on_numbers(lambda: math.pi, 0),
     "POWER": _on_numbers(math.pow, 2),
-    "RADIANS": _on_numbers(math.radians),
+    "RADIANS": _on_numbers(lambda angle: angle * math.pi / 180),
     "RAND": _on_numbers(random, 0),
-    "ROUND": function(
-        lambda *values: number(_round(values[0], int(values[1]) if values[1:] else 0)),
-        is_number,
-        is_integer,
-        optional=1,
-    ),
+    "ROUND": function(lambda *values: number(_round(*values)), is_number, is_integer, optional=1),
     "SIGN": _on_numbers(lambda value: (value > 0) - (value < 0)),
     "SIN": _on_numbers(math.sin),
     "SQRT": _on_numbers(math.sqrt),

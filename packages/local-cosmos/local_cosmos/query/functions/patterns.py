@@ -12,10 +12,13 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 from local_cosmos.query.errors import UnsupportedQueryError
+from local_cosmos.values import UNDEFINED
 
 SECONDS: Final = 2.0
 """For one text."""
@@ -27,10 +30,14 @@ _SHORT: Final = 10_000
 
 _PROGRAM: Final = """
 import json, re, sys
+from itertools import islice
 for line in sys.stdin:
-    pattern, flags, text = json.loads(line)
-    print(int(re.search(pattern, text, flags) is not None), flush=True)
+    pattern, flags, text, most = json.loads(line)
+    print(json.dumps([[one[0], *one.groups()] for one in islice(re.finditer(pattern, text, flags), most)]), flush=True)
 """
+
+Match: TypeAlias = Sequence[str | None]
+"""What a pattern matches, and then each of its groups; None for one that has no part in it."""
 
 
 def matches(text: str, pattern: str, modifiers: str = "") -> bool:
@@ -39,11 +46,40 @@ def matches(text: str, pattern: str, modifiers: str = "") -> bool:
     Raises:
         UnsupportedQueryError: The pattern or a modifier is not valid, or it takes longer than `SECONDS`.
     """
+    return bool(_found(text, pattern, modifiers, 1))
+
+
+def first_match(text: str, pattern: str, modifiers: str = "", group: float = 0) -> Any:
+    """The first match of a pattern, or of a group in it; undefined if there is none.
+
+    Raises:
+        UnsupportedQueryError: As for `matches`.
+    """
+    found = [_group(one, group) for one in _found(text, pattern, modifiers, 1)]
+    return found[0] if found else UNDEFINED
+
+
+def all_matches(text: str, pattern: str, modifiers: str = "", group: float = 0) -> list[Any]:
+    """All matches of a pattern, or of a group in it, that are there.
+
+    Raises:
+        UnsupportedQueryError: As for `matches`.
+    """
+    found = [_group(one, group) for one in _found(text, pattern, modifiers, len(text) + 1)]
+    return [one for one in found if one is not UNDEFINED]
+
+
+def _group(match: Match, group: float) -> Any:
+    part = match[int(group)] if 0 <= group < len(match) else None
+    return UNDEFINED if part is None else part
+
+
+def _found(text: str, pattern: str, modifiers: str, most: int) -> Sequence[Match]:
     compiled = _compiled(pattern, modifiers)
     repetitions = _REPETITION.findall(pattern)
     if not repetitions or (len(repetitions) == 1 and not repetitions[0] and len(text) <= _SHORT):
-        return compiled.search(text) is not None
-    return _SEARCHER.search(pattern, compiled.flags, text)
+        return [(one[0], *one.groups()) for one in islice(compiled.finditer(text), most)]
+    return _SEARCHER.search(pattern, compiled.flags, text, most)
 
 
 class _Searcher:
@@ -53,19 +89,20 @@ class _Searcher:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
-    def search(self, pattern: str, flags: int, text: str) -> bool:
+    def search(self, pattern: str, flags: int, text: str, most: int) -> Sequence[Match]:
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
                 self.stop()
             process = self._process = self._process or self._started()
             timer = threading.Timer(SECONDS, process.kill)
             timer.start()
-            answer = _asked(process, json.dumps([pattern, flags, text]))
+            answer = _asked(process, json.dumps([pattern, flags, text, most]))
             timer.cancel()
             if not answer:
                 self.stop()
-                raise UnsupportedQueryError(f"REGEXMATCH with {pattern!r} takes longer than {SECONDS} seconds.")
-            return answer == "1\n"
+                raise UnsupportedQueryError(f"The regular expression {pattern!r} takes longer than {SECONDS} seconds.")
+            found: list[Match] = json.loads(answer)
+            return found
 
     def stop(self) -> None:
         """End the process, if there is one."""
@@ -98,7 +135,7 @@ _SEARCHER: Final = _Searcher()
 @lru_cache(maxsize=256)
 def _compiled(pattern: str, modifiers: str) -> re.Pattern[str]:
     if unknown := set(modifiers) - _FLAGS.keys():
-        raise UnsupportedQueryError(f"REGEXMATCH has no modifier {min(unknown)!r}; it has m, s, i and x.")
+        raise UnsupportedQueryError(f"Regular expressions have no modifier {min(unknown)!r}; they have m, s, i and x.")
     flags = 0
     for modifier in modifiers:
         flags |= _FLAGS[modifier]

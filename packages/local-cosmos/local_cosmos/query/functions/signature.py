@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from local_cosmos.query.calculating import is_number
 from local_cosmos.values import UNDEFINED
 
 Kind: TypeAlias = Callable[[Any], bool]
 """Whether a value is of a type that an argument may have."""
+
+
+MANY: Final = 10_000
+"""Arguments that a function without a limit of its own takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ def function(call: Callable[..., Any], *kinds: Kind, optional: int = 0) -> Funct
 
 def any_number_of(call: Callable[..., Any], kind: Kind, fewest: int) -> Function:
     """A function that takes at least so many arguments, all of one kind."""
-    return Function(lambda *values: call(*values) if all(map(kind, values)) else UNDEFINED, fewest, 10_000)
+    return Function(lambda *values: call(*values) if all(map(kind, values)) else UNDEFINED, fewest, MANY)
 
 
 def is_string(value: Any) -> bool:
@@ -70,8 +74,8 @@ def is_object(value: Any) -> bool:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is a number without a fraction that 64 bits hold."""
-    return is_number(value) and float(value).is_integer() and -(2**63) <= value < 2**63
+    """Whether a value is a number without a fraction that 64 bits hold; the largest one of these is 2^63 as a double."""
+    return is_number(value) and float(value).is_integer() and -(2**63) <= value <= 2**63
 
 
 def is_defined(value: Any) -> bool:

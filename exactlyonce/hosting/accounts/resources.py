@@ -1,0 +1,192 @@
+"""Azure clients of one process: opened on first use, verified once, closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from azure.identity.aio import DefaultAzureCredential
+
+from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.drivers.publisher import Address
+from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.accounts.ownership import Declared, Ownership
+from exactlyonce.hosting.calls.wire import HttpWire
+from exactlyonce.hosting.config.connections import Connections
+from exactlyonce.hosting.config.environment import require_fit
+from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.stores.cosmos.application import CosmosApplicationStore
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.companions import unfit_for_companions
+from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.listing import CosmosListing
+from exactlyonce.stores.cosmos.replies import FAILURES
+from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.stores.cosmos.verify import verify
+from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+from exactlyonce.transports.storage_queue import StorageQueueTransport
+
+
+class AzureResources:
+    """Clients of Cosmos DB, of queues of either kind, of blobs, and of services that are called, as the settings name them.
+
+    Args:
+        settings: of the library.
+        connections: to queues and blobs.
+        entities: their containers are verified.
+        destinations: each gets an address.
+        runtime: time, and the observer, which gets the request units of every reply of Cosmos DB.
+        dated: called with the time of every reply of Cosmos DB; None for no call.
+
+    Raises:
+        ConfigurationError: settings do not fit the destinations or the account; it names all that is wrong.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        connections: Connections,
+        entities: Iterable[Entity[Any]],
+        destinations: Iterable[Destination],
+        *,
+        runtime: Runtime,
+        dated: Callable[[datetime], None] | None = None,
+    ) -> None:
+        entities = tuple(entities)
+        names = tuple(destination.name for destination in destinations)
+        require_fit(settings, connections, names)
+        storage, service_bus = connections.storage, connections.service_bus
+        queues = {name: settings.destinations.get(name, name) for name in names}
+        charged = runtime.observer_slot.charged
+        key = settings.account_key.get_secret_value() if settings.account_key else None
+        self._database = settings.database
+        self._containers = tuple(
+            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
+            for one in entities
+        )
+        if unfit := [
+            one for container in self._containers if container.companions for one in unfit_for_companions(container)
+        ]:
+            raise ConfigurationError("\n".join(unfit))
+        self._library = settings.library_container
+        self._connection = CosmosConnection(
+            settings.account_endpoint,
+            settings.database,
+            key=key,
+            client_id=settings.client_id,
+            charged=charged,
+            dated=dated,
+        )
+        self._identities: list[DefaultAzureCredential] = []
+        identity = None if storage is None else self._identity(storage.client_id)
+        self._transport: StorageQueueTransport | ServiceBusTransport
+        if settings.transport == "servicebus":
+            assert service_bus is not None  # noqa: S101  # `require_fit` has checked it.
+            self._transport = ServiceBusTransport(
+                service_bus.namespace,
+                self._identity(service_bus.client_id),
+                delivery_limit=settings.delivery_limit,
+                message_bytes=settings.message_bytes,
+            )
+        else:
+            assert storage is not None  # noqa: S101  # As above.
+            self._transport = StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
+        self.blobs: AzureBlobs | None = None
+        if settings.blob_container is not None and storage is not None and storage.blobs is not None:
+            self.blobs = AzureBlobs(storage.blobs, settings.blob_container, identity)
+        self.wire = HttpWire()
+        self._verifying = asyncio.Lock()
+        self._verified = False
+        self.store = CosmosStore(self._connection, self._containers, self._library)
+        self.listing = CosmosListing(self._connection, self._containers, self._library)
+        application = CosmosApplicationStore(self._connection, self._library)
+        self.ownership = Ownership(application, Declared.by(settings, entities), runtime.clock)
+        self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
+
+    async def ready(self) -> None:
+        """Verify the accounts, and that the library's container is this application's.
+
+        Raises:
+            ConfigurationError, TryAgainLater: as `verify` and `Ownership.ready`.
+            DamagedDocument, NewerSchema: the document of the application cannot be trusted.
+        """
+        await self.verify()
+        await self.ownership.ready()
+
+    async def verify(self) -> None:
+        """Verify the accounts, once; until that passes, every call tries again.
+
+        Storage queues are not verified: an identity that may only send may not read their properties, and a missing queue is
+        created.
+
+        Raises:
+            ConfigurationError: naming all that has to be changed, in Cosmos DB, in Service Bus and for blobs.
+            TryAgainLater: an account did not answer.
+        """
+        if self._verified:
+            return
+        async with self._verifying:
+            if not self._verified:
+                checks = [self._verify_cosmos()]
+                if self.blobs is not None:
+                    checks.append(self.blobs.verify())
+                if isinstance(self._transport, ServiceBusTransport):
+                    checks.append(self._transport.verify(address.name for address in self.addresses.values()))
+                await _pass_all(checks)
+                self._verified = True
+
+    async def _verify_cosmos(self) -> None:
+        try:
+            client = await self._connection.client()
+        except FAILURES as error:
+            raise TryAgainLater(
+                f"Cosmos DB could not be reached ({type(error).__name__}). If this stays, check "
+                "COSMOS__accountEndpoint and the network, and, without a key, that this process has an identity."
+            ) from error
+        await verify(client, self._database, self._containers, self._library)
+
+    async def lifetime(self) -> AsyncGenerator[None, None]:
+        """A generator that closes all clients when the event loop ends.
+
+        The host does not notify an application that its process ends, but an event loop that ends finishes its generators.
+        """
+        try:
+            yield
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close all clients. Calling it twice does no harm."""
+        await self._connection.close()
+        await self._transport.close()
+        await self.wire.close()
+        if self.blobs is not None:
+            await self.blobs.close()
+        for identity in self._identities:
+            await identity.close()
+
+    def _identity(self, client_id: str | None) -> DefaultAzureCredential | None:
+        """The credential of a user-assigned identity; None for the process's own, which every client finds by itself."""
+        if client_id is None:
+            return None
+        self._identities.append(DefaultAzureCredential(managed_identity_client_id=client_id))
+        return self._identities[-1]
+
+
+async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
+    """Make all checks, and raise their findings as one error, those that need a change first."""
+    found = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
+    for one in found:
+        if not isinstance(one, ConfigurationError | TryAgainLater):
+            raise one
+    if any(isinstance(one, ConfigurationError) for one in found):
+        found.sort(key=lambda one: isinstance(one, TryAgainLater))
+        raise ConfigurationError("\n".join(str(one) for one in found)) from found[0]
+    for one in found:
+        raise one

@@ -1,0 +1,1 @@
+"""Deliveries of queues: taken, processed, and settled where a queue gave them up."""

@@ -1,0 +1,280 @@
+"""The settler decides about a poison message: it finishes the message, returns it to its queue, or parks it.
+
+**A parked message is unprocessed.** The protocol's fence proves that nobody has processed it; three rules here ensure that
+nobody will. None of them relies on a view that may be stale:
+
+- A settled message is never processed again: functions on poison queues and dead-letter queues only settle, and a batch settles
+  a message from the delivery on in which it gives it up. So a parked message can only be settled again.
+- A message that may have been settled before is returned only after a read shows that it is not parked, in a view that holds
+  all parked messages. A message that is settled for the first time cannot be parked, unless its own parking was not answered.
+  One exception: a poison queue delivers a message a few times and then drops it. While the store does not answer, such a
+  message is returned without a read rather than lost.
+- A message that was settled before is not parked, since it may have been returned: it is returned again, or put aside, which
+  does not claim that it is unprocessed. A dead letter does not say how often it was settled.
+
+A message can still be both parked and returned, by the exception or as a dead letter. Then processing the returned message
+deletes the parked document.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
+
+from exactlyonce.attempt import Again, Memory, Settled, Work, key_of
+from exactlyonce.drivers.deadlines import Deadline
+from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import Park
+from exactlyonce.errors import HandlerError, StoredDataError, TryAgainLater
+from exactlyonce.handling.entities import Entity
+from exactlyonce.hosting.deliveries.failures import ENVIRONMENT, Cause, Failures, named
+from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS, Returner
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.protocols.steps.park import put_aside
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
+
+ASIDE: Final = "exactlyonce.put-aside"
+"""In place of an entity's id, in the key of the place for messages that were put aside."""
+
+Outcome = Literal["processed", "parked", "returned"]
+Settlement = Literal["first", "repeated", "unknown"]
+"""Whether a message was settled before; a dead letter does not say."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PoisonMessage:
+    """A message that its queue or its batch gave up on.
+
+    Attributes:
+        entity: the type whose handlers take it.
+        delivered: the envelope as delivered, its data in it or in a blob.
+        work: the message with its data, and its handler.
+        queue: logical name of the queue that it delivered from.
+        settlement: whether it was settled before.
+        reason: why it was given up.
+        runs_out: the host drops the message after a few deliveries, acknowledged or not, as it does with messages of a poison
+            queue.
+    """
+
+    entity: Entity[Any]
+    delivered: Envelope
+    work: Work
+    queue: str
+    settlement: Settlement
+    reason: str
+    runs_out: bool = False
+
+
+@dataclass(frozen=True)
+class Settler:
+    """Decides about poison messages that can be read.
+
+    Attributes:
+        maintenance: runs the protocols' settlers.
+        failures: failures of deliveries that this process saw.
+        returner: sends messages to their queues once more.
+        lifetimes: the application's present lifetimes of messages.
+        ready: awaited before the store is asked.
+        now: the time of day, for deadlines.
+    """
+
+    maintenance: Maintenance
+    failures: Failures
+    returner: Returner
+    lifetimes: Callable[[], Lifetimes]
+    ready: Callable[[], Awaitable[None]]
+    now: Callable[[], datetime]
+
+    async def decide(self, given: PoisonMessage) -> Outcome:
+        """Decide about one message. Raises as `PoisonSettler.settle` does."""
+        try:
+            decision = await self._decided_or_returned(given)
+        except (HandlerError, StoredDataError) as error:
+            # Neither the state nor the stream can show now whether it was processed.
+            decision = await self._put_aside(
+                given.entity, given.delivered, f"{named(error)}, of entity {given.work.entity}"
+            )
+        _log_decision(given.delivered, decision)
+        return decision.outcome
+
+    async def return_unread(self, entity: Entity[Any], delivered: Envelope, queue: str) -> Outcome | None:
+        """Return a poison message whose data could not be fetched; None if it is too old. Raises `TryAgainLater`."""
+        output = await self._output(delivered, queue, delivered.unexplained)
+        if output is None:
+            return None
+        returned = await self.returner.give_back(aside_place(entity), output, unseen=True)
+        _log_decision(delivered, _Decision(returned.outcome, aside_place(entity), "its data could not be fetched"))
+        return returned.outcome
+
+    async def put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:
+        """Park a message without deciding whether it was processed. Raises `TryAgainLater`."""
+        decision = await self._put_aside(entity, envelope, reason)
+        _log_decision(envelope, decision)
+        return decision.outcome
+
+    async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> _Decision:
+        place = aside_place(entity)
+        settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
+        return _Decision(settled.outcome, place, reason)
+
+    async def _decided_or_returned(self, given: PoisonMessage) -> _Decision:
+        """Decide about a message; if the environment fails meanwhile, return the message undecided."""
+        progress = _Progress()
+        try:
+            await self.ready()
+            return await self._decided(given, self.maintenance.retrying.begin(self.now), progress)
+        except ENVIRONMENT as error:
+            deadline = self.maintenance.retrying.begin(self.now)
+            # A second copy of a parked message does less harm than a message lost with its last delivery.
+            first = given.settlement == "first" and not progress.parks
+            unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
+            returned = await self._returned(given, given.delivered.unexplained, deadline, unseen=unseen)
+            if returned is not None:
+                return _Decision(returned, given.work.entity, given.reason)
+            if isinstance(error, TryAgainLater):
+                raise
+            reason = f"{named(error)}, of entity {given.work.entity}"
+        return await self._put_aside(given.entity, given.delivered, reason)
+
+    async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
+        entity, refused = given.work.entity, None
+        if given.entity.strategy.forgets(given.delivered):
+            refused = self.lifetimes().refusal(given.delivered.time, await self._present())
+        rounds = self._unexplained(given)
+        if refused is not None or rounds is not None:
+            finished = await self.maintenance.run(
+                entity, lambda memory: _until_the_fence(_settling(given, memory)), deadline=deadline
+            )
+            if finished is not None:
+                return _Decision(finished.outcome, entity, given.reason)
+        if refused is not None:
+            return await self._put_aside(given.entity, given.delivered, f"{given.reason}; {named(refused)}")
+        unseen = given.settlement == "first"
+        if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
+            return _Decision(returned, entity, given.reason)
+        if given.settlement == "repeated":
+            reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
+            return await self._put_aside(given.entity, given.delivered, reason)
+        settled = await self.maintenance.run(
+            entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
+        )
+        return _Decision(settled.outcome, entity, given.reason)
+
+    def _unexplained(self, given: PoisonMessage) -> int | None:
+        """The number of returns without a known cause, this one included; None if the message is not to be returned."""
+        cause, so_far = self.failures.cause(given.entity.name, key_of(given.delivered)), given.delivered.unexplained
+        if cause is Cause.ENVIRONMENT:
+            return so_far
+        if cause is Cause.UNKNOWN or given.settlement == "repeated":
+            return so_far + 1 if so_far < UNEXPLAINED_ROUNDS else None
+        return None
+
+    async def _returned(
+        self, given: PoisonMessage, unexplained: int, deadline: Deadline | None, *, unseen: bool
+    ) -> Outcome | None:
+        """Return a message to its queue; None if it is too old for that, or too large."""
+        output = await self._output(given.delivered, given.queue, unexplained)
+        if output is None:
+            return None
+        returned = await self.returner.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
+        return returned.outcome
+
+    async def _output(self, delivered: Envelope, queue: str, unexplained: int) -> Output | None:
+        now = await self._present()
+        if delivered.time is None or self._is_too_old(now - delivered.time, now):
+            return None
+        return await self.returner.output(delivered, queue, unexplained)
+
+    def _is_too_old(self, age: timedelta, now: datetime) -> bool:
+        """Whether a message of this age could be too old when it arrives.
+
+        A process that has not reached the store yet does not know. It returns the message: one that is too old is refused where
+        it arrives, but one that stays in its poison queue is lost after its last delivery.
+        """
+        try:
+            return age > self.lifetimes().send_limit(now)
+        except TryAgainLater:
+            return False
+
+    async def _present(self) -> datetime:
+        begun = await self.maintenance.driver.run(iter(Begin()))
+        return begun.at
+
+
+class _Decision(NamedTuple):
+    """What became of a message, the place of its record or its parked document, and the reason."""
+
+    outcome: Outcome
+    place: EntityRef
+    reason: str
+
+
+@dataclass
+class _Progress:
+    """The progress of a decision.
+
+    Attributes:
+        parks: the settler has asked to park the message, so it may be parked even without a reply.
+    """
+
+    parks: bool = False
+
+
+def aside_place(entity: Entity[Any]) -> EntityRef:
+    """The place for messages to an entity type that were put aside. Unlike every entity, it has no partition key."""
+    return EntityRef(entity.name, (), ASIDE)
+
+
+def _log_decision(envelope: Envelope, decision: _Decision) -> None:
+    outcome, place, reason = decision
+    if outcome == "parked":
+        _log.error("message %s was parked under %s: %s", key_of(envelope), place.key, reason)
+    elif outcome == "returned":
+        _log.warning("message %s for %s was returned to its queue: %s", key_of(envelope), place, reason)
+    else:
+        _log.info("message %s was given up by its queue, but %s had processed it", key_of(envelope), place)
+
+
+def _settling(given: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
+    """The protocol's settler for a message. It parks the delivered envelope, whose data may be in a blob."""
+    return given.entity.strategy.settle(given.work, given.delivered, given.reason, memory)
+
+
+def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None]:
+    """Run a settler up to its fence: to its result, or to None where it would save the entity next.
+
+    At the fence it has found no proof that the message was processed. Its view may be stale, which is harmless as long as the
+    message is not parked.
+    """
+    reply: Any = None
+    while True:
+        try:
+            effect = step.send(reply)
+        except StopIteration as finished:
+            settled: Settled | Again = finished.value
+            return settled
+        if isinstance(effect, SaveEntity):
+            step.close()
+            return None
+        reply = yield from effect
+
+
+def _noting(step: Step[Settled | Again], progress: _Progress) -> Step[Settled | Again]:
+    """Run a settler, and note in `progress` when it parks the message."""
+    reply: Any = None
+    while True:
+        try:
+            effect = step.send(reply)
+        except StopIteration as finished:
+            settled: Settled | Again = finished.value
+            return settled
+        progress.parks = progress.parks or isinstance(effect, Park)
+        reply = yield from effect

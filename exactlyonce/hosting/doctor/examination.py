@@ -1,0 +1,41 @@
+"""The examination: everything that the doctor looks at, in the order in which a person would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from types import ModuleType
+
+from exactlyonce.hosting.application import ExactlyOnce
+from exactlyonce.hosting.doctor.accounts import of_cosmos, of_queues, verified
+from exactlyonce.hosting.doctor.finding import Finding
+from exactlyonce.hosting.doctor.functions import function_app_of, of_host_json, of_triggers, queues_of, triggers_of
+
+
+async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Callable[[], datetime]) -> list[Finding]:
+    """Everything that can be said of an application. It reads, and changes nothing.
+
+    Args:
+        once: the application.
+        module: that makes it, with its function app.
+        folder: of the app, with `host.json`.
+        now: this machine's time of day.
+    """
+    app = function_app_of(module)
+    triggers = [] if app is None else triggers_of(app)
+    found = [*of_host_json(folder, len(queues_of(triggers)))]
+    if app is None:
+        found.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
+    else:
+        found += of_triggers(triggers, swept=any(one.strategy.unfinished for one in once.entities))
+    found += await verified(once)
+    found += await of_cosmos(once, now)
+    settings, connections = once.configuration
+    if connections.storage is not None and settings.transport == "storage":
+        found += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
+    return found
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

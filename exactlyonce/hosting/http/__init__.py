@@ -1,1 +1,0 @@
-"""HTTP requests: their keys and fingerprints, and the door that answers them."""

@@ -1,0 +1,278 @@
+"""Operators' actions on single entities and parked messages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from exactlyonce.attempt import Memory, Work
+from exactlyonce.drivers.overdue import TOO_OLD
+from exactlyonce.effects.effect import NoAnswer
+from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import LoadParked
+from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, StoredDataError, TryAgainLater
+from exactlyonce.handling.entities import Entity
+from exactlyonce.hosting.deliveries.failures import named
+from exactlyonce.hosting.deliveries.poison import require_readable
+from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.protocols.outbox.closing import close_number
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
+from exactlyonce.protocols.steps.renumber import renumber
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
+from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Sequences
+from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What the store holds of an entity, in the view that answered.
+
+    Attributes:
+        body: the user's properties; None if the entity is absent or deleted.
+        ledger: the library's property; None if the document has none.
+        belongings: ids, kinds and times of the library's documents about the entity.
+    """
+
+    body: Json | None
+    ledger: Ledger | None
+    belongings: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the store holds about a parked message.
+
+    Attributes:
+        parked: the message as it is parked.
+        envelope: the message as it was delivered.
+        receivers: the entities that it may be for, each with whether a record proves that it processed the message; or with
+            the error's name, if its records cannot be read.
+    """
+
+    parked: ParkedMessage
+    envelope: Envelope
+    receivers: tuple[tuple[EntityRef, bool | str], ...]
+
+
+Number = Literal["closed", "not closed", "still parked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """What became of a parked message that was to be deleted, and of its number.
+
+    Attributes:
+        there: whether there was such a message.
+        number: "closed" if the receiver takes it for received; "not closed" if the receiver is no outbox of this application,
+            or refuses the number; "still parked" if the same message is parked in another place, from where it may yet be sent;
+            None if the message has none.
+    """
+
+    there: bool
+    number: Number | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Carries out operators' requests. Each may be made at any time, twice, and while messages are processed.
+
+    Attributes:
+        maintenance: runs the steps.
+        listing: lists parked messages and documents.
+        lifetimes: the application's present lifetimes of messages.
+        entities: the types whose messages the application processes.
+    """
+
+    maintenance: Maintenance
+    listing: AsyncListing
+    lifetimes: Callable[[], Lifetimes]
+    entities: tuple[Entity[Any], ...] = ()
+
+    def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
+        """All parked messages, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
+        return self.listing.parked()
+
+    async def requeue(self, entity: str, message: str, destination: str | None = None) -> Requeued:
+        """Send a parked message again, under its identity, or the one that `renew` gave it.
+
+        Args:
+            entity: key of the entity under which it is parked.
+            message: its key.
+            destination: logical name of the queue to send to; None for that of an output that was never published.
+
+        Raises:
+            ConfigurationError: there is no such destination, or none is named.
+            MalformedMessage: the message cannot be read.
+            TryAgainLater: the store or the queue did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        if destination is None:
+            parked = await self.parked_message(entity, message)
+            if parked is None:
+                return Requeued("not parked", Memory())
+            if parked.destination is None:
+                raise ConfigurationError(
+                    f"Message {message} came from a queue. Name its destination: --to DESTINATION. Nothing was sent."
+                )
+            destination = parked.destination
+        self.require_destination(destination)
+        to, ref, limit = destination, entity_named(entity), self._limit(entity)
+        return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory))
+
+    def require_destination(self, destination: str) -> None:
+        """Raises `ConfigurationError` if the application has no destination of this name."""
+        if destination not in self.maintenance.routes.limits:
+            known = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
+            raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
+
+    async def renew(self, entity: str, message: str) -> Renewed:
+        """Give a parked message a new identity, if its receiver would refuse it under the present one.
+
+        The operator who sends it then vouches that it was not processed: its copies are no longer recognized. If it has a
+        number, an outbox of this application that would still take the number receives it without handling the message.
+
+        Raises:
+            MalformedMessage: the message cannot be read.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        ref, limit = entity_named(entity), self._limit(entity)
+        renewed = await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
+        if renewed.outcome == "renewed" and (parked := await self.parked_message(entity, message)) is not None:
+            await self._close(parked)
+        return renewed
+
+    async def evidence(self, entity: str, message: str) -> Evidence | None:
+        """What the store holds about a parked message, before it gets a new identity; None if it is not parked.
+
+        Raises:
+            MalformedMessage: the message cannot be read.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document cannot be trusted.
+        """
+        require_readable(message)
+        parked = await self.parked_message(entity, message)
+        if parked is None:
+            return None
+        envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
+        asked = [(ref, await self._knows(kind, ref, envelope)) for kind, ref in self._receivers(entity, envelope)]
+        return Evidence(parked, envelope, tuple(asked))
+
+    def _receivers(self, place: str, envelope: Envelope) -> Iterator[tuple[Entity[Any], EntityRef]]:
+        """The entities of this application that a message may be for."""
+        ref = entity_named(place)
+        for kind in self.entities:
+            if ref.type not in (kind.name, TOO_OLD):
+                continue
+            # Its data may be in a blob, and its model may have changed.
+            with suppress(MessageError, HandlerError, ConfigurationError):
+                yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
+
+    async def _knows(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
+        try:
+            return await self.maintenance.run(ref, lambda memory: kind.strategy.knows(ref, envelope, memory))
+        except (StoredDataError, ConfigurationError) as error:
+            return named(error)
+
+    def _limit(self, place: str) -> Callable[[Envelope], SendLimit | None]:
+        """Gives the age above which the receiver of a parked message refuses it; None if it never forgets that message."""
+        type, limit = entity_named(place).type, self.lifetimes().send_limit
+        receivers = [one.strategy for one in self.entities if one.name == type]
+        return lambda envelope: limit if all(one.forgets(envelope) for one in receivers) else None
+
+    async def discard(self, entity: str, message: str) -> Discarded:
+        """Delete a parked message for good.
+
+        If it has a number, its receiver takes the number for received first, so that the channel keeps no gap and copies are
+        dropped; provided that the receiver is an outbox of this application.
+
+        Raises:
+            TryAgainLater: the store did not answer.
+            StoredDataError: the parked document, or that of the receiver, cannot be trusted; the message stays parked.
+            ConfigurationError: the receiver belongs to another protocol; the message stays parked.
+        """
+        parked = await self.parked_message(entity, message)
+        if parked is None:
+            return Discarded(there=False)
+        number = await self._close(parked)
+        ref = entity_named(entity)
+        there = await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
+        return Discarded(there, number)
+
+    async def _close(self, parked: ParkedMessage) -> Number | None:
+        """Let the receiver of a parked message take its number for received; None if it has no number."""
+        if parked.place is None:
+            return None
+        receiver = next(self._numbered_for(parked, parked.place), None)
+        if receiver is None:
+            return "not closed"
+        strategy, work, aside = receiver
+        others = {work.entity, aside} - {entity_named(parked.entity)}
+        if any([await self.parked_message(one.key, parked.message) is not None for one in others]):
+            return "still parked"
+        finished = await self.maintenance.run(work.entity, lambda memory: close_number(strategy, work, memory))
+        return "not closed" if finished.failed else "closed"
+
+    def _numbered_for(self, parked: ParkedMessage, place: Place) -> Iterator[tuple[Outbox, Work, EntityRef]]:
+        """The outbox of this application that a parked message is for, and where messages to its type are put aside."""
+        for kind in self.entities:
+            # The message may be for an entity of another type.
+            with suppress(MessageError):
+                ref = kind.ref_of_source(place.receiver)
+                envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
+                if isinstance(kind.strategy, Outbox):
+                    yield kind.strategy, self.maintenance.work(kind, ref, envelope), aside_place(kind)
+
+    async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
+        """Let an entity that was restored from a backup begin fresh channels; return the sequences that it had.
+
+        Raises:
+            ConfigurationError: the entity belongs to another protocol.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the document cannot be trusted; nothing was changed.
+        """
+        renumbered = await self.maintenance.run(ref, lambda memory: renumber(ref, entity.strategy, memory))
+        return renumbered.forgotten
+
+    async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
+        """A parked message with its body; None if it is not parked. Raises `TryAgainLater`, `StoredDataError`."""
+        ref = entity_named(entity)
+        found = await self._answered(ref, LoadParked(ref, message))
+        return None if found is None else found.message
+
+    async def inspect(self, ref: EntityRef) -> Inspected:
+        """What the store holds of an entity. Raises `TryAgainLater`, `StoredDataError`."""
+        loaded = await self._answered(ref, LoadEntity(ref))
+        view = read_entity(ref, loaded.document)
+        return Inspected(view.body, view.ledger, await self.listing.belongings(ref))
+
+    async def reset_token(self, entity: Entity[Any], ref: EntityRef) -> TokenReset:
+        """Replace the session token of an entity, if no replica will reach it: see `protocols.outbox.token`.
+
+        Raises:
+            ConfigurationError: the entity's protocol keeps no session token.
+            TryAgainLater: the store did not answer.
+            StoredDataError: the document cannot be trusted; nothing was changed.
+        """
+        if not isinstance(entity.strategy, Outbox):
+            raise ConfigurationError(f"{entity} does not use the outbox, the only protocol that keeps a session token.")
+        return await self.maintenance.run(ref, lambda memory: reset_token(ref, memory))
+
+    async def _answered(self, ref: EntityRef, effect: Any) -> Any:
+        reply = await self.maintenance.driver.run(self.maintenance.retrying.insist(iter(effect)))
+        if isinstance(reply, NoAnswer):
+            raise TryAgainLater(f"The documents of entity {ref} could not be read.")
+        return reply

@@ -1,0 +1,115 @@
+"""The HTTP surface of requests that are opened: OPEN, and POST, GET and DELETE of what it made."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import re
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import azure.functions as func
+from pydantic import ValidationError
+
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.keys import EntityKey
+from exactlyonce.hosting.deliveries.failures import named
+from exactlyonce.hosting.requests.door import is_json, made, response_of
+from exactlyonce.hosting.requests.opened import Requests
+from exactlyonce.hosting.requests.problems import METHOD, NOT_JSON, NOT_THERE, NOT_YET, misfit, problem_of
+from exactlyonce.protocols.outbox.requests import Opened
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.validation import problems
+
+AT: Final = "at"
+"""Parameter of a request's address: the session token that shows it, encoded."""
+REQUEST: Final = "request"
+"""Parameter of a route: the id of a request."""
+_TOKEN: Final = re.compile(r"[0-9]{1,20}:-?[0-9]{1,20}#[0-9]{1,20}(?:#[0-9]{1,20}=-?[0-9]{1,20}){0,64}")
+_ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
+_MOST_ENCODED: Final = 4096
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OpenedDoor:
+    """Opens requests, and serves those that were opened.
+
+    Attributes:
+        requests: of the application.
+    """
+
+    requests: Requests
+
+    async def open(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
+        """As `ExactlyOnce.open_request`, which documents it."""
+        if request.get_body() and not is_json(request.headers.get("Content-Type")):
+            return NOT_JSON.response()
+
+        async def opened() -> func.HttpResponse:
+            one = await self.requests.open(entity, made(message))
+            place = f"{urlsplit(request.url).path.rstrip('/')}/{quote(one.request, safe='')}?{AT}={encoded(one.token)}"
+            return func.HttpResponse(status_code=201, headers={"Location": place})
+
+        return await _guarded(opened(), entity)
+
+    async def serve(self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey) -> func.HttpResponse:
+        """As `ExactlyOnce.serve_request`, which documents it."""
+        if REQUEST not in request.route_params:
+            raise ConfigurationError(
+                f"The route of {entity}'s requests names none. Let it end with {{{REQUEST}}}, as in "
+                f"accounts/{{account}}/charges/{{{REQUEST}}}."
+            )
+        id, token = request.route_params[REQUEST], decoded(request.params.get(AT))
+        if token is None or not _ID.fullmatch(id):
+            return NOT_THERE.response()
+        return await _guarded(self._served(request.method.upper(), entity, key, Opened(id, token)), entity)
+
+    async def _served(
+        self, method: str, entity: Entity[Any], key: str | EntityKey, opened: Opened
+    ) -> func.HttpResponse:
+        ref: EntityRef = entity.ref(key)
+        match method:
+            case "POST":
+                return response_of(await self.requests.carry_out(entity, ref, opened))
+            case "GET":
+                answered = await self.requests.answer(ref, opened)
+                return NOT_YET.response() if answered is None else response_of(answered)
+            case "DELETE":
+                await self.requests.close(ref, opened)
+                return func.HttpResponse(status_code=204)
+        return METHOD.response()
+
+
+async def _guarded(response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
+    """The response, or the problem that the client is told in place of it. Raises `ConfigurationError`: the operator's."""
+    try:
+        return await response
+    except ConfigurationError:
+        raise
+    except ValidationError as error:
+        return misfit(problems(error)).response()
+    except ExactlyOnceError as error:
+        problem = problem_of(error)
+        _log.warning("an opened request for %s was answered with %d: %s", entity, problem.status, named(error))
+        return problem.response()
+
+
+def encoded(token: str) -> str:
+    """A session token as part of an address."""
+    return base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+
+
+def decoded(text: str | None) -> str | None:
+    """The session token in an address; None if there is none, or none that can be."""
+    if text is None or len(text) > _MOST_ENCODED:
+        return None
+    try:
+        token = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return None
+    return token if _TOKEN.fullmatch(token) else None

@@ -1,0 +1,112 @@
+"""Kept messages in an exploration: the sweeper may come for each of them at any moment, as if it were due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from exactlyonce.attempt import Before, Handled, Memory, Work
+from exactlyonce.effects.effect import Begin, Begun, Effect
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.kept import Kept
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing.exploring.answers import Answer, Answers, Documents
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+
+DUE: Final = "exactlyonce.due"
+"""Type of what waits in no queue: the sweeper's turn for a kept message."""
+
+
+class Keeping:
+    """Knows what entities keep, and sweeps them.
+
+    Args:
+        entities: the types of the application, by name.
+        routes: of the application.
+        answers: of the store.
+        now: the time of day, which stands still.
+    """
+
+    def __init__(self, entities: Mapping[str, Entity[Any]], routes: Routes, answers: Answers, now: datetime) -> None:
+        self._entities = entities
+        self._routes = routes
+        self._answers = answers
+        self._now = now
+        self._kept: dict[tuple[EntityRef, Json | None], tuple[Kept, ...]] = {}
+
+    def begun_by(
+        self, effect: Effect[Any], documents: Documents, answer: Answer
+    ) -> Iterator[tuple[Entity[Any], Envelope]]:
+        """The turns of the sweeper that an effect makes possible, if this answer says that it was applied to documents."""
+        if isinstance(effect, SaveEntity) and answer.documents is not documents:
+            kept = self._kept_by(effect.entity, effect.document)
+            before = self._kept_by(effect.entity, _newest(effect.entity, documents)) if kept else ()
+            yield from (self._turn(effect.entity, one) for one in kept if one not in before)
+
+    def possible(self, documents: Documents) -> Iterator[tuple[Entity[Any], Envelope]]:
+        """The turns of the sweeper that are possible from the start."""
+        for (kind, key), log, _ in documents:
+            for id in dict.fromkeys(one.id for one in log) if kind == "entities" else ():
+                ref = EntityRef(key[0], tuple(key[1:]), id)
+                yield from (self._turn(ref, one) for one in self._kept_by(ref, _newest(ref, documents)))
+
+    def released(self, envelope: Envelope, number: int, documents: Documents) -> tuple[Documents, tuple[Output, ...]]:
+        """What the store holds after a turn of the sweeper, and the messages that it has sent.
+
+        Args:
+            envelope: of the turn.
+            number: of the turn, which makes transaction ids the only ones.
+            documents: what the store holds before.
+        """
+        ref = EntityRef.of_source(envelope.source)
+        entity = self._entities[ref.type]
+        runner = Runner(entity, ref, self._routes)
+
+        def release(before: Before, kept: Output) -> Handled:
+            # Time stands still, and a message from the future would be refused.
+            return runner.release(replace(before, at=self._now), kept)
+
+        step, reply, given = (
+            entity.strategy.sweep(Work(ref, (), runner, runner.absent, release=release), Memory()),
+            None,
+            0,
+        )
+        sent: tuple[Output, ...] = ()
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration:
+                return documents, sent
+            if isinstance(effect, Begin):
+                names = tuple(f"{number:016x}{one:016x}" for one in range(given, given + effect.count))
+                given += effect.count
+                reply = Begun(max(envelope.time or self._now, self._now), names)
+            else:
+                answer = self._answers.to(effect, documents)[0]
+                reply, documents, sent = answer.reply, answer.documents, (*sent, *answer.arrived)
+
+    def _turn(self, ref: EntityRef, kept: Kept) -> tuple[Entity[Any], Envelope]:
+        said = Json.of({"due": kept.due.isoformat(), "kept by": str(ref)})
+        return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due)
+
+    def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
+        found = self._kept.get((ref, document))
+        if found is None:
+            ledger = read_entity(ref, document).ledger
+            found = self._kept[ref, document] = () if ledger is None else ledger.kept
+        return found
+
+
+def _newest(ref: EntityRef, documents: Documents) -> Json | None:
+    """The newest version of an entity's document; None if it has none."""
+    place = ("entities", (ref.type, *ref.partition))
+    log = next((log for name, log, _ in documents if name == place), ())
+    return next((one.document for one in reversed(log) if one.id == ref.id), None)

@@ -1,0 +1,115 @@
+"""Steps at which a reply is lost, or the process is killed, as tests ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.effect import UNKNOWN, Effect
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import Park, Stage, WriteRecords
+from exactlyonce.effects.port import Busy
+from exactlyonce.effects.publish import Publish
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.stores.port import AsyncStore
+
+Reply = TypeVar("Reply")
+Interruption = Literal["reply", "request", "before", "after"]
+"""A step loses its reply, or its request, so that nothing is applied; or the process is killed before the step, or after it."""
+WRITES: Final[frozenset[str]] = frozenset(
+    one.__name__ for one in (SaveEntity, SaveBatch, WriteRecords, Stage, Park, WriteOnce)
+)
+"""Steps that write to the store and are answered."""
+STEPS: Final = WRITES | {Publish.__name__}
+
+
+@dataclass
+class Planned:
+    """An interruption that has not happened yet.
+
+    Attributes:
+        what: happens.
+        steps: the names of the effects that it may happen to.
+        type: of the entity whose steps are meant; None for any.
+        skip: how many such steps go on before.
+    """
+
+    what: Interruption
+    steps: frozenset[str]
+    type: str | None
+    skip: int = 0
+
+
+class Interruptions:
+    """Interrupts what is planned, and nothing else. Each plan counts the steps that it means by itself.
+
+    Args:
+        kill: ends the process.
+
+    Attributes:
+        planned: what has not happened yet.
+    """
+
+    def __init__(self, kill: Callable[[], None]) -> None:
+        self.planned: list[Planned] = []
+        self._kill = kill
+
+    def plan(self, what: Interruption, step: str | None, type: str | None, skip: int = 0) -> None:
+        """Plan an interruption of a step, or of any write for None.
+
+        Raises:
+            ConfigurationError: there is no such step.
+        """
+        if step is not None and step not in STEPS:
+            raise ConfigurationError(f"There is no step {step!r}; there are: {', '.join(sorted(STEPS))}.")
+        self.planned.append(Planned(what, WRITES if step is None else frozenset((step,)), type, skip))
+
+    def next(self, step: str, type: str) -> Interruption | None:
+        """What happens to a step, which is about to begin; None if nothing does."""
+        meant = [one for one in self.planned if step in one.steps and one.type in (None, type)]
+        due = next((one for one in meant if one.skip == 0), None)
+        for one in meant:
+            one.skip = max(one.skip - 1, 0)
+        if due is None:
+            return None
+        self.planned.remove(due)
+        return due.what
+
+    def kill(self) -> None:
+        """End the process, in the middle of what it does.
+
+        Raises:
+            CancelledError: in the task that did it, as in all others of the process.
+        """
+        self._kill()
+        raise asyncio.CancelledError
+
+
+class InterruptedStore:
+    """A store whose steps are interrupted.
+
+    Args:
+        store: performs them.
+        interruptions: of them.
+    """
+
+    def __init__(self, store: AsyncStore, interruptions: Interruptions) -> None:
+        self._store = store
+        self._interruptions = interruptions
+
+    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+        """Perform an effect, unless it is interrupted."""
+        entity: Any = getattr(effect, "entity", None)
+        happens = None if entity is None else self._interruptions.next(type(effect).__name__, entity.type)
+        if happens == "before":
+            self._interruptions.kill()
+        if happens == "request":
+            return UNKNOWN  # type: ignore[return-value]  # Every write may be answered so.
+        reply = await self._store.perform(effect)
+        if happens == "after":
+            self._interruptions.kill()
+        return UNKNOWN if happens == "reply" else reply  # type: ignore[return-value]  # As above.

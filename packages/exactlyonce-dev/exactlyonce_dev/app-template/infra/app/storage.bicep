@@ -1,0 +1,1 @@
+../../../../../../infra/app/storage.bicep

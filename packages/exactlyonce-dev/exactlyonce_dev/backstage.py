@@ -1,0 +1,255 @@
+"""Backstage: what the console asks of the app, answered in the app's process by the functions behind `exactlyonce ops`.
+
+It listens on a socket file that only its owner can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+from pydantic import TypeAdapter
+
+from exactlyonce.drivers.runtime import Clock, SystemClock
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
+from exactlyonce.handling.entities import Entity
+from exactlyonce.hosting import ExactlyOnce
+from exactlyonce.hosting.operators.bulk import Selection, grouped, selected
+from exactlyonce.hosting.operators.operator import Inspected
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.stores.listing import entity_named
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+from exactlyonce_dev.acting import Acting, Types, typed
+from exactlyonce_dev.copying import copied
+from exactlyonce_dev.flow import Flow
+from exactlyonce_dev.literals import Names
+from exactlyonce_dev.witness import End, Witness
+
+MOST_LISTED: Final = 100
+"""Entities of a type that are listed."""
+MOST_UNFINISHED: Final = 50
+"""Unfinished entities of a type that are listed."""
+_MOST_BYTES: Final = 8_000_000
+_LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class Backstage:
+    """Answers the console.
+
+    Args:
+        applications: of the app.
+        clock: paces actions on many messages.
+        acts: whether it does anything but look.
+        names: of the app's entities, destinations and models, for a story that is copied as a test.
+
+    Attributes:
+        witness: of the deliveries in this process; None without one.
+    """
+
+    def __init__(
+        self,
+        applications: Sequence[ExactlyOnce],
+        clock: Clock | None = None,
+        *,
+        acts: bool = True,
+        names: Names | None = None,
+    ) -> None:
+        self._applications = applications
+        self._acts = acts
+        self._names = names or Names({})
+        self._types: Types = {entity.name: (once, entity) for once in applications for entity in once.entities}
+        self._acting = Acting(self._types, clock or SystemClock())
+        self.witness: Witness | None = None
+
+    @asynccontextmanager
+    async def serving(self, socket: Path) -> AsyncIterator[None]:
+        """Listen on a socket file until the block ends."""
+        runner = web.AppRunner(self.server(), access_log=None)
+        await runner.setup()
+        try:
+            await web.UnixSite(runner, str(socket)).start()  # It replaces that of a process that was killed.
+            yield
+        finally:
+            await runner.cleanup()
+
+    def server(self) -> web.Application:
+        """The requests that are answered."""
+        server = web.Application(middlewares=[self._guarded], client_max_size=_MOST_BYTES)
+        server.add_routes(
+            [
+                web.get("/types", self._list_types),
+                web.get("/entities", self._list_entities),
+                web.get("/entity", self._inspect),
+                web.get("/unfinished", self._unfinished),
+                web.get("/parked", self._parked),
+                web.post("/test", self._test),
+                web.post("/end", self._end),
+                *self._acting.routes,
+            ]
+        )
+        return server
+
+    def destination(self, type: str, envelope: Envelope) -> str | None:
+        """The destination that leads to the entity of a message, by the type of the entity; None if none says so."""
+        return self._acting.destination(type, envelope)
+
+    async def _list_types(self, _: web.Request) -> web.Response:
+        types = [
+            {"name": name, "container": entity.container, "strategy": type(entity.strategy).__name__}
+            for name, (_, entity) in self._types.items()
+        ]
+        destinations = sorted({name for one in self._applications for name in one.routes.limits})
+        return web.json_response({"types": types, "destinations": destinations})
+
+    async def _list_entities(self, request: web.Request) -> web.Response:
+        once, entity = typed(self._types, request.query.get("type", ""))
+        found: list[dict[str, Any]] = []
+        async for key, state in once.query(entity):
+            if len(found) == MOST_LISTED:
+                return web.json_response({"entities": found, "more": True})
+            ref = entity.ref(key)
+            found.append(
+                {"key": ref.key, "name": str(ref), "state": TypeAdapter(type(state)).dump_python(state, mode="json")}
+            )
+        return web.json_response({"entities": found, "more": False})
+
+    async def _inspect(self, request: web.Request) -> web.Response:
+        once, entity = typed(self._types, request.query.get("type", ""))
+        ref = _ref(entity, request.query.get("key", ""))
+        return web.json_response(_shown(ref, await (await once.operator()).inspect(ref)))
+
+    async def _unfinished(self, _: web.Request) -> web.Response:
+        """Entities that owe outputs, keep messages until later, await replies, or hold messages out of order."""
+        found: list[dict[str, Any]] = []
+        for once, entity in self._types.values():
+            operator = await once.operator()
+            refs: dict[str, EntityRef] = {}
+            kinds = entity.strategy.unfinished
+            listings = {"owing": operator.listing.owing, "holding": operator.listing.holding}
+            for listing in (listings[kind] for kind in kinds):
+                async for page in listing(entity.name, _LATER):
+                    refs |= {ref.key: ref for ref in page}
+                    if len(refs) >= MOST_UNFINISHED:
+                        break
+            for ref in list(refs.values())[:MOST_UNFINISHED]:
+                ledger = (await operator.inspect(ref)).ledger
+                found.append({"type": ref.type, "key": ref.key, "name": str(ref), **_waiting(ledger or Ledger())})
+        return web.json_response({"unfinished": found})
+
+    async def _parked(self, _: web.Request) -> web.Response:
+        found = [one for once in self._applications for one in await selected(await once.operator(), Selection())]
+        messages = [{**asdict(one), **_place(one.entity)} for one in sorted(found, key=lambda one: one.at)]
+        return web.json_response({"groups": [asdict(one) for one in grouped(found)], "messages": messages})
+
+    async def _test(self, request: web.Request) -> web.Response:
+        """Write the story of a delivery, and of all that it is connected with, as a test."""
+        wanted = await request.json()
+        flow = Flow.around(wanted["rows"], wanted["id"])
+        once, _ = typed(self._types, next((ref.type for ref in flow.entities), ""))
+        states = {ref: await self._state(ref) for ref in flow.entities if ref.type in self._types}
+        return web.json_response({"text": copied(flow, once, self._names, states)})
+
+    async def _state(self, ref: EntityRef) -> object:
+        once, entity = self._types[ref.type]
+        body = (await (await once.operator()).inspect(ref)).body
+        return None if body is None else entity.shape.read(ref, body)
+
+    async def _end(self, request: web.Request) -> web.Response:
+        """Choose the step at which this process is killed."""
+        wanted = await request.json()
+        if self.witness is None:
+            raise ConfigurationError("The app exports telemetry itself, so its steps are not seen here.")
+        if wanted["when"] not in ("before", "after"):
+            raise ValueError(wanted["when"])
+        self.witness.ends.append(End(wanted["when"], wanted["effect"], wanted["title"], wanted["type"]))
+        return web.json_response({})
+
+    @web.middleware
+    async def _guarded(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Refuses to act where it only looks; tells errors as sentences."""
+        if not self._acts and request.method != "GET":
+            sentence = "This console only looks. Start it with --act to requeue and discard."
+            return web.json_response({"error": sentence}, status=403)
+        try:
+            return await handler(request)
+        except ExactlyOnceError as error:
+            status = 503 if isinstance(error, TryAgainLater) else 409
+            return web.json_response({"error": f"{type(error).__name__}: {error}"}, status=status)
+        except (KeyError, ValueError) as error:
+            return web.json_response({"error": f"The request is not understood: {type(error).__name__}."}, status=400)
+
+
+def _place(key: str) -> dict[str, str]:
+    """Where a message is parked: the type and the name of the entity."""
+    try:
+        ref = entity_named(key)
+    except (ValueError, TypeError):  # The document is damaged.
+        return {"type": "", "name": key}
+    return {"type": ref.type, "name": str(ref)}
+
+
+def _ref(entity: Entity[Any], key: str) -> EntityRef:
+    """The entity that a key of a listing names, or an id that is its partition key, too."""
+    if not key.startswith("["):
+        return entity.ref(key)
+    try:
+        return entity_named(key)
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{key!r} is no key of an entity: give its id, or choose it from the list.") from None
+
+
+def _waiting(ledger: Ledger) -> dict[str, Any]:
+    """What an entity has not finished."""
+    return {
+        "owes": [
+            {"message": one.message, "since": one.at.isoformat(), "to": [output.destination for output in one.outputs]}
+            for one in ledger.entries
+            if one.owed is not None
+        ],
+        "keeps": [{"message": one.id, "due": one.due.isoformat()} for one in ledger.kept],
+        "awaits": list(ledger.calls),
+        "holds": [{"source": one.source, "next": one.next, "held": one.held} for one in ledger.receptions if one.held],
+    }
+
+
+def _shown(ref: EntityRef, found: Inspected) -> dict[str, Any]:
+    """What the store holds of an entity, as JSON. Contents of outputs and answers stay in the store."""
+    ledger = found.ledger
+    return {
+        "key": ref.key,
+        "type": ref.type,
+        "name": str(ref),
+        "state": None if found.body is None else found.body.value,
+        "ledger": ledger
+        and {
+            "version": ledger.version,
+            "protocol": ledger.protocol,
+            "deleted": ledger.deleted,
+            "entries": [
+                {
+                    "version": one.version,
+                    "message": one.message,
+                    "at": one.at.isoformat(),
+                    "outputs": [output.destination for output in one.outputs],
+                    "owes": one.owed is not None,
+                    "answer": None if one.answer is None else one.answer.status,
+                }
+                for one in ledger.entries
+            ],
+            "channels": [{"id": one.id, "received": one.received} for one in ledger.channels],
+            "receptions": [
+                {"channel": one.channel, "source": one.source, "next": one.next, "held": one.held}
+                for one in ledger.receptions
+            ],
+            **_waiting(ledger),
+        },
+        "belongings": sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"])),
+    }

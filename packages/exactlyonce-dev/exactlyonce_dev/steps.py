@@ -1,0 +1,95 @@
+"""Steps of a protocol in words: what was asked for, why, and what came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from exactlyonce.effects.companions import FoundCompanions, SaveBatch
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect, Step, Together
+from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
+from exactlyonce.effects.library import Found, Park, Stage, WriteRecords, Written
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.telemetry.words import lines_of, words_at
+
+Kind = Literal["write", "publish", "read"]
+_WRITES: Final = (SaveEntity, SaveBatch, WriteRecords, Stage, Park)
+_CONFLICT: Final = "conflict: another write came first, or this one, sent twice by the client library"
+_BEHIND: Final = "the replica that answered is behind what this process has seen"
+_NO_REPLY: Final = "no reply: nobody knows whether it was applied"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A step before its reply.
+
+    Attributes:
+        effect: the name of what is asked for.
+        kind: what it does to the world.
+        title, why: what the protocol's comment at this step says; the effect's name, and nothing, where it says nothing.
+    """
+
+    effect: str
+    kind: Kind
+    title: str
+    why: str
+
+    def answered(self, effect: Effect[Any], reply: object) -> dict[str, Any]:
+        """The step as JSON, with its reply."""
+        told = {"effect": self.effect, "kind": self.kind, "title": self.title, "why": self.why} | _in_words(
+            effect, reply
+        )
+        if isinstance(effect, Publish):
+            told["sends"] = len({one.destination for one in effect.outputs})
+        return told
+
+
+def asked(step: Step[Any], effect: Effect[Any]) -> Asked | None:
+    """The step at which a protocol waits; None if it asks for nothing outside, such as the time."""
+    if isinstance(effect, Begin):
+        return None
+    words = words_at(lines_of(step))
+    kind: Kind = "write" if isinstance(effect, _WRITES) else "publish" if isinstance(effect, Publish) else "read"
+    name = name_of(effect)
+    if words is None:
+        return Asked(name, kind, name, "")
+    return Asked(name, kind, words.title, " ".join(filter(None, (words.occasion, words.reason))))
+
+
+def name_of(effect: Effect[Any]) -> str:
+    """The name of an effect, as the protocol pages have it."""
+    if isinstance(effect, Together):
+        return f"{name_of(effect.first)} + {name_of(effect.second)}"
+    return type(effect).__name__
+
+
+def _in_words(effect: Effect[Any], reply: object) -> dict[str, Any]:
+    """A reply, and how it looks: "good", "conflict", "lost", or plain."""
+    if isinstance(effect, Together) and isinstance(reply, tuple):
+        both = [_in_words(one, other) for one, other in zip((effect.first, effect.second), reply, strict=True)]
+        looks = {one["look"] for one in both}
+        return {"reply": "; ".join(one["reply"] for one in both), "look": "lost" if "lost" in looks else ""}
+    if reply is UNKNOWN or reply is BEHIND:
+        return {"reply": _NO_REPLY if reply is UNKNOWN else _BEHIND, "look": "lost"}
+    if isinstance(reply, Conflict):
+        return {"reply": _CONFLICT, "look": "conflict"}
+    if isinstance(reply, (Saved, Written)):
+        return {"reply": "applied", "look": "good"}
+    if isinstance(effect, Publish) and reply is PUBLISHED:
+        queues = ", ".join(sorted({one.destination for one in effect.outputs}))
+        return {"reply": f"{len(effect.outputs)} accepted by {queues}", "look": "good"}
+    return {"reply": _read(effect, reply), "look": ""}
+
+
+def _read(effect: Effect[Any], reply: object) -> str:
+    if isinstance(reply, Loaded):
+        ledger = read_entity(effect.entity, reply.document).ledger  # type: ignore[attr-defined]  # It loads an entity.
+        if reply.document is None:
+            return "there is no such document"
+        return "a document without a ledger" if ledger is None else f"version {ledger.version}"
+    if isinstance(reply, Found):
+        return f"{len(reply.messages)} records of these messages" if reply.messages else "no record of these messages"
+    if isinstance(reply, FoundCompanions):
+        return f"{len(reply.companions)} companions" if reply.companions else "no companion"
+    return "done"

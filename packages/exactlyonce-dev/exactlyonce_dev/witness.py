@@ -1,0 +1,275 @@
+"""The witness: an observer that tells what becomes of each delivery, step by step, for the console.
+
+It also kills the process at a step that somebody chose.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any, Final, Literal, TypeVar
+
+from exactlyonce.attempt import Again, Finished, Memory, key_of
+from exactlyonce.drivers.observer import Watch
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.effect import UNKNOWN, Effect, Step, Together
+from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.library import Park
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
+from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.values.identity import EntityRef
+from exactlyonce_dev.steps import Asked, asked
+
+Result = TypeVar("Result")
+Event = dict[str, Any]
+When = Literal["before", "after"]
+LONGEST_BODY: Final = 200_000
+"""Bytes above which an envelope is left out of its event."""
+_MOST_STEPS: Final = 60
+"""Of a delivery that are told: one that is tried for long keeps the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the process is to be killed.
+
+    Attributes:
+        when: before the step, or after it, before the protocol gets the reply.
+        effect, title: the step.
+        type: of the entity.
+    """
+
+    when: When
+    effect: str
+    title: str
+    type: str
+
+
+def kill_this_process() -> None:
+    """End this process as a crash does: nothing more is written, flushed or acknowledged."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass
+class Witnessed:
+    """A delivery as it goes on.
+
+    Attributes:
+        number: of the delivery in this process.
+        envelope: of the message.
+        steps: how many were told.
+        outcome: None until it is known.
+    """
+
+    number: int
+    envelope: Envelope
+    steps: int = 0
+    outcome: Outcome | None = None
+
+
+class Witness:
+    """An observer whose events say when a delivery begins, which steps are made, how it ends, and which message is parked.
+
+    Args:
+        tell: takes the events. They hold bodies, so they must not be logged.
+        destination: gives the destination that leads to a message's entity, by the entity's type; None if it is not known.
+        now: the time of day.
+        kill: ends this process.
+
+    Attributes:
+        ends: where the process is to be killed; each once, since nothing survives it.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[Event], None],
+        destination: Callable[[str, Envelope], str | None],
+        now: Callable[[], datetime],
+        kill: Callable[[], None] = kill_this_process,
+    ) -> None:
+        self.tell = tell
+        self.ends: list[End] = []
+        self.now = now
+        self._destination = destination
+        self._kill = kill
+        self._numbers = count(1)
+
+    @contextmanager
+    def processing(self, entity: EntityRef, envelope: Envelope) -> Iterator[Witnessed]:
+        """Tell that a delivery begins, and how it ends."""
+        number, began, wire = next(self._numbers), self.now(), envelope.to_json()
+        self.tell(
+            {
+                "delivery": number,
+                "at": began.isoformat(),
+                "type": envelope.type,
+                "message": key_of(envelope),
+                "entity": {"type": entity.type, "key": entity.key, "name": str(entity)},
+                "destination": self._destination(entity.type, envelope),
+                "envelope": wire.value if wire.size <= LONGEST_BODY else None,
+                "asked": envelope.asked is not None,
+            }
+        )
+        delivery, outcome, reason = Witnessed(number, envelope), "cancelled", None
+        try:
+            yield delivery
+            outcome = _told(delivery.outcome)
+        except Exception as error:
+            outcome, reason = "failed", f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            seconds = (self.now() - began).total_seconds()
+            self.tell({"delivery": number, "outcome": outcome, "reason": reason, "seconds": seconds})
+
+    def watching(self, entity: EntityRef, deliveries: Sequence[Witnessed] | None) -> AbstractContextManager[Watch]:
+        """Watch attempts for deliveries; those of maintenance have none."""
+        return nullcontext(_Attempts(self, entity, deliveries or ()))
+
+    async def perform(self, effect: Effect[Any], perform: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Perform an effect, and tell of a message that it parks."""
+        reply = await perform(effect)
+        if isinstance(effect, Park) and reply is not UNKNOWN:
+            parked = effect.message
+            self.tell(
+                {
+                    "parked": parked.message,
+                    "entity": parked.entity,
+                    "reason": parked.reason,
+                    "at": self.now().isoformat(),
+                }
+            )
+        return reply
+
+    def sending(self, destination: str, message_id: str) -> AbstractContextManager[Extensions]:
+        """Without a trace context."""
+        del destination, message_id
+        return nullcontext(())
+
+    def charged(self, units: float) -> None:
+        """Request units are not told."""
+
+    def end_at(self, when: When, step: Asked, entity: EntityRef, deliveries: Sequence[Witnessed]) -> None:
+        """Kill the process if somebody chose this step for it."""
+        chosen = End(when, step.effect, step.title, entity.type)
+        if chosen not in self.ends:
+            return
+        self.tell({"end": {"when": when, "title": step.title}})
+        for one in deliveries:
+            self.tell({"delivery": one.number, "killed": {"when": when, "effect": step.effect, "title": step.title}})
+        self._kill()
+
+
+class _Attempts:
+    """The attempts that are made for some deliveries of an entity."""
+
+    def __init__(self, witness: Witness, entity: EntityRef, deliveries: Sequence[Witnessed]) -> None:
+        self._witness = witness
+        self._entity = entity
+        self._deliveries = deliveries
+        self._tally = Tally(dict.fromkeys(key_of(one.envelope) for one in deliveries))
+        self._attempt = 0
+        self._causes: dict[str, str] = {}  # By the id of an output the message whose handler sent it.
+
+    def attempts(self, attempt: Callable[[Memory], Step[Result | Again]]) -> Callable[[Memory], Step[Result | Again]]:
+        """The same attempts, watched."""
+        return lambda memory: self._watched(attempt(memory))
+
+    def _watched(self, step: Step[Result]) -> Step[Result]:
+        self._tally.begin()
+        self._attempt += 1
+        reply: Any = None
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration as finished:
+                result: Result = finished.value
+                self._end(result)
+                return result
+            found = asked(step, effect)
+            if found is not None:
+                self._witness.end_at("before", found, self._entity, self._deliveries)
+            reply = yield effect
+            self._tally.note(effect, reply)
+            if found is not None:
+                self._step(found.answered(effect, reply))
+                self._witness.end_at("after", found, self._entity, self._deliveries)
+            self._note(effect, reply)
+
+    def _note(self, effect: Effect[Any], reply: Any) -> None:
+        """Learn which messages caused which outputs, and tell of those that were published."""
+        if isinstance(effect, Together):
+            self._note(effect.first, reply[0])
+            self._note(effect.second, reply[1])
+        elif isinstance(effect, SaveEntity):
+            self._learn(effect.document)
+        elif isinstance(effect, LoadEntity) and isinstance(reply, Loaded):
+            self._learn(reply.document)
+        elif isinstance(effect, SaveBatch):
+            for one in effect.create:
+                for output in getattr(one, "outputs", ()):
+                    self._causes[output.id] = one.message or ""
+        elif isinstance(effect, Publish) and reply is PUBLISHED:
+            self._published(effect)
+
+    def _learn(self, document: Any) -> None:
+        ledger = read_entity(self._entity, document).ledger
+        for entry in ledger.entries if ledger else ():
+            self._causes |= {output.id: entry.message for output in entry.outputs}
+
+    def _published(self, effect: Publish) -> None:
+        by_message = {key_of(one.envelope): one for one in self._deliveries}
+        for output in effect.outputs:
+            sent = Envelope.read(output.envelope.text)
+            told = {"message": key_of(sent), "type": sent.type, "id": output.id, "destination": output.destination}
+            # What a duplicate publishes was caused by the message that it is a copy of, or by an earlier one.
+            cause = by_message.get(self._causes.get(output.id, ""), self._deliveries[-1] if self._deliveries else None)
+            if cause is not None:
+                self._witness.tell({"delivery": cause.number, "output": told})
+            elif sent.source == self._entity.source:  # Not what somebody sends again.
+                entity = {"type": self._entity.type, "key": self._entity.key, "name": str(self._entity)}
+                at = self._witness.now().isoformat()
+                self._witness.tell({"maintained": entity, "output": told, "at": at})
+
+    def _end(self, result: object) -> None:
+        self._tally.end(result)
+        if isinstance(result, Again):
+            self._step(
+                {
+                    "effect": "",
+                    "kind": "again",
+                    "title": f"Try again: {result.reason}",
+                    "why": "",
+                    "reply": "",
+                    "look": "lost",
+                }
+            )
+        elif isinstance(result, Finished):
+            outcomes = self._tally.outcomes(result)
+            answers = dict(result.answers)
+            for one in self._deliveries:
+                key = key_of(one.envelope)
+                one.outcome = outcomes[key]
+                if (answer := answers.get(key)) is not None and one.envelope.asked is not None:
+                    self._witness.tell(
+                        {"delivery": one.number, "answer": {"status": answer.status, "body": answer.body}}
+                    )
+
+    def _step(self, step: dict[str, Any]) -> None:
+        for one in self._deliveries:
+            one.steps += 1
+            if one.steps <= _MOST_STEPS:
+                self._witness.tell({"delivery": one.number, "step": step | {"attempt": self._attempt}})
+
+
+def _told(outcome: Outcome | None) -> str:
+    """The outcome of a delivery that is acknowledged."""
+    if outcome is None:
+        return "processed"
+    return "duplicate dropped" if outcome in DUPLICATES else outcome

@@ -1,0 +1,1 @@
+"""What an app may rely on, whichever engine runs its functions."""

@@ -1,0 +1,207 @@
+"""Messages that a handler sends at a later time, and cancels: what the context and the runner make of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from pydantic import BaseModel
+
+from exactlyonce import (
+    ConfigurationError,
+    Context,
+    Destination,
+    Entity,
+    Envelope,
+    Outbox,
+    OutputTooLarge,
+    UnknownDestination,
+    message,
+)
+from exactlyonce.attempt import Before, Work, keeps_nothing
+from exactlyonce.handling.keeping import NUMBERED
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.outputs import Output
+from exactlyonce.testing import run
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, Origin
+
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+LATER = AT + timedelta(days=400)
+NOTHING: frozenset[str] = frozenset()
+
+
+@message("keeping.remind")
+class Remind(BaseModel):
+    """Comes at a later time."""
+
+    to: str = "b-2"
+    text: str = ""
+
+
+class Book(BaseModel):
+    """State of a book of reminders."""
+
+    reminders: int = 0
+
+
+books = Entity("book", state=Book, container="books", strategy=Outbox())
+
+
+@books.handles(Remind, key=lambda remind: remind.to)
+def remind(state: Book, remind: Remind, context: Context) -> Book:
+    """Change nothing."""
+    del remind, context
+    return state
+
+
+BOOK = EntityRef("book", ("b-1",), "b-1")
+ORIGIN = Origin(BOOK, "web/m-1")
+DESTINATIONS = (Destination("books", to=books), Destination("mail", session_by=lambda remind: remind.to))
+
+
+def routes(limit: int = 48 * 1024, *destinations: Destination) -> Routes:
+    chosen = destinations or DESTINATIONS
+    return Routes.to(chosen, {one.name: limit for one in chosen}, entities=(books,))
+
+
+def context(kept: frozenset[str] | None = NOTHING, limit: int = 48 * 1024) -> Context:
+    return Context(ORIGIN, AT, routes(limit), tx="5f" * 16, kept=kept)
+
+
+def kept(destination: str = "books", text: str = "") -> Output:
+    """What a handler keeps that sends one reminder."""
+    given = context()
+    given.send(destination, Remind(text=text), at=LATER)
+    return given.kept[0][1]
+
+
+def released(output: Output, body: Json | None = None, given: Routes | None = None) -> Output:
+    """A kept message as it is sent in the end."""
+    before = Before(body, LATER, "a0" * 16, kept=frozenset({output.id}))
+    (sent,) = Runner(books, BOOK, given or routes()).release(before, output).outputs
+    return sent
+
+
+def test_a_message_with_a_time_is_kept_and_not_sent() -> None:
+    given = context()
+    id = given.send("books", Remind(), at=LATER)
+    assert given.outputs == ()
+    assert given.sequences == ()
+    ((due, output),) = given.kept
+    assert (due, output.id, output.destination, output.place) == (LATER, id, "books", None)
+
+
+def test_every_output_has_the_id_that_send_returned_whether_it_is_kept_or_not() -> None:
+    given = context()
+    ids = [given.send("books", Remind()), given.send("books", Remind(), at=LATER), given.send("books", Remind())]
+    assert ids == [ORIGIN.output_id(index) for index in range(3)]
+    assert [output.id for output in given.outputs] == [ids[0], ids[2]]
+
+
+def test_a_message_that_its_own_handler_cancels_leaves_its_id_to_no_other() -> None:
+    given = context()
+    first = given.send("books", Remind(), at=LATER)
+    assert given.cancel(first)
+    second = given.send("books", Remind(), at=LATER)
+    assert first != second
+    assert [output.id for _, output in given.kept] == [second]
+    assert given.cancelled == NOTHING
+    assert not given.cancel(first)
+
+
+def test_cancelling_says_whether_the_message_was_still_kept() -> None:
+    given = context(frozenset({"one", "two"}))
+    assert given.cancel("one")
+    assert not given.cancel("one")
+    assert not given.cancel("released, or another entity's")
+    assert given.cancelled == {"one"}
+
+
+def test_a_time_in_any_zone_is_kept_in_utc() -> None:
+    given = context()
+    given.send("books", Remind(), at=LATER.astimezone(timezone(timedelta(hours=-5))))
+    due = given.kept[0][0]
+    assert (due, due.utcoffset()) == (LATER, timedelta(0))
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        context().send("books", Remind(), at=LATER.replace(tzinfo=None))
+
+
+def test_a_message_has_a_time_or_a_delay() -> None:
+    with pytest.raises(ValueError, match="not both"):
+        context().send("books", Remind(), at=LATER, delay=timedelta(1))
+
+
+def test_where_the_ledger_keeps_no_messages_both_are_refused() -> None:
+    given = context(kept=None)
+    with pytest.raises(ConfigurationError, match=r"Outbox\(\)"):
+        given.send("books", Remind(), at=LATER)
+    with pytest.raises(ConfigurationError, match=r"Outbox\(\)"):
+        given.cancel("any")
+
+
+def test_a_kept_message_leaves_room_for_its_number() -> None:
+    size = kept().envelope.size
+    context(limit=size + NUMBERED).send("books", Remind(), at=LATER)
+    with pytest.raises(OutputTooLarge):
+        context(limit=size + NUMBERED - 1).send("books", Remind(), at=LATER)
+    assert released(kept(text="x" * 100)).envelope.size <= kept(text="x" * 100).envelope.size + NUMBERED
+
+
+def test_an_unknown_destination_is_refused_when_the_message_is_kept() -> None:
+    with pytest.raises(UnknownDestination):
+        context().send("nowhere", Remind(), at=LATER)
+
+
+def test_its_time_and_its_number_are_those_of_the_release() -> None:
+    sent = released(kept())
+    envelope = Envelope.read(sent.envelope.text)
+    assert (sent.id, envelope.id, envelope.time) == (kept().id, kept().id, LATER)
+    assert sent.place is not None
+    assert (sent.place.receiver, sent.place.number) == ("book/b-2", 1)
+    assert dict(envelope.extensions) == dict(sent.place.extensions)
+
+
+def test_a_message_for_no_entity_keeps_its_session() -> None:
+    sent = released(kept("mail"))
+    assert sent.place is None
+    assert dict(Envelope.read(sent.envelope.text).extensions) == {"partitionkey": "b-2"}
+
+
+def test_what_became_a_destination_without_numbers_gets_none() -> None:
+    assert released(kept(), given=routes(48 * 1024, Destination("books"))).place is None
+
+
+def test_a_release_changes_no_state_and_brings_no_deleted_entity_back() -> None:
+    runner, body = Runner(books, BOOK, routes()), Json.of({"id": "b-1", "reminders": 3})
+    there = runner.release(Before(body, LATER, "a0" * 16), kept())
+    assert (there.body, there.deleted, there.cancelled) == (body, False, frozenset({kept().id}))
+    gone = runner.release(Before(None, LATER, "a0" * 16), kept())
+    assert (gone.body, gone.deleted) == (runner.absent, True)
+
+
+def test_a_destination_that_the_application_no_longer_has_is_an_error() -> None:
+    with pytest.raises(UnknownDestination, match="books"):
+        released(kept(), given=routes(48 * 1024, Destination("mail")))
+
+
+def test_work_without_a_runner_releases_nothing() -> None:
+    assert Work(BOOK, (), Runner(books, BOOK, routes()), Json("{}")).release is keeps_nothing
+    with pytest.raises(ConfigurationError, match=kept().id):
+        keeps_nothing(Before(None, AT, "tx"), kept())
+
+
+def test_run_shows_the_time_and_what_was_cancelled() -> None:
+    def handler(state: Book, _: Remind, context: Context) -> Book:
+        context.send("mail", Remind(), at=context.now + timedelta(days=30))
+        assert context.cancel("o-1")
+        assert not context.cancel("o-2")
+        return state
+
+    ran = run(handler, Book(), Remind(), now=AT, kept=("o-1",))
+    assert [(sent.destination, sent.at) for sent in ran.sent] == [("mail", AT + timedelta(days=30))]
+    assert ran.cancelled == {"o-1"}

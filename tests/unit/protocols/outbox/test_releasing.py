@@ -1,0 +1,104 @@
+"""What the sweeper asks of an entity whose kept messages are due, and what it makes of every reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from exactlyonce import DamagedDocument, EntityTooLarge, Outbox
+from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
+from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadStaged, Stage
+from exactlyonce.effects.publish import Publish
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+from tests.samples import deposit
+from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
+
+DUE = AT + timedelta(days=14)
+
+
+def kept(id: str, due: datetime = DUE) -> tuple[datetime, Output]:
+    return due, Output(id, "receipts", deposit(id).to_json())
+
+
+def keeping(messages: Sequence[tuple[datetime, Output]]) -> Handle:
+    """A handler that keeps these messages, and sends nothing."""
+    return lambda before, envelope: Handled(Json('{"id":"a"}'), kept=tuple(messages))
+
+
+def keeper(*ids: str) -> Script:
+    """An entity that keeps messages, all of them due."""
+    script = Script()
+    script.play(attempt(Outbox(), deposit("m-1"), handle=keeping([kept(id) for id in ids])))
+    script.at = DUE
+    return script
+
+
+def swept(script: Script, replies: dict[Any, Any] | None = None) -> Played:
+    def send(before: Before, message: Output) -> Handled:
+        assert before.body is not None
+        return Handled(before.body, outputs=(message,), cancelled=frozenset({message.id}))
+
+    def refuse(before: Before, envelope: Envelope) -> Handled:
+        raise AssertionError(f"Nobody handles {envelope.id} at {before.at}.")
+
+    return script.play(Outbox().sweep(Work(ENTITY, (), refuse, ABSENT, release=send), Memory()), replies)
+
+
+def test_what_is_due_is_read_at_the_ledgers_token_committed_and_then_published() -> None:
+    script = keeper("k-1", "k-2")
+    token, (stored,) = script.ledger.token, {one.tx for one in script.ledger.kept}
+    played = swept(script)
+    assert played.kinds == [LoadEntity, Begin, LoadStaged, Begin, SaveEntity, Publish, DeleteStaged]
+    assert (played.only(LoadStaged).transactions, played.only(LoadStaged).token) == ((stored,), token)
+    assert [output.id for output in script.published] == ["k-1", "k-2"]
+    assert script.ledger.kept == ()
+
+
+def test_it_goes_on_at_once_with_marking_what_it_released() -> None:
+    again = swept(keeper("k-1")).again
+    assert (again.reason, again.progressed) == ("what was released is not marked yet", True)
+
+
+@pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
+def test_without_an_acknowledged_commit_nothing_is_published_and_nothing_progressed(reply: Any) -> None:
+    script = keeper("k-1")
+    played = swept(script, {SaveEntity: reply})
+    assert not played.again.progressed
+    assert "marked" not in played.again.reason
+    assert not script.published
+
+
+@pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
+def test_without_the_stored_messages_nothing_is_committed(reply: Any) -> None:
+    played = swept(keeper("k-1"), {LoadStaged: reply})
+    assert played.again.reason == "kept messages could not be read"
+    assert not played.all(SaveEntity)
+
+
+def test_before_they_are_due_nothing_is_read() -> None:
+    script = keeper("k-1")
+    script.at = DUE - timedelta(seconds=1)
+    assert swept(script).kinds == [LoadEntity, Begin]
+
+
+def test_what_is_kept_takes_room_in_the_document() -> None:
+    played = Script().play(attempt(Outbox(), deposit("m-1"), handle=keeping([kept(f"k-{n}") for n in range(40_000)])))
+    ((_, error),) = played.finished.failed
+    assert isinstance(error, EntityTooLarge)
+    assert not played.all(Stage)
+
+
+def test_what_is_owed_is_published_and_what_cannot_be_released_is_reported_all_the_same() -> None:
+    script = keeper("k-1")
+    script.play(attempt(Outbox(), deposit("m-2")), {Publish: UNKNOWN})
+    played = swept(script, {LoadStaged: FoundStaged(())})
+    assert played.only(Publish).outputs
+    assert [type(error) for _, error in played.finished.stopped] == [DamagedDocument]
+    assert [one.id for one in script.ledger.kept] == ["k-1"]

@@ -1,0 +1,90 @@
+"""Processes that a test has killed at a step: every flow ends as if nothing had happened."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from exactlyonce import Colocated, Destination, Outbox, VersionStream
+from exactlyonce.attempt import Strategy
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.testing import App, Killed
+from exactlyonce.testing.interruptions import Planned
+from tests.unit.testing.test_app import DISPLAYS, PLACES, Count, Counted, Counter, Total, counting
+
+When = Literal["before", "after"]
+
+
+def counts(strategy: Strategy) -> App:
+    counters = counting(strategy)
+    return App(counters, DISPLAYS, destinations=(*PLACES[1:], Destination("counts", to=counters)))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["SaveEntity", "Publish"])
+@pytest.mark.parametrize("skip", [0, 1])
+def test_wherever_a_process_is_killed_a_message_counts_once(when: When, step: str, skip: int) -> None:
+    app = counts(Outbox())
+    app.kill(when, step, of=app.taker("counts"), skip=skip)
+    for id in ("m-1", "m-2"):
+        app.send("counts", Count(to="outside"), message_id=id)
+    app.advance(minutes=5)
+    assert app.host.kills == 1
+    assert app.host.interruptions.planned == []
+    assert app.state(app.taker("counts"), "c") == Counter(total=2)
+    assert app.outputs("outside") == (Counted(key="c", total=1), Counted(key="c", total=2))
+    assert app.state(DISPLAYS, "c") == Total(total=2)
+
+
+@pytest.mark.parametrize("strategy", [Colocated(), VersionStream()], ids=["Colocated", "VersionStream"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_batch_is_a_step_too(strategy: Strategy, when: When) -> None:
+    app = counts(strategy)
+    app.kill(when, "SaveBatch")
+    app.send("counts", Count(to="outside"))
+    assert app.host.kills == 1
+    assert app.state(app.taker("counts"), "c") == Counter(total=1)
+
+
+def test_a_killed_process_gives_its_message_back_and_forgets_what_it_knew() -> None:
+    app = counts(Outbox())
+    before = app.once
+    app.kill("after", "SaveEntity")
+    app.send("counts", Count(to="outside"), message_id="m-1")
+    assert app.once is not before
+    assert app.state(app.taker("counts"), "c") == Counter(total=1)
+
+
+def test_a_caller_whose_process_is_killed_asks_again() -> None:
+    app = counts(Outbox())
+    app.kill("after", "SaveEntity")
+    with pytest.raises(Killed, match="with the same key"):
+        app.ask(app.taker("counts"), Count(to="outside"), key="k")
+    assert app.ask(app.taker("counts"), Count(to="outside"), key="k").replayed
+    assert app.state(app.taker("counts"), "c") == Counter(total=1)
+
+
+def test_losses_of_one_type_leave_the_others_alone() -> None:
+    app = counts(Outbox())
+    app.lose(None, "reply", of=DISPLAYS)
+    assert app.host.interruptions.planned == [Planned("reply", app.host.interruptions.planned[0].steps, "display", 1)]
+    for id in ("m-1", "m-2"):
+        app.send("counts", Count(to="outside"), message_id=id)
+    assert app.host.interruptions.planned == []
+    assert app.state(DISPLAYS, "c") == Total(total=2)
+
+
+def test_a_message_that_arrived_is_sent_again_under_its_identity() -> None:
+    app = counts(Outbox())
+    app.send("counts", Count(to="outside"), message_id="m-1")
+    app.send_again("counts")
+    app.send_again("outside", 0)
+    assert app.outputs("outside") == (Counted(key="c", total=1),)
+    with pytest.raises(IndexError):
+        app.send_again("outside", 7)
+
+
+def test_a_step_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="There is no step 'Save'; there are: Park, Publish"):
+        counts(Outbox()).kill("before", "Save")
