@@ -19,6 +19,7 @@ from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.library import Stage
 from exactlyonce.records.application import KIND
+from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.library import StagedOutputs
 from exactlyonce.values.lifetimes import RETENTION
 from local_cosmos.inprocess import RunningEmulator, running_emulator
@@ -200,12 +201,14 @@ def fill(
     shops.stage("outbox", "under-way")
 
 
-def to_go(shops: Shops, retention: float) -> set[Name]:
-    """What has to go, found without the job."""
+def to_go(shops: Shops, retention: float, horizon: float = HOUR) -> set[Name]:
+    """What has to go, found without the job. An attempt that met a conflict may have staged what nothing names: it goes too."""
+    ledgers = [one[LEDGER] for _, one in shops.everything() if LEDGER in one]
+    named = {entry["tx"] for ledger in ledgers for entry in ledger.get("entries", ())}
 
     def goes(name: Name, one: dict[str, Any]) -> bool:
         if one.get("kind") == "staged":
-            return one["tx"] in LOST
+            return one["tx"] not in named and int(one["_ts"]) < shops.cosmos.now() - horizon
         if one.get("kind") == "seal":
             return False
         needed = '"events"' in name[1] and int(one["version"]) > 3  # Of an interval of three that is not full.
