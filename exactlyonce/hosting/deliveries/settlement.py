@@ -136,7 +136,11 @@ class Settler:
             # A second copy of a parked message does less harm than a message lost with its last delivery.
             first = given.settlement == "first" and not progress.parks
             unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
-            returned = await self._returned(given, given.delivered.unexplained, deadline, unseen=unseen)
+            # One without a time is put aside where it arrives, so while the store is away it may return however old it is.
+            undated = isinstance(error, TryAgainLater)
+            returned = await self._returned(
+                given, given.delivered.unexplained, deadline, unseen=unseen, undated=undated
+            )
             if returned is not None:
                 return _Decision(returned, given.work.entity, given.reason)
             if isinstance(error, TryAgainLater):
@@ -178,18 +182,27 @@ class Settler:
         return None
 
     async def _returned(
-        self, given: PoisonMessage, unexplained: int, deadline: Deadline | None, *, unseen: bool
+        self,
+        given: PoisonMessage,
+        unexplained: int,
+        deadline: Deadline | None,
+        *,
+        unseen: bool,
+        undated: bool = False,
     ) -> Outcome | None:
-        """Return a message to its queue; None if it is too old for that, or too large."""
-        output = await self._output(given.delivered, given.queue, unexplained)
+        """Return a message to its queue; None if it is too old for that, too large, or without a time, unless `undated`."""
+        output = await self._output(given.delivered, given.queue, unexplained, undated=undated)
         if output is None:
             return None
         returned = await self.returner.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
         return returned.outcome
 
-    async def _output(self, delivered: Envelope, queue: str, unexplained: int) -> Output | None:
+    async def _output(
+        self, delivered: Envelope, queue: str, unexplained: int, *, undated: bool = False
+    ) -> Output | None:
         now = await self._present()
-        if delivered.time is None or self._is_too_old(now - delivered.time, now):
+        returns = undated if delivered.time is None else not self._is_too_old(now - delivered.time, now)
+        if not returns:
             return None
         return await self.returner.output(delivered, queue, unexplained)
 

@@ -90,6 +90,23 @@ class TestTheEnvironment:
             assert await place.settle(accounts(), message, times=times) == "returned"
         assert place.returned == [message.once_more() for message in messages]
 
+    async def test_a_message_without_a_time_is_returned_undecided_and_put_aside_once_the_store_answers(
+        self, place: Place
+    ) -> None:
+        kind, message = accounts(), replace(deposit("m-1"), time=None)
+        trouble, place.store._trouble = place.store._trouble, Fated(Fate.LOST_BEFORE)
+        assert await place.settle(kind, message) == "returned"
+        assert place.returned == [message.once_more()]
+        place.store._trouble = trouble
+        assert await place.settle(kind, place.returned[0]) == "parked"
+        assert place.reason(aside_place(kind), "web/m-1") is not None
+        assert len(place.queue) == 1
+
+    async def test_a_lasting_error_of_settings_does_not_return_a_message_without_a_time(self, place: Place) -> None:
+        place.wrong = ConfigurationError("The container belongs to another application.")
+        await place.settle(accounts(), replace(deposit("m-1"), time=None))
+        assert place.queue == []
+
     async def test_in_another_applications_container_a_message_is_returned_and_nothing_written(
         self, place: Place
     ) -> None:
