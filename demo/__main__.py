@@ -27,6 +27,7 @@ from demo.stack import DATABASE, ROOT, running_stack
 from demo.story import Story
 from demo.ui import running_console
 from spark_jobs.report.progress import shown
+from spark_jobs.source.account import silence_health_checks
 
 NEXT: Final = (
     "[bold green]Every shot took place exactly once.[/]",
@@ -142,6 +143,7 @@ def verdict(report: Report) -> str | None:
 def main() -> int:
     """Run the demo; the exit code is 0 if it shows what it should."""
     options = parse()
+    silence_health_checks()
     story = Story(Console())
     logs = Path(tempfile.mkdtemp(prefix="exactlyonce-demo-"))
     kept = Path(tempfile.mkdtemp(prefix="exactlyonce-audit-"))

@@ -7,6 +7,7 @@ within their grace, suspects are read again, and every delete has the ETag that 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ def connected(account: Account) -> Iterator[CosmosClient]:
         ConfigurationError: a resource is absent; also from within the block.
     """
     identity = credential(account)
+    silence_health_checks()
     try:
         with CosmosClient(
             account.endpoint,
@@ -59,6 +61,15 @@ def connected(account: Account) -> Iterator[CosmosClient]:
     finally:
         if not isinstance(identity, str):
             identity.close()
+
+
+def silence_health_checks() -> None:
+    """Keep the SDK's checks of regions out of the log of this process.
+
+    A client makes them in the background, and logs a trace where it is closed meanwhile, as short-lived ones are. A region that
+    does not answer shows in requests, too.
+    """
+    logging.getLogger("azure.cosmos._GlobalEndpointManager").setLevel(logging.CRITICAL)
 
 
 def credential(account: Account) -> str | DefaultAzureCredential | ClientSecretCredential:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, ServiceResponseTimeoutError
 from azure.cosmos import DatabaseProxy, PartitionKey
+from azure.cosmos._global_endpoint_manager import _GlobalEndpointManager
 from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
 from exactlyonce import ConfigurationError
@@ -45,6 +46,19 @@ def owned(job: Job, cosmos: RunningEmulator) -> Job:
     """The same, and the container says whose it is."""
     own(cosmos, job)
     return job
+
+
+def test_a_check_of_regions_that_fails_in_the_background_leaves_no_trace_in_the_log(
+    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("HTTP transport has already been closed.")
+
+    monkeypatch.setattr(_GlobalEndpointManager, "_endpoints_health_check", fail)
+    with connected(account) as client:
+        checking = client.client_connection._global_endpoint_manager._refresh_thread
+        checking.join()
+    assert caplog.records == []
 
 
 class TestAJobThatFits:
