@@ -46,5 +46,6 @@ def test_every_name_for_tests_is_described() -> None:
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:
-    pages = {str(path.relative_to(ROOT).with_suffix("")) for path in DOCS.rglob("*.md") if "_build" not in path.parts}
+    found = (*DOCS.rglob("*.md"), *ROOT.glob("packages/*/README.md"), *ROOT.glob("packages/*/docs/*.md"))
+    pages = {str(path.relative_to(ROOT).with_suffix("")) for path in found if "_build" not in path.parts}
     assert pages - listed("index.md") - listed("decisions/index.md") == {"docs/index"}
