@@ -57,6 +57,7 @@ def test_a_check_of_regions_that_fails_in_the_background_leaves_no_trace_in_the_
     monkeypatch.setattr(_GlobalEndpointManager, "_endpoints_health_check", fail)
     with connected(account) as client:
         checking = client.client_connection._global_endpoint_manager._refresh_thread
+        assert checking is not None, "The client asked for its regions in the background."
         checking.join()
     assert caplog.records == []
 
