@@ -75,7 +75,8 @@ class Model:
         try:
             for operation in operations:
                 statuses.append(self._perform(key, operation, touched))
-                touched.add(operation.id)
+                if operation.name != "read":
+                    touched.add(operation.id)
         except RefusedByModel as refusal:
             self.entries = before
             failed = len(statuses)
