@@ -18,11 +18,11 @@ from urllib.parse import quote, unquote
 
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.exceptions import AzureError
-from azure.identity.aio import DefaultAzureCredential
 from azure.storage.blob import BlobProperties, ContentSettings
 from azure.storage.blob.aio import ContainerClient
 
 from exactlyonce.blobs.port import KeepReply
+from exactlyonce.credentials import default_credential
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.port import AsyncAdapter, performs
@@ -84,7 +84,7 @@ class AzureBlobs(AsyncAdapter):
         self._account = account
         self._name = container
         self._credential = credential
-        self._own_credential: DefaultAzureCredential | None = None
+        self._own_credential: AsyncTokenCredential | None = None
         self._time_limit = time_limit
         self._on_their_way = asyncio.Semaphore(concurrency)
         self._open: ContainerClient | None = None
@@ -212,7 +212,7 @@ class AzureBlobs(AsyncAdapter):
     def _container(self) -> ContainerClient:
         if self._open is None:
             if "=" not in self._account and self._credential is None:
-                self._own_credential = DefaultAzureCredential()
+                self._own_credential = default_credential()
             self._open = self._client(self._credential or self._own_credential)
         return self._open
 

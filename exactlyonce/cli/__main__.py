@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from exactlyonce.cli.arguments import parser
+from exactlyonce.cli.pipes import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,4 +18,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(piped(main))

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from exactlyonce import __version__
 from exactlyonce.cli.exit_codes import DONE, NOT_POSSIBLE
+from exactlyonce.cli.pipes import piped
 
 GROUP: Final = "exactlyonce.commands"
 
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.argv[:] = [f"exactlyonce {name}", *rest]
     sys.path.insert(0, "")  # The app is in the present folder; the path of a script begins with its own.
     run: Callable[[], int] = command.load()
-    return run()
+    return piped(run)
 
 
 def _command(name: str, added: dict[str, EntryPoint]) -> EntryPoint | str:

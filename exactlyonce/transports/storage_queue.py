@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
-from azure.identity.aio import DefaultAzureCredential
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
+from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.records.outputs import Output
@@ -66,7 +66,7 @@ class StorageQueueTransport:
     ) -> None:
         self._account = account
         self._credential = credential
-        self._own_credential: DefaultAzureCredential | None = None
+        self._own_credential: AsyncTokenCredential | None = None
         self._delivery_limit = delivery_limit
         self._time_limit = time_limit
         self._on_their_way = asyncio.Semaphore(concurrency)
@@ -138,5 +138,5 @@ class StorageQueueTransport:
         if "=" in self._account:
             return QueueServiceClient.from_connection_string(self._account, **patience)
         if self._credential is None:
-            self._own_credential = DefaultAzureCredential()
+            self._own_credential = default_credential()
         return QueueServiceClient(self._account, self._credential or self._own_credential, **patience)

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Literal
 
 from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
-from azure.identity.aio import DefaultAzureCredential
 from azure.storage.queue.aio import QueueServiceClient
+
+from exactlyonce.credentials import default_credential
 
 Length = int | Literal["absent", "refused", "no answer"]
 """Messages in a queue, about; or why that is not known."""
@@ -25,7 +26,7 @@ async def lengths(account: str, client_id: str | None, names: Iterable[str]) -> 
     if "=" in account:
         service = QueueServiceClient.from_connection_string(account, retry_total=0)
     else:
-        credential = DefaultAzureCredential(managed_identity_client_id=client_id)
+        credential = default_credential(client_id)
         service = QueueServiceClient(account, credential, retry_total=0)
     try:
         for name in names:

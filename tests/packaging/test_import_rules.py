@@ -33,6 +33,7 @@ AZURE = (
     "exactlyonce.blobs.azure*",
     "exactlyonce.transports.storage_queue*",
     "exactlyonce.transports.service_bus*",
+    "exactlyonce.credentials",
     "exactlyonce.hosting",
     "exactlyonce.hosting.*",
     "exactlyonce.testing.in_memory",

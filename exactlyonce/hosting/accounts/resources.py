@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from azure.identity.aio import DefaultAzureCredential
+from azure.core.credentials_async import AsyncTokenCredential
 
-from exactlyonce.blobs.azure import AzureBlobs
+from exactlyonce.credentials import default_credential
 from exactlyonce.drivers.publisher import Address
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError, TryAgainLater
@@ -29,8 +29,11 @@ from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.replies import FAILURES
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.cosmos.verify import verify
-from exactlyonce.transports.service_bus.sender import ServiceBusTransport
-from exactlyonce.transports.storage_queue import StorageQueueTransport
+
+if TYPE_CHECKING:
+    from exactlyonce.blobs.azure import AzureBlobs
+    from exactlyonce.transports.service_bus.sender import ServiceBusTransport
+    from exactlyonce.transports.storage_queue import StorageQueueTransport
 
 
 class AzureResources:
@@ -83,23 +86,33 @@ class AzureResources:
             charged=charged,
             dated=dated,
         )
-        self._identities: list[DefaultAzureCredential] = []
+        self._checks: list[Callable[[], Awaitable[None]]] = [self._verify_cosmos]
+        self._identities: list[AsyncTokenCredential] = []
         identity = None if storage is None else self._identity(storage.client_id)
+        # Imported here: each SDK takes a tenth of a second of a start, and few applications use all.
         self._transport: StorageQueueTransport | ServiceBusTransport
         if settings.transport == "servicebus":
+            from exactlyonce.transports.service_bus.sender import ServiceBusTransport  # noqa: PLC0415
+
             assert service_bus is not None  # noqa: S101  # `require_fit` has checked it.
-            self._transport = ServiceBusTransport(
+            self._transport = bus = ServiceBusTransport(
                 service_bus.namespace,
                 self._identity(service_bus.client_id),
                 delivery_limit=settings.delivery_limit,
                 message_bytes=settings.message_bytes,
             )
+            self._checks.append(lambda: bus.verify(queues.values()))
         else:
+            from exactlyonce.transports.storage_queue import StorageQueueTransport  # noqa: PLC0415
+
             assert storage is not None  # noqa: S101  # As above.
             self._transport = StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
         self.blobs: AzureBlobs | None = None
         if settings.blob_container is not None and storage is not None and storage.blobs is not None:
+            from exactlyonce.blobs.azure import AzureBlobs  # noqa: PLC0415
+
             self.blobs = AzureBlobs(storage.blobs, settings.blob_container, identity)
+            self._checks.append(self.blobs.verify)
         self.wire = HttpWire()
         self._verifying = asyncio.Lock()
         self._verified = False
@@ -133,12 +146,7 @@ class AzureResources:
             return
         async with self._verifying:
             if not self._verified:
-                checks = [self._verify_cosmos()]
-                if self.blobs is not None:
-                    checks.append(self.blobs.verify())
-                if isinstance(self._transport, ServiceBusTransport):
-                    checks.append(self._transport.verify(address.name for address in self.addresses.values()))
-                await _pass_all(checks)
+                await _pass_all(check() for check in self._checks)
                 self._verified = True
 
     async def _verify_cosmos(self) -> None:
@@ -171,11 +179,11 @@ class AzureResources:
         for identity in self._identities:
             await identity.close()
 
-    def _identity(self, client_id: str | None) -> DefaultAzureCredential | None:
+    def _identity(self, client_id: str | None) -> AsyncTokenCredential | None:
         """The credential of a user-assigned identity; None for the process's own, which every client finds by itself."""
         if client_id is None:
             return None
-        self._identities.append(DefaultAzureCredential(managed_identity_client_id=client_id))
+        self._identities.append(default_credential(client_id))
         return self._identities[-1]
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.transports import storage_queue
-from exactlyonce.transports.service_bus import sender as service_bus
 
 ADDRESS: Final = r"^https?://[^\s/?#]+"
 """The beginning of a service's address."""
@@ -91,7 +89,9 @@ class ServiceBusConnection:
         """
         for candidate in (name, f"AzureWebJobs{name}"):
             if text := environment.get(candidate):
-                if not service_bus.is_connection_string(text):
+                from exactlyonce.transports.service_bus.sender import is_connection_string  # noqa: PLC0415  # As below.
+
+                if not is_connection_string(text):
                     # It is not quoted: it may be a key.
                     raise ConfigurationError(
                         f"{candidate} is no connection string of a Service Bus namespace: copy it from the namespace's own "
@@ -128,7 +128,10 @@ class Connections:
 def _connection_string(name: str, text: str) -> str:
     if text.strip() == "UseDevelopmentStorage=true":
         return _DEVELOPMENT_STORAGE
-    if not storage_queue.is_connection_string(text):
+    # Imported here: applications that do not send by a service do not wait for its SDK when they start.
+    from exactlyonce.transports.storage_queue import is_connection_string  # noqa: PLC0415
+
+    if not is_connection_string(text):
         # It is not quoted: it may be a key.
         raise ConfigurationError(
             f"{name} is no connection string of a storage account: copy it from the account's access keys, or, to use an "

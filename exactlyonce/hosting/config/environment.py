@@ -9,7 +9,7 @@ from typing import Final
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.settings import Settings, require_none
-from exactlyonce.transports.service_bus.sender import LONGEST_DELIVERY_LIMIT
+from exactlyonce.transports.service_bus.limits import LONGEST_DELIVERY_LIMIT
 
 _STORAGE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _SERVICE_BUS_NAME: Final = re.compile(r"(?=.{1,260}\Z)[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")

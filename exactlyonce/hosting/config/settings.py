@@ -17,7 +17,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.config.connections import ADDRESS
 from exactlyonce.hosting.config.host_json import function_timeout
 from exactlyonce.records.application import DEFAULT_NAME
-from exactlyonce.transports.service_bus.sender import MAX_BYTES
+from exactlyonce.transports.service_bus.limits import MAX_BYTES
 from exactlyonce.values.durations import Positive
 
 _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"

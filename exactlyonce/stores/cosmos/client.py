@@ -8,10 +8,11 @@ from datetime import datetime, timezone
 from typing import Any, Final
 from urllib.request import getproxies
 
+from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.pipeline.transport import AioHttpTransport
 from azure.cosmos.aio import ContainerProxy, CosmosClient
-from azure.identity.aio import DefaultAzureCredential
 
+from exactlyonce.credentials import default_credential
 from exactlyonce.stores.cosmos.replies import FAILURES, Operation, answered_at, meaning_of
 
 CONNECT_SECONDS: Final = 5
@@ -23,7 +24,7 @@ REQUEST_CHARGE: Final = "x-ms-request-charge"
 
 def cosmos_client(
     endpoint: str,
-    credential: str | DefaultAzureCredential,
+    credential: str | AsyncTokenCredential,
     charged: Callable[[float], None] | None = None,
     dated: Callable[[datetime], None] | None = None,
 ) -> CosmosClient:
@@ -101,7 +102,7 @@ class CosmosConnection:
         self._charged = charged
         self._dated = dated
         self._opening = asyncio.Lock()
-        self._identity: DefaultAzureCredential | None = None
+        self._identity: AsyncTokenCredential | None = None
         self._client: CosmosClient | None = None
         self._containers: dict[str, ContainerProxy] = {}
 
@@ -157,7 +158,7 @@ class CosmosConnection:
             self._client = client
         return self._client
 
-    def _own_identity(self) -> DefaultAzureCredential:
+    def _own_identity(self) -> AsyncTokenCredential:
         if self._identity is None:
-            self._identity = DefaultAzureCredential(managed_identity_client_id=self._client_id)
+            self._identity = default_credential(self._client_id)
         return self._identity

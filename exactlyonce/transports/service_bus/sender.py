@@ -15,10 +15,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from azure.core.credentials_async import AsyncTokenCredential
-from azure.identity.aio import DefaultAzureCredential
 from azure.servicebus import ServiceBusMessage, parse_connection_string
 from azure.servicebus.aio import ServiceBusClient
 
+from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.errors import ConfigurationError, TryAgainLater
@@ -26,16 +26,13 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.records.places import RECEIVER
 from exactlyonce.transports.port import SendReply
 from exactlyonce.transports.service_bus.binding import written
+from exactlyonce.transports.service_bus.limits import MAX_BYTES
 from exactlyonce.transports.service_bus.link import FAILURES, Link, refusal
 
-MAX_BYTES: Final = 256 * 1024
-"""What one message may have, its header included: in the Standard tier."""
 HEADER_BYTES: Final = 8 * 1024
 """Room in a message for all that is not in its envelope: names of attributes are longer there, and Service Bus adds its own."""
 
 DELIVERY_LIMIT: Final = timedelta(days=7)
-LONGEST_DELIVERY_LIMIT: Final = timedelta(days=49)
-"""AMQP counts the milliseconds of a time to live in 32 bits."""
 
 _LONGEST_ID: Final = 128
 """UTF-16 units, which are what the service counts, that the id of a message, and that of a session, may have."""
@@ -83,7 +80,7 @@ class ServiceBusTransport:
     ) -> None:
         self._namespace = namespace
         self._credential = credential
-        self._own_credential: DefaultAzureCredential | None = None
+        self._own_credential: AsyncTokenCredential | None = None
         self._lifetime = timedelta(seconds=math.ceil(delivery_limit.total_seconds()))  # The SDK cuts fractions off.
         self._message_bytes = message_bytes
         self._time_limit = time_limit
@@ -172,7 +169,7 @@ class ServiceBusTransport:
             return ServiceBusClient.from_connection_string(self._namespace, **_SETTINGS)
         credential = self._credential
         if credential is None:
-            credential = self._own_credential = DefaultAzureCredential()
+            credential = self._own_credential = default_credential()
         return ServiceBusClient(self._namespace, credential, **_SETTINGS)
 
 
