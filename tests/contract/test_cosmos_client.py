@@ -100,6 +100,21 @@ async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
     assert 1 <= len(emulator.requests(before)) <= 2
 
 
+async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_another(emulator: RunningEmulator) -> None:
+    name = f"db-{uuid4().hex}"
+    async with cosmos_client.cosmos_client(emulator.endpoint, emulator.key) as client:
+        database = await client.create_database(name)
+        for container in ("busy", "quiet"):
+            await database.create_container(container, PartitionKey("/id"))
+    connection = CosmosConnection(emulator.endpoint, name, key=emulator.key)
+    busy, quiet = [await connection.container(container) for container in ("busy", "quiet")]
+    for number in range(5):
+        await busy.create_item({"id": str(number)}, no_response=True)
+    await quiet.create_item({"id": "a"}, no_response=True)
+    assert (await quiet.read_item("a", "a"))["id"] == "a"
+    await connection.close()
+
+
 @pytest.mark.parametrize(
     "error", [ServiceRequestError("?"), asyncio.CancelledError()], ids=lambda one: type(one).__name__
 )

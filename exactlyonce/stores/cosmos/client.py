@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any, Final
 from urllib.request import getproxies
@@ -11,6 +12,7 @@ from urllib.request import getproxies
 from azure.core.credentials_async import AsyncTokenCredential
 from azure.core.pipeline.transport import AioHttpTransport
 from azure.cosmos.aio import ContainerProxy, CosmosClient
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
 from exactlyonce.credentials import default_credential
 from exactlyonce.stores.cosmos.replies import FAILURES, Operation, answered_at, meaning_of
@@ -20,6 +22,8 @@ READ_SECONDS: Final = 6
 """How long one send waits for its reply: the service gives an operation 5 s. The SDK's default is 65 s."""
 
 REQUEST_CHARGE: Final = "x-ms-request-charge"
+
+_ANY: Final = "-"
 
 
 def cosmos_client(
@@ -117,7 +121,7 @@ class CosmosConnection:
             return await self._opened()
 
     async def container(self, name: str) -> ContainerProxy:
-        """A container that is known to exist. Its first use reads it, as the SDK would.
+        """A container that is known to exist. Its first use reads it, as the SDK would, and a document of it.
 
         Raises:
             ConfigurationError: it is absent, or the account refuses the credential.
@@ -128,7 +132,7 @@ class CosmosConnection:
                 client = await self._opened()
                 container = client.get_database_client(self.database).get_container_client(name)
                 try:
-                    await container.read()
+                    await _read_first(container)
                 except FAILURES as error:
                     meaning_of(error, Operation.OPEN)
                     raise
@@ -162,3 +166,15 @@ class CosmosConnection:
         if self._identity is None:
             self._identity = default_credential(self._client_id)
         return self._identity
+
+
+async def _read_first(container: ContainerProxy) -> None:
+    """Read a container, and a document that need not exist, before anything is written there.
+
+    The SDK (4.17) files the session token of a write whose reply has no body under the container's resource id, or under none
+    if it has never read there. Containers that were written first would share that file, and a read of one would be asked to
+    be as new as another.
+    """
+    properties = await container.read()
+    with suppress(CosmosResourceNotFoundError):
+        await container.read_item(_ANY, [_ANY for _ in properties["partitionKey"]["paths"]])

@@ -60,6 +60,8 @@ class Comparison(RuleBasedStateMachine):
         self.container = database.create_container(
             self.name, PartitionKey("/pk"), default_ttl=-1, offer_throughput=20_000, unique_key_policy=policy
         )
+        # Of containers in which a client wrote before it read, the SDK mixes the session tokens.
+        _outcome(lambda: self.container.read_item("-", "-"))
         self.ranges = ["0", "1"]
         self.model = Model(int(emulator.now()), unique)
 
@@ -114,6 +116,8 @@ class Comparison(RuleBasedStateMachine):
             self.ranges += self.emulator.split(self.database, self.name, gone)
 
     def teardown(self) -> None:
+        # The SDK ends its round before the parts of a range that it finds split under way.
+        list(self.container.read_feed_ranges(force_refresh=True))
         changed = self.container.query_items_change_feed(start_time="Beginning")
         assert _sorted(_own(item) for item in changed) == _sorted(self.model.documents())
 
