@@ -60,10 +60,9 @@ def settled_before(self: Any, given: PoisonMessage) -> tuple[Any, ...]:
     return self, replace(given, settlement="repeated") if given.settlement == "unknown" else given
 
 
-async def of_any_age(self: Settler, delivered: Any, queue: str, unexplained: int) -> Any:
+def of_any_age(*_: object) -> bool:
     """A message is returned however old it is."""
-    await self._present()
-    return await self.returner.output(delivered, queue, unexplained)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         TOO_OLD,
         LOST,
         7,
-        (around(Settler._output, replaced(of_any_age)),),
+        (around(Settler._is_too_old, replaced(of_any_age)),),
     ),
     BrokenReturning(
         "requeued at any age",
