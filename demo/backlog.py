@@ -1,7 +1,7 @@
 """What hosts do with a backlog: `python -m demo.backlog --messages 100000`; the exit code is 0 if nothing was violated.
 
-Messages wait in a storage queue before any host runs: first for a few games, then each for a game of its own. Then hosts
-start, and work until nothing is left to do. Afterwards the judge of `make demo` replays every shot.
+Messages wait in a storage queue before any host runs: first for a few games, then each for a game of its own, or for as many
+games as `--games` says. Then hosts start, and work until nothing is left to do. Afterwards the judge of `make demo` replays every shot.
 """
 
 from __future__ import annotations
@@ -65,10 +65,11 @@ def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser("python -m demo.backlog", description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000, help="of each backlog (%(default)s)")
+    parser.add_argument("--games", type=int, action="append", help="that the messages are for; once for each backlog")
     parser.add_argument("--seed", type=int, default=1, help="%(default)s")
     given = parser.parse_args()
     violations = 0
-    for games in (FEW, given.messages):
+    for games in given.games or (FEW, given.messages):
         logs = Path(tempfile.mkdtemp(prefix="exactlyonce-backlog-"))
         print(f"{given.messages:,} messages for {games:,} games; logs in {logs}", flush=True)
         worked = asyncio.run(work(planned(given.messages, games, Random(given.seed)), games, logs))
