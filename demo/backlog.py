@@ -1,7 +1,8 @@
 """What hosts do with a backlog: `python -m demo.backlog --messages 100000`; the exit code is 0 if nothing was violated.
 
 Messages wait in a storage queue before any host runs: first for a few games, then each for a game of its own, or for as many
-games as `--games` says. Then hosts start, and work until nothing is left to do. Afterwards the judge of `make demo` replays every shot.
+games as `--games` says. Then hosts start, and work until nothing is left to do. Afterwards the judge of `make demo` replays
+every shot.
 """
 
 from __future__ import annotations
