@@ -10,6 +10,7 @@ import asyncio
 import base64
 import logging
 import math
+from collections import defaultdict
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
@@ -52,7 +53,7 @@ class StorageQueueTransport:
         credential: for an address; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
         delivery_limit: time after which an undelivered message expires. Clean-up's retention has to exceed it.
         time_limit: seconds that sending one message may take, the wait for its turn and its repetitions included.
-        concurrency: most messages on their way at once.
+        concurrency: most messages on their way to one queue at once: a queue that is slow holds up no other.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class StorageQueueTransport:
         self._own_credential: AsyncTokenCredential | None = None
         self._delivery_limit = delivery_limit
         self._time_limit = time_limit
-        self._on_their_way = asyncio.Semaphore(concurrency)
+        self._on_their_way: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(concurrency))
         self._service: QueueServiceClient | None = None
         self._queues: dict[str, QueueClient] = {}
 
@@ -103,7 +104,7 @@ class StorageQueueTransport:
         return True
 
     async def _put_in_turn(self, address: str, output: Output) -> None:
-        async with self._on_their_way:
+        async with self._on_their_way[address]:
             await self._put(self._queue(address), output)
 
     async def _put(self, queue: QueueClient, output: Output) -> None:

@@ -132,6 +132,17 @@ async def test_only_so_many_messages_are_on_their_way_at_once(to: Sending) -> No
     assert queue.most_under_way == 3
 
 
+async def test_a_queue_that_hangs_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = {"slow": FakeQueue(), "other": FakeQueue()}
+    queues["slow"].hanging = True
+    transport = StorageQueueTransport("AccountName=a;AccountKey=b", concurrency=1)
+    monkeypatch.setattr(transport, "_queue", queues.__getitem__)
+    stuck = asyncio.ensure_future(transport.send("slow", (_output(),)))
+    await queues["slow"].called.wait()
+    assert await transport.send("other", (_output(),)) is PUBLISHED
+    stuck.cancel()
+
+
 async def test_a_missing_queue_is_created_and_the_message_sent_again(to: Sending) -> None:
     queue = FakeQueue(ResourceNotFoundError("?"))
     assert await to(queue).send("receipts", (_output(),)) is PUBLISHED
