@@ -100,7 +100,9 @@ async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
     assert 1 <= len(emulator.requests(before)) <= 2
 
 
-async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_another(emulator: RunningEmulator) -> None:
+async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_another(
+    emulator: RunningEmulator,
+) -> None:
     name = f"db-{uuid4().hex}"
     async with cosmos_client.cosmos_client(emulator.endpoint, emulator.key) as client:
         database = await client.create_database(name)
