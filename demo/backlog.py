@@ -1,8 +1,8 @@
 """What hosts do with a backlog: `python -m demo.backlog --messages 100000`; the exit code is 0 if nothing was violated.
 
-Messages wait in a storage queue before any host runs: first for a few games, then each for a game of its own, or for as many
-games as `--games` says. Then hosts start, and work until nothing is left to do. Afterwards the judge of `make demo` replays
-every shot.
+Messages wait in a queue before any host runs: first for a few games, then each for a game of its own, or for as many games as
+`--games` says. Then hosts start, and work until nothing is left to do. Afterwards the judge of `make demo` replays every shot.
+With more than a few ten thousand, take Service Bus: Azurite looks at all messages of a queue for each request.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from demo.bus import running_bus
+from demo.options import Options
 from demo.oracle import judge
 from demo.outage.enduring import parked_in
 from demo.play import gather, owing
@@ -67,13 +69,15 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m demo.backlog", description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000, help="of each backlog (%(default)s)")
     parser.add_argument("--games", type=int, action="append", help="that the messages are for; once for each backlog")
+    parser.add_argument("--transport", choices=("storage", "servicebus"), default="storage", help="%(default)s")
     parser.add_argument("--seed", type=int, default=1, help="%(default)s")
     given = parser.parse_args()
     violations = 0
     for games in given.games or (FEW, given.messages):
         logs = Path(tempfile.mkdtemp(prefix="exactlyonce-backlog-"))
         print(f"{given.messages:,} messages for {games:,} games; logs in {logs}", flush=True)
-        worked = asyncio.run(work(planned(given.messages, games, Random(given.seed)), games, logs))
+        options = Options(transport=given.transport, sessions=False, seed=given.seed)
+        worked = asyncio.run(work(planned(given.messages, games, Random(given.seed)), games, logs, options))
         print(worked, flush=True)
         violations += worked.violations
     return 1 if violations else 0
@@ -84,9 +88,9 @@ def planned(messages: int, games: int, random: Random) -> Sequence[Shot]:
     return [Shot(f"shot-{one}", f"game-{one % games}", random.choice((0, 17, 42))) for one in range(messages)]
 
 
-async def work(shots: Sequence[Shot], games: int, logs: Path) -> Worked:
+async def work(shots: Sequence[Shot], games: int, logs: Path, options: Options) -> Worked:
     """Send everything, then start the hosts, and wait until nothing is left to do."""
-    with running_stack(ROOT, logs, "outbox", disordered=False) as stack:
+    with running_bus(options) as bus, running_stack(ROOT, logs, "outbox", disordered=False, bus=bus) as stack:
         async with AsyncExitStack() as clients:
             queues = [await clients.enter_async_context(open_queue(stack, name)) for name in _QUEUES]
             await _send(queues[0], shots)
