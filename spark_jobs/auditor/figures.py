@@ -72,7 +72,8 @@ def _moments(facts: Facts, now: int) -> DataFrame:
     """The documents and entries to count: the `series` of each, and the `second` in which it was written."""
     kinds = F.create_map(*(F.lit(text) for pair in KINDS.items() for text in pair))
     transactions = facts.transactions
-    once = transactions.select("entity", "version", "message", "at").dropDuplicates(["entity", "version", "message"])
+    commit = F.xxhash64("entity", "version", "message")  # As a number: it is to be compared, not shown.
+    once = transactions.select(commit.alias("commit"), "at").dropDuplicates(["commit"])
     parts = [
         once.select(F.lit(_COMMITS).alias("series"), second("at").alias("second")),
         transactions.where(F.col("owes").isNotNull()).select(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
@@ -15,7 +15,7 @@ from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.frames import kept, packed, suited
-from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds
+from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds, facts_in
 from spark_jobs.transforms.head import capped
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL, Judge, Rule
@@ -95,7 +95,7 @@ class Judgement:
     def facts(self, found: DocumentsRead, seen: DataFrame | None) -> Facts:
         """The facts in the documents of a look, made now."""
         self.work.progress.begin("facts")
-        facts = made(Facts.of(found.documents, seen), found.rows)
+        facts = facts_in(found.documents, seen)
         self.work.progress.done("sorted")
         return facts
 
@@ -111,9 +111,9 @@ def suspects(facts: Facts, thresholds: Thresholds, now: int, rules: Sequence[Rul
     doubts = entities.count()
     if not doubts and "unreadable" not in sizes:
         return found
-    some = made(facts.of_entities(F.broadcast(entities) if doubts <= MOST_CHOSEN else entities), rows)
+    some = facts.of_entities(F.broadcast(entities) if doubts <= MOST_CHOSEN else entities).made(sizes)
     few = sum(sizes_of(some).values())
-    about = _each(some, lambda frame: packed(frame, few))
+    about = some.packed(few)
     with suited(entities.sparkSession, few):
         return found.unionByName(_found((rule.alone for rule in rules), about, thresholds, now, few))
 
@@ -137,17 +137,6 @@ def _numbers(findings: DataFrame) -> dict[str, int]:
     """Number of findings of each rule that has any."""
     rows, _ = capped(findings.groupBy("rule").count(), len(ALL))
     return {row["rule"]: row["count"] for row in rows}
-
-
-def made(facts: Facts, rows: int) -> Facts:
-    """The same facts, of so many documents, each frame made now: a dozen rules read them."""
-    return _each(facts, lambda frame: kept(packed(frame, rows)))
-
-
-def _each(facts: Facts, change: Callable[[DataFrame], DataFrame]) -> Facts:
-    """The same facts in other frames."""
-    frames: dict[str, Any] = {name: change(getattr(facts, name)) for name in FRAMES}
-    return replace(facts, **frames, shared={})
 
 
 def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
@@ -15,7 +15,8 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs.job import limits
-from spark_jobs.spark.frames import by_row, kept
+from spark_jobs.spark.frames import by_row, kept, packed
+from spark_jobs.transforms.head import capped
 from spark_jobs.transforms.schemas import LIBRARY
 
 SEEN: Final = StructType(
@@ -27,6 +28,21 @@ BY_ENTITY: Final = ("entities", "transactions", "channels", "sequences", "seals"
 """The frames of `Facts` of which each row is about a known entity."""
 FRAMES: Final = (*BY_ENTITY, "parked", "unreadable")
 """All frames of what documents say now."""
+
+UNREADABLE: Final = "unreadable"
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "entities": ("entity",),
+    "transactions": ("entity", "processed", "entry"),
+    "channels": ("entity", "channel"),
+    "sequences": ("entity",),
+    "seals": ("seal",),
+    "staged": ("staged",),
+    "requests": ("request",),
+    "numbered": ("numbered",),
+    "parked": ("parked",),
+    "unreadable": (UNREADABLE,),
+}
+"""The kinds of documents that the rows of each frame come from; those with a problem, of whatever kind, are `UNREADABLE`."""
 
 _COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "answer", "owes")
 
@@ -137,6 +153,27 @@ class Facts:
             seen,
         )
 
+    def made(self, sizes: Mapping[str, int]) -> Facts:
+        """The same facts, each frame made now: a dozen rules read it.
+
+        Args:
+            sizes: of each frame that has rows, how many they are, or how many documents they come from. The others are empty.
+        """
+
+        def one(name: str) -> DataFrame:
+            frame: DataFrame = getattr(self, name)
+            if not sizes.get(name):
+                return frame.sparkSession.createDataFrame([], frame.schema)
+            return kept(packed(frame, sizes[name]))
+
+        frames: dict[str, Any] = {name: one(name) for name in FRAMES}
+        return replace(self, **frames, shared={})
+
+    def packed(self, rows: int) -> Facts:
+        """The same facts, of so many rows in all, in no more parts than are worth a task."""
+        frames: dict[str, Any] = {name: packed(getattr(self, name), rows) for name in FRAMES}
+        return replace(self, **frames, shared={})
+
     def without_unreadable(self, frame: DataFrame) -> DataFrame:
         """The rows of a frame without those of entities that have unreadable documents.
 
@@ -160,6 +197,15 @@ class Facts:
         if name not in self.shared:
             self.shared[name] = kept(make(self, thresholds, now))
         return self.shared[name]
+
+
+def facts_in(documents: DataFrame, seen: DataFrame | None = None) -> Facts:
+    """The facts in documents, made now. Arguments as of `Facts.of`."""
+    known = {one for kinds in KINDS.values() for one in kinds}
+    kind = F.when(F.col("problem").isNull(), F.col("kind")).otherwise(UNREADABLE)
+    rows, _ = capped(documents.groupBy(kind.alias("kind")).count().where(F.col("kind").isin(*known)), len(known))
+    counts = {row["kind"]: row["count"] for row in rows}
+    return Facts.of(documents, seen).made({name: sum(counts.get(kind, 0) for kind in KINDS[name]) for name in FRAMES})
 
 
 def kept_messages(facts: Facts) -> DataFrame:

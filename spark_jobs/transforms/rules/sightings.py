@@ -31,19 +31,23 @@ def sightings(facts: Facts) -> DataFrame:
         `consumer, message, at, sender` (beginning of its key), `output` (its id), and `numbered`: whether it may have been
         received by its number, at any age.
     """
+    # By type first: most messages may come from elsewhere, and there are few types.
+    types = F.broadcast(facts.entities.select(_type_in("prefix").alias("type")).distinct())
+
+    def of_senders(frame: DataFrame) -> DataFrame:
+        own = frame.withColumn("type", _type_in("message")).join(types, "type", "left_semi")
+        return own.select("entity", "message", "at")
+
     receivers = facts.channels.select("entity", F.lit(True).alias("receives")).distinct()
     by_number = F.coalesce("receives", F.lit(False)).alias("numbered")  # Perhaps: its entry does not say.
-    handled = facts.transactions.join(receivers, "entity", "left").select("entity", "message", "at", by_number)
-    numbered = facts.numbered.where(F.col("message").isNotNull())
-    numbered = numbered.select("entity", "message", "at", F.lit(True).alias("numbered"))
-    # By type first: most messages may come from elsewhere, and there are few types.
-    types = facts.entities.select(_type_in("prefix").alias("type")).distinct()
-    own = (
+    handled = of_senders(facts.transactions).join(receivers, "entity", "left")
+    handled = handled.select("entity", "message", "at", by_number)
+    numbered = of_senders(facts.numbered.where(F.col("message").isNotNull())).withColumn("numbered", F.lit(True))
+    seen = (
         handled.unionByName(numbered)
-        .withColumn("type", _type_in("message"))
-        .join(F.broadcast(types), "type", "left_semi")
+        .groupBy("entity", "message")
+        .agg(F.min("at").alias("at"), F.bool_or("numbered").alias("numbered"))
     )
-    seen = own.groupBy("entity", "message").agg(F.min("at").alias("at"), F.bool_or("numbered").alias("numbered"))
     return seen.select(
         F.col("entity").alias("consumer"),
         "message",

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.auditor.judgement import made, suspects
-from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
+from spark_jobs.auditor.judgement import suspects
+from spark_jobs.transforms.facts import SEEN, Facts, Thresholds, facts_in
 from spark_jobs.transforms.rules import ALL, Rule
 from tests.spark.transforms import cases, healthy_cases
 from tests.spark.transforms.dumping import Stored, parsed, rows
@@ -89,7 +89,7 @@ def planted_documents(stored: list[Stored], kept: Kept) -> DataFrame:
 @pytest.fixture(scope="package")
 def planted_facts(spark: SparkSession, planted_documents: DataFrame) -> Facts:
     """The facts in them, and in what earlier audits saw."""
-    return made(Facts.of(planted_documents, spark.createDataFrame(cases.SEEN_BEFORE, SEEN)), 1)
+    return facts_in(planted_documents, spark.createDataFrame(cases.SEEN_BEFORE, SEEN))
 
 
 @pytest.fixture(scope="package")

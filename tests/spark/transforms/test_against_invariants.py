@@ -36,8 +36,7 @@ from exactlyonce.testing.guarantee import Commit
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import read_shape
-from spark_jobs.auditor.judgement import made
-from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.facts import Thresholds, facts_in
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.conftest import Finding, Kept, judged
 from tests.spark.transforms.damaging import DAMAGES
@@ -203,7 +202,7 @@ def test_rules_and_invariants_find_the_same(kept: Kept, seed: int) -> None:
     histories = asyncio.run(play())
     documents = kept(row for one in histories for row in one.rows)
     thresholds = Thresholds(live_since=NOW - timedelta(days=20), grace=timedelta(0))
-    judgement = by_rules(histories, judged(made(Facts.of(documents), 1), thresholds, seconds()))
+    judgement = by_rules(histories, judged(facts_in(documents), thresholds, seconds()))
     expected: Judgement = {}
     for one in histories:
         for compared, found in by_invariants(one).items():

@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce.records.ledger import read_entity
-from spark_jobs.auditor.judgement import made
-from spark_jobs.transforms.facts import SEEN, Facts, Thresholds
+from spark_jobs.transforms.facts import SEEN, Facts, Thresholds, facts_in
 from spark_jobs.transforms.rules import ALL
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.conftest import Finding, Kept, all_findings, as_findings
@@ -102,7 +101,7 @@ def looked() -> Looked:
 
 @pytest.fixture(scope="module")
 def facts(looked: Looked, kept: Kept, spark: SparkSession) -> Facts:
-    return made(Facts.of(kept(looked.rows), spark.createDataFrame(looked.seen, SEEN)), 1)
+    return facts_in(kept(looked.rows), spark.createDataFrame(looked.seen, SEEN))
 
 
 def limits(looked: Looked) -> Thresholds:
@@ -132,7 +131,7 @@ def test_a_look_at_different_moments_accuses_nobody_but_what_the_second_look_acq
     looked: Looked, kept: Kept
 ) -> None:
     thresholds = replace(limits(looked), grace=timedelta(minutes=5))
-    found = accused(all_findings(made(Facts.of(kept(looked.moving)), 1), thresholds, seconds()), looked)
+    found = accused(all_findings(facts_in(kept(looked.moving)), thresholds, seconds()), looked)
     assert [one for one in found if one.rule != "staged_missing" or STILL in str(one.entity)] == []
 
 

@@ -10,8 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from exactlyonce.values.identity import message_key
-from spark_jobs.auditor.judgement import made
-from spark_jobs.transforms.facts import Facts
+from spark_jobs.transforms.facts import facts_in
 from spark_jobs.transforms.rules import ALL
 from tests.spark.transforms.conftest import Kept, all_findings, as_findings
 from tests.spark.transforms.damaged_cases import NOBODY
@@ -59,7 +58,7 @@ def found(documents: DataFrame) -> Findings:
 
     def find(age: timedelta) -> set[tuple[str, tuple[int, ...], str | None]]:
         limits = replace(LIMITS, live_since=NOW - age)
-        frame = all_findings(made(Facts.of(documents), 1), limits, seconds(), RULES)
+        frame = all_findings(facts_in(documents), limits, seconds(), RULES)
         return {(one.rule, one.versions, one.subject) for one in as_findings(frame)}
 
     return find
