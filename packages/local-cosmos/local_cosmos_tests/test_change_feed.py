@@ -92,6 +92,29 @@ async def test_the_feed_of_all_partitions_shows_all_items_even_over_a_split(
     assert sorted((await read(container, continuation=continuation))[0]) == [str(n) for n in range(10, 20)]
 
 
+async def test_a_feed_that_meets_a_split_ends_before_the_parts_which_is_the_sdks_doing(
+    emulator: RunningEmulator, database: DatabaseProxy
+) -> None:
+    """azure-cosmos 4.17.1 reads the parts after all other ranges, and ends where a round without changes began."""
+    container = await database.create_container("changing", PartitionKey("/pk"), offer_throughput=30_000)
+    where: dict[str, str] = {}
+    for number in range(30):
+        written = await container.upsert_item({"id": "a", "pk": f"p{number}"})
+        range_id = written.get_response_headers()["x-ms-documentdb-partitionkeyrangeid"]
+        if where.setdefault(range_id, f"p{number}") != f"p{number}" or range_id == "1":
+            await container.delete_item("a", f"p{number}")
+
+    async def changed() -> list[str]:
+        return [one["pk"] async for one in container.query_items_change_feed(start_time="Beginning")]
+
+    both = [where["0"], where["2"]]
+    assert await changed() == both
+    emulator.split(database.id, "changing", "2")
+    assert await changed() == both[:1]
+    assert len([one async for one in container.read_feed_ranges(force_refresh=True)]) == 4
+    assert await changed() == both
+
+
 async def test_the_feed_of_one_key_shows_only_that_key(container: ContainerProxy) -> None:
     await write(container, "a")
     await container.create_item({"id": "other", "pk": "q"})

@@ -203,6 +203,30 @@ async def test_the_success_of_a_batch_does_not_teach_the_sdk_its_token(
     assert behind.value.sub_status == READ_SESSION_NOT_AVAILABLE
 
 
+@pytest.mark.parametrize("read_first", [False, True])
+async def test_tokens_of_containers_that_were_written_before_they_were_read_mix_which_is_the_sdks_doing(
+    emulator: RunningEmulator, database: DatabaseProxy, read_first: bool
+) -> None:
+    """azure-cosmos 4.17.1 files a token by the document in the reply; without one, under what a read has taught it."""
+    for name in ("busy", "quiet"):
+        await database.create_container(name, PartitionKey("/pk"))
+    async with CosmosClient(emulator.endpoint, emulator.key) as fresh:
+        busy, quiet = (fresh.get_database_client(database.id).get_container_client(one) for one in ("busy", "quiet"))
+        if read_first:
+            for container in (busy, quiet):
+                with pytest.raises(CosmosResourceNotFoundError):
+                    await container.read_item("a", "p")
+        for number in range(5):
+            await busy.create_item({"id": str(number), "pk": "p"}, no_response=True)
+        await quiet.create_item({"id": "a", "pk": "p"}, no_response=True)
+        if read_first:
+            assert (await quiet.read_item("a", "p"))["id"] == "a"
+            return
+        with pytest.raises(CosmosResourceNotFoundError) as behind:
+            await quiet.read_item("a", "p")
+        assert behind.value.sub_status == READ_SESSION_NOT_AVAILABLE
+
+
 async def test_an_eventual_account_ignores_tokens() -> None:
     with running_emulator(AccountSettings(consistency="Eventual")) as emulator:
         async with CosmosClient(emulator.endpoint, emulator.key) as client:
