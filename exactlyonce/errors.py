@@ -46,7 +46,9 @@ class ExactlyOnceError(Exception):
             part is known to be safe. Business code can raise these classes with any text.
     """
 
-    kept: str | None = None
+    def __init__(self, *text: object, kept: str | None = None) -> None:
+        super().__init__(*text)
+        self.kept = kept
 
 
 class ConfigurationError(ExactlyOnceError):

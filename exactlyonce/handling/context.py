@@ -208,9 +208,10 @@ class Context:
         output = Output(id, destination, wire, wait.total_seconds(), place)
         total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
+            sizes = f"the handler's outputs have {total} bytes together; at most {MAX_OUTPUT_BYTES} are allowed"
             raise OutputTooLarge(
-                f"With this message the handler's outputs have {total} bytes together; at most {MAX_OUTPUT_BYTES} are allowed. "
-                "Send fewer, or send the entity a message that continues with the rest."
+                f"With this message {sizes}. Send fewer, or send the entity a message that continues with the rest.",
+                kept=sizes,
             )
         if blob is not None:
             self._keep(blob)

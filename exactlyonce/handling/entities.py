@@ -153,12 +153,11 @@ class Entity(Generic[State]):
         registration = self._registrations.get(envelope.type)
         if registration is None:
             known = ", ".join(sorted(self._registrations)) or "none"
-            unknown = UnknownMessageType(
+            raise UnknownMessageType(
                 f"Message {message_key(envelope.source, envelope.id)} has the type {envelope.type!r}; entity {self.name!r} "
-                f"handles: {known}. Was it sent to the wrong queue, or is this instance older than its sender?"
+                f"handles: {known}. Was it sent to the wrong queue, or is this instance older than its sender?",
+                kept=f"it has the type {envelope.type!r}; entity {self.name!r} handles: {known}",
             )
-            unknown.kept = f"it has the type {envelope.type!r}; entity {self.name!r} handles: {known}"
-            raise unknown
         return registration, decode(registration.model, envelope.data, source=envelope.source, id=envelope.id)
 
     def ref_of(self, envelope: Envelope) -> EntityRef:

@@ -99,12 +99,11 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
     try:
         decoded: _Model = adapter(model).validate_python(data.value)
     except ValidationError as error:
-        invalid = InvalidMessage(
+        raise InvalidMessage(
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "
-            "or give the model a before-validator that upgrades old bodies."
-        )
-        invalid.kept = misfits(error, model)
-        raise invalid from None  # The cause would quote the body.
+            "or give the model a before-validator that upgrades old bodies.",
+            kept=misfits(error, model),
+        ) from None  # The cause would quote the body.
     except Exception as error:  # A validator of the model's own may raise anything; so may nesting without end.
         raise InvalidMessage(
             f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {type(error).__name__}. "

@@ -225,9 +225,11 @@ class Routes:
                 f"There is no destination {destination!r}; known are: {known}. Declare it where the application is composed."
             )
         if size > self.limits[destination]:
+            sizes = f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}"
             raise OutputTooLarge(
-                f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}. Send less; or "
-                "name a container for blobs in EXACTLYONCE__blobContainer, so that the data travels by reference."
+                f"{sizes}. Send less; or name a container for blobs in EXACTLYONCE__blobContainer, so that the data "
+                "travels by reference.",
+                kept=sizes,
             )
 
 

@@ -209,12 +209,11 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     if any(isinstance(entry.owed, tuple) and len(entry.owed) != len(entry.outputs) for entry in ledger.entries):
         raise damaged(name, "an entry owes the contents of more or fewer outputs than it has")
     if ledger.type not in ("", entity.type):
-        taken = IdTaken(
+        raise IdTaken(
             f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "
-            "that share a container need ids that differ: return such keys from key=."
+            "that share a container need ids that differ: return such keys from key=.",
+            kept="its id is that of an entity of another type",
         )
-        taken.kept = "its id is that of an entity of another type"
-        raise taken
     return EntityView(None if ledger.deleted else Json.of(properties), ledger)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +64,7 @@ class AzureResources:
         entities = tuple(entities)
         names = tuple(destination.name for destination in destinations)
         require_fit(settings, connections, names)
-        storage, service_bus = connections.storage, connections.service_bus
+        storage = connections.storage
         queues = {name: settings.destinations.get(name, name) for name in names}
         charged = runtime.observer_slot.charged
         key = settings.account_key.get_secret_value() if settings.account_key else None
@@ -89,24 +89,7 @@ class AzureResources:
         self._checks: list[Callable[[], Awaitable[None]]] = [self._verify_cosmos]
         self._identities: list[AsyncTokenCredential] = []
         identity = None if storage is None else self._identity(storage.client_id)
-        # Imported here: each SDK takes a tenth of a second of a start, and few applications use all.
-        self._transport: StorageQueueTransport | ServiceBusTransport
-        if settings.transport == "servicebus":
-            from exactlyonce.transports.service_bus.sender import ServiceBusTransport  # noqa: PLC0415
-
-            assert service_bus is not None  # noqa: S101  # `require_fit` has checked it.
-            self._transport = bus = ServiceBusTransport(
-                service_bus.namespace,
-                self._identity(service_bus.client_id),
-                delivery_limit=settings.delivery_limit,
-                message_bytes=settings.message_bytes,
-            )
-            self._checks.append(lambda: bus.verify(queues.values()))
-        else:
-            from exactlyonce.transports.storage_queue import StorageQueueTransport  # noqa: PLC0415
-
-            assert storage is not None  # noqa: S101  # As above.
-            self._transport = StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
+        self._transport = self._transport_of(settings, connections, identity, queues.values())
         self.blobs: AzureBlobs | None = None
         if settings.blob_container is not None and storage is not None and storage.blobs is not None:
             from exactlyonce.blobs.azure import AzureBlobs  # noqa: PLC0415
@@ -121,6 +104,32 @@ class AzureResources:
         application = CosmosApplicationStore(self._connection, self._library)
         self.ownership = Ownership(application, Declared.by(settings, entities), runtime.clock)
         self.addresses = {name: Address(self._transport, queue) for name, queue in queues.items()}
+
+    def _transport_of(
+        self,
+        settings: Settings,
+        connections: Connections,
+        identity: AsyncTokenCredential | None,
+        queues: Collection[str],
+    ) -> StorageQueueTransport | ServiceBusTransport:
+        # Imported here: each SDK takes a tenth of a second of a start, and few applications use all.
+        storage, service_bus = connections.storage, connections.service_bus
+        if settings.transport == "servicebus":
+            from exactlyonce.transports.service_bus.sender import ServiceBusTransport  # noqa: PLC0415
+
+            assert service_bus is not None  # noqa: S101  # `require_fit` has checked it.
+            bus = ServiceBusTransport(
+                service_bus.namespace,
+                self._identity(service_bus.client_id),
+                delivery_limit=settings.delivery_limit,
+                message_bytes=settings.message_bytes,
+            )
+            self._checks.append(lambda: bus.verify(queues))
+            return bus
+        from exactlyonce.transports.storage_queue import StorageQueueTransport  # noqa: PLC0415
+
+        assert storage is not None  # noqa: S101  # As above.
+        return StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
 
     async def ready(self) -> None:
         """Verify the accounts, and that the library's container is this application's.

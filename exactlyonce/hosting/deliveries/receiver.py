@@ -160,9 +160,8 @@ def _require_keeper_of_calls(envelope: Envelope, entity: Entity[Any]) -> None:
         InvalidMessage: the reply came to a type that makes no calls.
     """
     if is_reply(envelope) and entity.strategy.forgets(envelope):
-        refused = InvalidMessage(
+        raise InvalidMessage(
             f"Message {key_of(envelope)} is the reply to a call, and entity {entity.name!r} makes none. Let its type go to "
-            "the queue of the entity that made the call: Destination(..., receives=)."
+            "the queue of the entity that made the call: Destination(..., receives=).",
+            kept="it is the reply to a call, and its entity type makes none",
         )
-        refused.kept = "it is the reply to a call, and its entity type makes none"
-        raise refused

@@ -341,10 +341,12 @@ def _size(part: object, shape: object) -> int:
 
 
 def _too_large(entity: EntityRef, key: str, handled: Handled, size: int) -> EntityTooLarge:
+    state, most = handled.body.size, MAX_DOCUMENT_BYTES
+    sizes = f"the document would have {size} bytes, {state} of them the state; at most {most} are allowed"
     return EntityTooLarge(
-        f"Message {key} on entity {entity}: the document would have {size} bytes, {handled.body.size} of them the state; at "
-        f"most {MAX_DOCUMENT_BYTES} are allowed. Keep less in one entity, or send less from one handler; and where the ledger "
-        "keeps everything (Outbox.embedded), use Outbox()."
+        f"Message {key} on entity {entity}: {sizes}. Keep less in one entity, or send less from one handler; and where the "
+        "ledger keeps everything (Outbox.embedded), use Outbox().",
+        kept=sizes,
     )
 
 

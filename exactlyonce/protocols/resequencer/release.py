@@ -266,7 +266,8 @@ class Release:
             if not self._has_room(key, self._saved.size, 0, size := Json.of(wire.text).size):
                 told = f"Message {key} for read model {self._work.entity}:"
                 if self.document.size + size > BATCH_BYTES:
-                    raise EntityTooLarge(f"{told} it has {size} bytes and came too early, and is too large to be held.")
+                    sizes = f"it has {size} bytes and came too early, and is too large to be held"
+                    raise EntityTooLarge(f"{told} {sizes}.", kept=sizes)
                 raise TryAgainLater(f"{told} there is no room for it in the batch that is committed now.")
         except ExactlyOnceError as error:
             self.failed[key] = error
@@ -281,9 +282,9 @@ class Release:
         if document > MAX_DOCUMENT_BYTES:
             if self._entries:
                 return False  # What they owe will be published, and gone, when the next batch is made.
+            sizes = f"the read model would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed"
             raise EntityTooLarge(
-                f"Message {key} for read model {self._work.entity}: the read model would have {document} bytes; at most "
-                f"{MAX_DOCUMENT_BYTES} are allowed. Keep less in it."
+                f"Message {key} for read model {self._work.entity}: {sizes}. Keep less in it.", kept=sizes
             )
         written = len(self.create) + len(self.replace)
         names = 2 * len(key.encode()) + len(self._work.entity.key.encode()) + len(self._work.entity.source)

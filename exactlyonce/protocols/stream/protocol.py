@@ -351,11 +351,11 @@ def _require_room(entity: EntityRef, message: str, before: Point, after: Point) 
     needed = state.size + Json.of(state.text).size + _MESSAGE_ROOM
     # What no document holds is refused as such, and what is too large already may become smaller.
     if needed > BATCH_BYTES and before.json.size < state.size <= MAX_DOCUMENT_BYTES:
-        raise EntityTooLarge(
-            f"Message {message} on entity {entity}: the state would have {state.size} bytes. A stream holds it twice in one "
-            f"batch, now and then, which would have {needed} bytes with a message; a batch takes {BATCH_BYTES}. Keep less in "
-            "one entity."
+        sizes = (
+            f"the state would have {state.size} bytes. A stream holds it twice in one batch, now and then, which would have "
+            f"{needed} bytes with a message; a batch takes {BATCH_BYTES}"
         )
+        raise EntityTooLarge(f"Message {message} on entity {entity}: {sizes}. Keep less in one entity.", kept=sizes)
 
 
 def _commit(entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
