@@ -8,8 +8,8 @@ PACKAGES := packages/exactlyonce-dev packages/function-host packages/local-cosmo
 # Their requirements are resolved with ours. Those of the local Service Bus are, but for one that is compiled: see amqp.txt.
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go packages/local-service-bus/local_service_bus_tests/go
-# One process more than cores, since tests start real processes and wait for them. conftest.py says which tests stay together.
-ACROSS := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
+# Two processes more than cores, since tests start real processes and wait for them. conftest.py says which tests stay together.
+ACROSS := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --dist loadfile --no-loadscope-reorder
 
 SHOTS ?= 1000
 GAMES ?= 20

@@ -21,6 +21,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.memory import MemoryTransport
@@ -126,6 +127,8 @@ async def running(
     connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
     container = EntityContainer(entity.name, entity.container, entity.paths, companions=companions)
     store = CompetingStore(connection, [container])
+    for name in (entity.container, LIBRARY_CONTAINER):
+        await connection.container(name)  # What opens a container is no part of any message.
     application = Application(contender, store, transport or MemoryTransport(), observer, lifetimes=lifetimes)
     try:
         yield application
