@@ -144,6 +144,8 @@ class Process:
 
     async def begin(self, task: Task) -> None:
         """Begin a task, as far as its first request."""
+        for container in self._reality.documents:
+            await self._connection.container(container)  # The trouble of a step is not for what opens them.
         self.task = task
         self.deeds.begun.append(task.name)
         self._running = asyncio.create_task(self._run(task))

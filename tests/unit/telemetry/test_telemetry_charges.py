@@ -65,8 +65,9 @@ async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmu
     observed = Observed(ManualClock())
     before = last(emulator)
     await process(emulator, observed, ("g-1", "g-2"))
-    # The log has requests for documents only. The first effects also open the account and two containers, for 1 each.
-    charged = sum(one.charge for one in emulator.requests(before)) + 3
+    # The log has requests for documents only. The first effects also open the account and two containers, and ask for the
+    # ranges of one, for 1 each.
+    charged = sum(one.charge for one in emulator.requests(before)) + 4
     assert observed.total(names.CHARGE) == pytest.approx(charged)
     operations = {labels["exactlyonce.operation"] for name, labels, _ in observed.points if name == names.CHARGE}
     assert operations == {"load_entity", "find_processed", "save_entity", "write_records"}
