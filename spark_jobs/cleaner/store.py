@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from azure.cosmos.aio import ContainerProxy
 
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import DeleteChannels, DeleteStaged, WriteRecords, Written
@@ -17,11 +13,7 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.identity import EntityRef
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.pace import Allowance
-from spark_jobs.source.port import Meter, charge_of, placed
-
-_REQUESTS: Final = frozenset(
-    {"read_item", "query_items", "create_item", "replace_item", "execute_item_batch", "delete_item"}
-)
+from spark_jobs.source.port import Meter, placed
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ class Unsent(CosmosStore):
 
 
 class MeteredConnection(CosmosConnection):
-    """A connection that counts the charges of its requests, and keeps to a rate.
+    """A connection that counts the charge of every reply, and keeps to a rate.
 
     Args:
         account: address and identity.
@@ -98,7 +90,7 @@ class MeteredConnection(CosmosConnection):
     """
 
     def __init__(self, account: Account, database: str, meter: Meter, allowance: Allowance) -> None:
-        super().__init__(account.endpoint, database, key=account.key, client_id=account.client_id)
+        super().__init__(account.endpoint, database, key=account.key, client_id=account.client_id, charged=self._count)
         self._meter = meter
         self._allowance = allowance
 
@@ -106,39 +98,6 @@ class MeteredConnection(CosmosConnection):
         """Wait until more RU may be spent. In a thread: requests under way have their time limits."""
         await asyncio.to_thread(self._allowance.wait)
 
-    async def container(self, name: str) -> ContainerProxy:
-        """A container whose requests are counted."""
-        found: Any = _Metered(await super().container(name), self._count)
-        return found  # type: ignore[no-any-return]
-
-    def _count(self, headers: Any, *_: Any) -> None:
-        units = charge_of(headers)
+    def _count(self, units: float) -> None:
         self._allowance.spend(units)
         self._meter.count(0, units)
-
-
-class _Metered:
-    """A container; each of its requests calls one more hook with the headers of its replies."""
-
-    def __init__(self, container: ContainerProxy, hook: Callable[..., None]) -> None:
-        self._container = container
-        self._hook = hook
-
-    def __getattr__(self, name: str) -> Any:
-        request = getattr(self._container, name)
-        if name not in _REQUESTS:
-            return request
-
-        def counted(*args: Any, response_hook: Callable[..., None] | None = None, **more: Any) -> Any:
-            hooks = [self._hook, *filter(None, [response_hook])]
-            return request(*args, response_hook=_all_of(hooks), **more)
-
-        return counted
-
-
-def _all_of(hooks: Iterable[Callable[..., None]]) -> Callable[..., None]:
-    def all_of(*args: Any) -> None:
-        for hook in hooks:
-            hook(*args)
-
-    return all_of

@@ -127,12 +127,21 @@ def _fitting(entity: EntityRef, ledger: Ledger, batch: Batch, grown: Batch) -> B
     beside = batch.size + Json.of(companion_document(entity, grown.companions[-1])).size
     told = f"Message {grown.processed[-1]} on entity {entity}:"
     if document > MAX_DOCUMENT_BYTES:
-        sizes = f"the document would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed"
-        raise EntityTooLarge(f"{told} {sizes}. Keep less in one entity.", kept=sizes)
+        raise _too_large(
+            told,
+            f"the document would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed",
+            "Keep less in one entity.",
+        )
     if document + beside > BATCH_BYTES:
         if batch.processed:
             raise TryAgainLater(f"{told} there is no room for it in one batch with the messages before it.")
-        together = document + beside
-        sizes = f"the document and the record of the message would have {together} bytes; one batch takes {BATCH_BYTES}"
-        raise EntityTooLarge(f"{told} {sizes}. Keep less in one entity, or send less from one handler.", kept=sizes)
+        raise _too_large(
+            told,
+            f"the document and the record of the message would have {document + beside} bytes; one batch takes {BATCH_BYTES}",
+            "Keep less in one entity, or send less from one handler.",
+        )
     return replace(grown, size=beside)
+
+
+def _too_large(told: str, sizes: str, advice: str) -> EntityTooLarge:
+    return EntityTooLarge(f"{told} {sizes}. {advice}", kept=sizes)
