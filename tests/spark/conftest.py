@@ -16,6 +16,7 @@ from local_cosmos.semantics.clock import Clock
 from spark_jobs.job.configuration import Account
 from spark_jobs.spark.frames import LITTLE
 from spark_jobs.spark.session import local_session
+from tests.spark.connector.double import load_into
 
 PARTITIONS: Final = 3
 """Physical partitions of every container."""
@@ -41,6 +42,12 @@ def spark() -> Iterator[SparkSession]:
         session.conf.set(name, value)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connector_jar(spark: SparkSession) -> str:
+    """The file name of the double of azure-cosmos-spark, which the session has from now on."""
+    return load_into(spark).name
 
 
 @pytest.fixture(scope="session")

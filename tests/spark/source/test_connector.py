@@ -1,4 +1,4 @@
-"""The connector's end, as far as it goes without the connector: its options as data, what it is handed, when it is chosen."""
+"""The connector's end, as far as it goes without a connector: its options as data, what it is handed, when it is chosen."""
 
 from __future__ import annotations
 
@@ -150,15 +150,16 @@ class TestCosts:
 
 class TestWithoutTheConnector:
     def test_it_is_found_absent(self, spark: SparkSession) -> None:
-        assert jar_of(spark) is None
+        assert jar_of(spark, "com.azure.cosmos.spark.Absent") is None
 
     def test_a_class_that_is_there_names_its_jar(self, spark: SparkSession) -> None:
         jar = jar_of(spark, "org.apache.spark.sql.SparkSession")
         assert jar is not None
         assert re.fullmatch(r"spark-sql_\S+-3\.5\.\d+\.jar", jar)
 
-    def test_spark_says_so_and_shows_no_key(self, connector: Connector) -> None:
-        with pytest.raises(Py4JJavaError, match=r"cosmos\.oltp") as caught:
+    def test_spark_says_so_and_shows_no_key(self, connector: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("spark_jobs.source.connector.FORMAT", "cosmos.absent")
+        with pytest.raises(Py4JJavaError, match=r"cosmos\.absent") as caught:
             connector.read(QUERY)
         assert KEY not in str(caught.value)
 
