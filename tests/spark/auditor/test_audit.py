@@ -6,10 +6,11 @@ Games of all strategies lie in one database: an audit of all takes as long as an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,7 +23,7 @@ from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.report.contents import Contents
 from spark_jobs.transforms.rules import ALL
 from tests.spark.auditor.app import shot
-from tests.spark.auditor.conftest import Games, found
+from tests.spark.auditor.conftest import Audits, Games, found
 
 SHOTS = 60
 STRATEGIES: dict[str, Strategy] = {
@@ -43,12 +44,14 @@ class Audited:
         clean, damaged: what the audits found.
         lines: what each wrote, one finding a line.
         expected: by strategy rules and entities that have to be found in its damaged games.
+        again: audits of the damaged games, through one of the adapters.
     """
 
     clean: Contents
     damaged: Contents
     lines: tuple[list[str], list[str]]
     expected: dict[str, set[tuple[str, str]]]
+    again: Callable[[str], Audits]
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +67,13 @@ def audited(spark: SparkSession, shared_cosmos: RunningEmulator, tmp_path_factor
     parts = {name: part_of(copy, f"{name}-") for name in STRATEGIES}
     expected = {name: damaged(part) for name, part in parts.items()}
     copies.write(shared_cosmos, f"{database}-copy", joined(parts.values()))
-    found = games.audits(
-        f"{database}-copy", live_since=live, garbage_after="PT1H", awaited_after="PT1H", left_after="PT1H"
-    )()
-    return Audited(clean, found, (before, lines(games.folder)), expected)
+    ages: dict[str, Any] = dict.fromkeys(("garbage_after", "awaited_after", "left_after"), "PT1H")
+
+    def of_damaged(source: str) -> Audits:
+        return games.audits(f"{database}-copy", live_since=live, source=source, **ages)
+
+    found = of_damaged("feed_ranges")()
+    return Audited(clean, found, (before, lines(games.folder)), expected, of_damaged)
 
 
 def lines(folder: Path) -> list[str]:
@@ -121,6 +127,13 @@ def test_nothing_else_is_found_and_every_finding_is_a_line(audited: Audited) -> 
 def test_what_lost_attempts_staged_is_counted_for_clean_up(audited: Audited) -> None:
     assert audited.clean.garbage == 0
     assert audited.damaged.garbage == len(STRATEGIES)
+
+
+@pytest.mark.timeout(600)
+def test_the_connector_gives_an_audit_the_same_findings(audited: Audited, connector_jar: str, tmp_path: Path) -> None:
+    through = replace(audited.again("connector"), out=tmp_path / "out")()
+    assert sorted(lines(tmp_path)) == sorted(audited.lines[1])
+    assert (through.entities, through.transactions) == (audited.damaged.entities, audited.damaged.transactions)
 
 
 def test_every_rule_has_its_damage(audited: Audited) -> None:
