@@ -1,9 +1,11 @@
 """The adapter to azure-cosmos-spark, Microsoft's connector.
 
-**The connector was never run in development or CI**: its jar cannot be had there. The tests check its options against the
-names and values of its documentation and its source (a table in the tests), and the calls of the Java SDK below it against
-the local Cosmos. So a job uses it only if its file has `"source": "connector"`. Run it once against an account of yours before
-you rely on it, and compare its findings with those of `"source": "feed_ranges"`.
+**No release of the connector was ever run in development or CI**: its jar cannot be had there. In the tests a double of ours
+takes its place, a small data source in Java. It takes the options that the connector's documentation and source have (a table
+in the tests), and reads and deletes by the same calls of the Java SDK. So this module is run, and what is not is the
+connector's own code, direct mode, identities of Entra ID, and more than one executor. Therefore a job uses the connector only
+if its file has `"source": "connector"`. Run it once against an account of yours before you rely on it, and compare its findings
+with those of `"source": "feed_ranges"`.
 
 Its errors reach the job as Java traces, in which `failures` finds the account's refusal. An account that throttles for ever
 keeps it waiting for ever: give the job a time limit.
@@ -157,7 +159,7 @@ def jar_of(spark: SparkSession, name: str = _CLASS) -> str | None:
 
 
 class Connector:
-    """A `Source` by the connector, which was never run here: see this module.
+    """A `Source` by the connector, of which no release was run here: see this module.
 
     Args:
         spark: the session.
@@ -173,7 +175,7 @@ class Connector:
     """
 
     repeats = True
-    """What it does when a partition splits was not seen."""
+    """The double of the tests gives every row once when a partition splits. What the connector does was not seen."""
 
     def __init__(
         self,
