@@ -50,7 +50,10 @@ class Channel:
 
     def with_message(self, number: int, id: str) -> Channel:
         """The channel with one more message."""
-        return _marked(self, with_number(self.received, number), {**self._marks, number: _mark(id)})
+        received = with_number(self.received, number)
+        if number > self.top:  # As nearly always. So no mark is taken apart.
+            return replace(self, received=received, marks=(_mark(id) + self.marks)[: MARKS * _MARK])
+        return _marked(self, received, {**self._marks, number: _mark(id)})
 
     def united(self, other: Channel) -> Channel:
         """What either of two views of the same channel knows."""
@@ -66,12 +69,16 @@ class Channel:
 
     def refusal(self, number: int) -> str | None:
         """Why a number that was never received cannot be; None if it can."""
-        top = self.received[-1][1] if self.received else 0
-        if number > top + FARTHEST_AHEAD:
-            return f"{top} is the highest number received: this one is more than {FARTHEST_AHEAD} ahead"
+        if number > self.top + FARTHEST_AHEAD:
+            return f"{self.top} is the highest number received: this one is more than {FARTHEST_AHEAD} ahead"
         if len(self.received) >= MOST_RANGES and len(with_number(self.received, number)) > MOST_RANGES:
             return f"its channel has {MOST_RANGES} gaps already"
         return None
+
+    @property
+    def top(self) -> int:
+        """The highest number received; 0 if there is none."""
+        return self.received[-1][1] if self.received else 0
 
     @property
     def _marks(self) -> Mapping[int, str]:
