@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.job.configuration import Job
-from spark_jobs.source.port import Query, Spent
+from spark_jobs.source.port import Made, Query, Spent
+from spark_jobs.spark.frames import held
 from spark_jobs.transforms.schemas import Asked, selection
 
 RECORDS_PER_ENTITY: Final = 10
@@ -161,11 +162,13 @@ class Tables:
 
     def __post_init__(self) -> None:
         self.name = "tables"
-        self.spent = Spent(self.spark.sparkContext, complete=False)
+        self.spent = Spent(units=None)
 
-    def read(self, *queries: Query) -> DataFrame:
+    def read(self, *queries: Query) -> Made:
         """The rows of the queries of an `AccountReader`."""
-        return reduce(DataFrame.unionByName, map(self._read, queries))
+        rows = held(reduce(DataFrame.unionByName, map(self._read, queries)))
+        number = rows.count()
+        return Made(rows, number, Spent(number, 0, None), rows)
 
     def _read(self, query: Query) -> DataFrame:
         keys = {place.container: place.partition_key for place in JOB.entities}
@@ -179,7 +182,7 @@ class Tables:
                 return _where(rows, (query.where or "").removeprefix(condition)).select("raw")
         return self.spark.createDataFrame([], "raw string")
 
-    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+    def delete(self, container: str, rows: DataFrame) -> Made:
         """Not in this benchmark."""
         raise NotImplementedError(f"{container}: {rows}")
 

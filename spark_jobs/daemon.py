@@ -14,10 +14,10 @@ sys.path[:] = [place for place in sys.path if not place.endswith(".zip")]
 
 from pyspark import daemon, worker  # noqa: E402
 
-from spark_jobs.source import deleter, range_reader  # noqa: E402
+from spark_jobs.source import deleter, range_reader, tasks  # noqa: E402
 from spark_jobs.transforms import documents, facts  # noqa: E402
 
-IMPORTED = (worker, deleter, range_reader, documents, facts)
+IMPORTED = (worker, deleter, range_reader, tasks, documents, facts)
 
 if __name__ == "__main__":
     gc.freeze()

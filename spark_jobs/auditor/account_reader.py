@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.report.contents import ReadResult
-from spark_jobs.source.port import Query, literal, shown_units
+from spark_jobs.source.port import Made, Query, literal, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
@@ -111,32 +110,30 @@ class AccountReader:
             _Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.work.job.places
         ]
         places.append(_Place(self.work.job.library, LIBRARY, (), OF_THE_LIBRARY))
-        raw = [(place, *self._read(purpose, place, conditions)) for place in places]
-        rows = sum(number for _, _, number in raw)
+        raw = [(place, self._read(purpose, place, conditions)) for place in places]
+        rows = sum(made.number for _, made in raw)
         self.work.progress.begin(f"{purpose}, documents")
         repeated = self.work.source.repeats or len(conditions) > 1  # A document may fulfil two of them.
         with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
             found = [
-                documents(packed(frame, number, PARSED_OF_A_TASK), place.name, repeated=repeated)
-                for place, frame, number in raw
+                documents(packed(made.rows, made.number, PARSED_OF_A_TASK), place.name, repeated=repeated)
+                for place, made in raw
             ]
             documents_read = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
-        for _, frame, _ in raw:
-            frame.unpersist()
+        for _, made in raw:
+            made.release()
         self.work.progress.done("made")
         return DocumentsRead(documents_read, rows)
 
-    def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> tuple[DataFrame, int]:
-        """Read a container now. Returns its rows, which are kept until they are unpersisted, and their number."""
+    def _read(self, purpose: str, place: _Place, conditions: Sequence[Condition]) -> Made:
+        """Read a container now."""
         self.work.progress.begin(f"{purpose}, {place.container}")
-        begun, before = self.work.clock(), self.work.source.spent.units
-        found = self.work.source.read(*place.queries(conditions)).persist(StorageLevel.MEMORY_AND_DISK)
-        rows = found.count()
-        after = self.work.source.spent.units
-        charge = None if before is None or after is None else after - before
+        begun = self.work.clock()
+        made = self.work.source.read(*place.queries(conditions))
+        rows, charge = made.number, made.spent.units
         self.reads.append(ReadResult(place.container, purpose, rows, charge, self.work.clock() - begun))
         self.work.progress.done(f"{rows:,} documents, {shown_units(charge)}")
-        return found, rows
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from spark_jobs.rules import rules_of
 from spark_jobs.source.failures import translated
 from spark_jobs.spark.folder import Folder
 from spark_jobs.spark.frames import kept, suited
+from spark_jobs.spark.head import capped
 from spark_jobs.transforms.facts import Facts
-from spark_jobs.transforms.head import capped
 from spark_jobs.work import Work
 
 

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.report.contents import Pictures
 from spark_jobs.spark.frames import kept
+from spark_jobs.spark.head import capped
 from spark_jobs.transforms.facts import Facts, second
-from spark_jobs.transforms.head import capped
 
 SPANS: Final = (1, 10, 60, 600, 3600, 86_400, 604_800)
 """Seconds of time that one point of a chart may cover."""

@@ -15,8 +15,8 @@ from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.frames import kept, packed, suited
+from spark_jobs.spark.head import capped
 from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds, facts_in
-from spark_jobs.transforms.head import capped
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL, Judge, Rule
 from spark_jobs.transforms.rules.channels import channel_ahead, number_missing

@@ -99,7 +99,8 @@ class OwnRules:
             place.container, columns, f'{ledger}["type"] = {literal(type)}', f'{ledger}["deleted"] != true'
         )
         schema = ", ".join(filter(None, ("_id string, _partition string, _version bigint", rule.reads[type])))
-        rows = self.work.source.read(query).select(F.from_json("raw", schema).alias("row")).select("row.*")
+        read = self.work.source.read(query)
+        rows = read.rows.select(F.from_json("raw", schema).alias("row")).select("row.*")
         found = kept(
             rows.dropDuplicates(["_id", "_partition"]).select(
                 entity_key(F.lit(type), "_partition", "_id").alias("entity"),
@@ -107,8 +108,10 @@ class OwnRules:
                 *properties,
             )
         )
+        read.release()
         seconds = self.work.clock() - begun
-        self.reads.append(ReadResult(place.container, f"{rule.name}, {purpose}", found.count(), None, seconds))
+        what = f"{rule.name}, {purpose}"
+        self.reads.append(ReadResult(place.container, what, read.number, read.spent.units, seconds))
         return found
 
     def _properties(self, rule: OwnRule, type: str) -> list[str]:

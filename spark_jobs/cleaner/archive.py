@@ -44,4 +44,5 @@ def archive(place: str, scan: Scan, going: DataFrame, containers: list[str]) -> 
         whole = scan.whole(container)
         found.append(going.where(going.container == container).join(whole, ["entity", "id", "etag"]))
     reduce(DataFrame.unionByName, found).select(*ARCHIVED).write.parquet(name)
+    scan.release()
     return scan.work.spark.read.parquet(name)

@@ -36,6 +36,7 @@ from spark_jobs.cleaner.store import MeteredConnection, Place
 from spark_jobs.cleaner.summary import REMOVED
 from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.job.configuration import EntityPlace, Job, Protocol
+from spark_jobs.source.port import Meter
 
 _STRATEGIES: Final[Mapping[Protocol, Strategy]] = {
     "outbox": Outbox(),
@@ -102,6 +103,7 @@ class LostBlobs:
         job: limits and entity types.
         retention: age up to which every record of a commit is certainly there.
         place: the containers of entities.
+        meter: counts RU.
         blobs: the blobs.
         names: names of deleted blobs, or of blobs that would go.
         results: number of each result, as in `summary.Counts`.
@@ -110,6 +112,7 @@ class LostBlobs:
     job: Job
     retention: timedelta
     place: Place
+    meter: Meter
     blobs: AsyncBlobs
     backoff: Backoff = field(default_factory=Backoff)
     names: list[str] = field(default_factory=list)
@@ -121,7 +124,7 @@ class LostBlobs:
         Raises:
             ConfigurationError, TryAgainLater: the storage account refuses or does not answer.
         """
-        connection = self.place.connect()
+        connection = self.place.connect(self.meter)
         blobs: AsyncPort = self.blobs if self.place.writes else _Unsent()
         driver = AsyncDriver(self.place.store(connection), Publisher({}), Runtime(), blobs)
         try:

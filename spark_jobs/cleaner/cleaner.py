@@ -17,14 +17,13 @@ It may be stopped at any time, and run again: it keeps no state, and finds again
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import reduce
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
@@ -32,13 +31,13 @@ from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaner.forgetting import forget
 from spark_jobs.cleaner.removal import WAVE, Removal
-from spark_jobs.cleaner.scan import Scan
+from spark_jobs.cleaner.scan import Old, Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.summary import Summary, counted, destination, results, write
 from spark_jobs.cleaner.verdicts import GOES, judged
 from spark_jobs.source.failures import translated
 from spark_jobs.source.port import shown_units
-from spark_jobs.spark.frames import suited
+from spark_jobs.spark.frames import held, suited
 from spark_jobs.work import Work
 
 OUT: Final = "reports/cleanup"
@@ -86,20 +85,25 @@ class Cleaner:
         work, begun = self.work, self.work.clock()
         out = destination(work.spark, options.out)
         scan = Scan(work)
-        with translated(), self._released():
+        with translated(), self._released(scan):
             channels = forget(work, self.backoff, writes=options.delete)
-            # One by one: a plan of all containers together takes longer than its work.
-            old = [self._made(f"old documents, {container}", frame) for container, frame in scan.old()]
-            documents, rows = reduce(DataFrame.unionByName, (frame for frame, _ in old)), sum(many for _, many in old)
+            old = [self._old(container, read) for container, read in scan.old()]
+            rows = sum(one.number for one in old)
             with suited(work.spark, rows):
+                documents = self._held(reduce(DataFrame.unionByName, (one.documents for one in old)))
                 verdicts, _ = self._made("verdicts", judged(documents, work.job, work.beginning))
+                scan.release()
                 removal = Removal(work, self.backoff)
                 outcomes = removal.run(
                     verdicts, scan, delete=options.delete, archives=options.archive, wave=options.wave
                 )
             blobs = self._clean_blobs(writes=options.delete)
-            there, left = self._made("documents that are left", scan.there())
+            work.progress.begin("documents that are left")
+            named, left = scan.there()
             with suited(work.spark, rows + left):
+                there = self._held(named)
+                work.progress.done(f"{there.count():,} documents, {shown_units(work.source.spent.units)} in all")
+                scan.release()
                 ends, _ = self._made("results", results(verdicts, outcomes, there, deleted=options.delete))
                 summary = Summary(
                     work.job.database,
@@ -121,34 +125,46 @@ class Cleaner:
         if self.blobs is None:
             return None
         self.work.progress.begin("blobs")
-        entities = Place.of(
-            self.work.job, self.work.account, self.work.source.spent, rate=self.work.job.rate, writes=writes
-        )
+        entities = Place.of(self.work.job, self.work.account, rate=self.work.job.rate, writes=writes)
         lost = asyncio.run(self._cleaned(self.blobs, entities))
         self.work.progress.done(f"{len(lost.names):,} of lost attempts")
         return lost
 
     async def _cleaned(self, place: BlobPlace, entities: Place) -> LostBlobs:
         async with place.opened() as blobs:
-            lost = LostBlobs(self.work.job, self.work.beginning.judged, entities, blobs, self.backoff)
+            lost = LostBlobs(
+                self.work.job, self.work.beginning.judged, entities, self.work.source.spent, blobs, self.backoff
+            )
             await lost.clean()
             return lost
+
+    def _old(self, container: str, read: Callable[[], Old]) -> Old:
+        """Read a container now, and show how much there is in it that may be old."""
+        self.work.progress.begin(f"old documents, {container}")
+        found = read()
+        self.work.progress.done(f"{found.number:,} documents, {shown_units(self.work.source.spent.units)} in all")
+        return found
 
     def _made(self, step: str, frame: DataFrame) -> tuple[DataFrame, int]:
         """Make a frame now, keep it until the end, and show its size. Returns it with the number of its rows."""
         self.work.progress.begin(step)
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self._kept.append(kept)
+        kept = self._held(frame)
         rows = kept.count()
         self.work.progress.done(f"{rows:,} documents, {shown_units(self.work.source.spent.units)} in all")
         return kept, rows
 
+    def _held(self, frame: DataFrame) -> DataFrame:
+        """Keep a frame, once it is made, until the end."""
+        self._kept.append(held(frame))
+        return self._kept[-1]
+
     @contextmanager
-    def _released(self) -> Iterator[None]:
-        """Release the frames that were kept at the end of the `with` block."""
+    def _released(self, scan: Scan) -> Iterator[None]:
+        """Release what was read and kept at the end of the `with` block."""
         try:
             yield
         finally:
+            scan.release()
             for frame in self._kept:
                 frame.unpersist()
             self._kept.clear()

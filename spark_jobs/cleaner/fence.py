@@ -27,7 +27,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import Reason
-from spark_jobs.source.port import Outcome
+from spark_jobs.source.port import Meter, Outcome
 
 AT_ONCE: Final = 16
 """Entities that one task cleans at a time."""
@@ -45,10 +45,12 @@ class Fence:
 
     Attributes:
         place: the containers.
+        meter: counts RU.
         backoff: between attempts on an entity.
     """
 
     place: Place
+    meter: Meter = field(repr=False)
     backoff: Backoff = field(default_factory=Backoff)
 
     def __call__(self, rows: Iterable[Any]) -> Iterator[Fate]:
@@ -64,7 +66,7 @@ class Fence:
             (entity, tuple(row["tx"] for row in of_one))
             for entity, of_one in groupby(rows, key=lambda row: row["entity"])
         )
-        for fates in through(self.place, entities, self._of_one):
+        for fates in through(self.place, self.meter, entities, self._of_one):
             yield from fates
 
     async def _of_one(self, driver: AsyncDriver, given: tuple[str, tuple[str, ...]]) -> list[Fate]:
@@ -75,17 +77,18 @@ class Fence:
 
 
 def through(
-    place: Place, given: Iterable[Given], clean: Callable[[AsyncDriver, Given], Awaitable[Result]]
+    place: Place, meter: Meter, given: Iterable[Given], clean: Callable[[AsyncDriver, Given], Awaitable[Result]]
 ) -> Iterator[Result]:
     """Clean entities, so many at a time, through the library's own store and driver.
 
     Args:
         place: the containers.
+        meter: counts RU.
         given: what to clean of each entity.
         clean: cleans one entity.
     """
     waiting = iter(given)
-    connection = place.connect()
+    connection = place.connect(meter)
     with asyncio.Runner() as runner:
         driver = AsyncDriver(place.store(connection), Publisher({}), Runtime())
 

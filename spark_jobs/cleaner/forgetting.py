@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff
@@ -22,15 +23,18 @@ from exactlyonce.records.channels import earliest_after
 from spark_jobs.cleaner.fence import decided, entity_of, through
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES, Reason
-from spark_jobs.source.port import Query, literal
+from spark_jobs.source.port import Made, Meter, Query, literal
+from spark_jobs.source.tasks import made, together
+from spark_jobs.spark.frames import kept
+from spark_jobs.spark.head import capped
+from spark_jobs.spark.session import parallelism
 from spark_jobs.transforms.facts import type_of
-from spark_jobs.transforms.head import capped
 from spark_jobs.work import Work
 
 FORGOTTEN: Final = "forgotten"
 _COLUMNS: Final = ('c["entity"]', 'c["channel"]["id"] AS channel')
 _ROW: Final = "entity string, channel string"
-_RESULTS: Final = "result string, number long"
+_RESULTS: Final = StructType([StructField("result", StringType()), StructField("number", LongType())])
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,13 @@ class Forgetting:
 
     Attributes:
         place: the containers.
+        meter: counts RU.
         until: by entity type the latest beginning of a channel that may be forgotten, in milliseconds since 1970.
         backoff: between attempts on an entity.
     """
 
     place: Place
+    meter: Meter = field(repr=False)
     until: Mapping[str, int]
     backoff: Backoff = field(default_factory=Backoff)
 
@@ -56,7 +62,7 @@ class Forgetting:
         Raises:
             ConfigurationError: the account refuses, a container is absent, or an entity belongs to another protocol.
         """
-        return through(self.place, ((row["entity"], row["channels"]) for row in rows), self._of_one)
+        return through(self.place, self.meter, ((row["entity"], row["channels"]) for row in rows), self._of_one)
 
     async def _of_one(self, driver: AsyncDriver, given: tuple[str, int]) -> tuple[str, int]:
         key, channels = given
@@ -84,21 +90,24 @@ def forget(work: Work, backoff: Backoff, *, writes: bool) -> dict[str, int] | No
     if not until:
         return None
     work.progress.begin("channels")
-    tasks = work.spark.sparkContext.defaultParallelism
+    tasks = parallelism(work.spark)
     rate = None if work.job.rate is None else work.job.rate / tasks
-    place = Place.of(work.job, work.account, work.source.spent, rate=rate, writes=writes)
-    rows = _entities(work, until).repartition(tasks, "entity").rdd
-    # Now and once: a second run would fence every entity again.
-    outcomes = rows.mapPartitions(Forgetting(place, until, backoff))
-    ended = work.spark.createDataFrame(outcomes, _RESULTS).localCheckpoint(eager=True)
-    counted, _ = capped(ended.groupBy("result").agg(F.sum("number").alias("number")), len(Reason) + 1)
+    place = Place.of(work.job, work.account, rate=rate, writes=writes)
+    read = _read(work, until)
+    rows = _entities(read.rows, until).repartition(tasks, "entity")
+    forgetting = partial(Forgetting, place, until=until, backoff=backoff)
+    # Kept, and not only held: making them again would fence every entity again.
+    ended = made(rows, lambda meter: lambda given: together(forgetting(meter)(given)), _RESULTS, kept)
+    work.source.spent.add(ended.spent)
+    read.release()
+    counted, _ = capped(ended.rows.groupBy("result").agg(F.sum("number").alias("number")), len(Reason) + 1)
     found = {row.result: row.number for row in counted if row.number}
     work.progress.done(f"{found.get(FORGOTTEN if writes else GOES, 0):,} are old")
     return found
 
 
-def _entities(work: Work, until: Mapping[str, int]) -> DataFrame:
-    """The entities that seem to have channels to forget: `entity, channels`, how many."""
+def _read(work: Work, until: Mapping[str, int]) -> Made:
+    """Read the documents of channels that may be old and have no gap."""
     received = 'c["channel"]["received"]'
     query = Query.of(
         work.job.library,
@@ -107,6 +116,11 @@ def _entities(work: Work, until: Mapping[str, int]) -> DataFrame:
         f'c["channel"]["id"] < {literal(earliest_after(max(until.values())))}',
         f"ARRAY_LENGTH({received}) = 1 AND {received}[0][0] = 1",
     )
-    found = work.source.read(query).select(F.from_json("raw", _ROW).alias("row")).select("row.*")
+    return work.source.read(query)
+
+
+def _entities(raw: DataFrame, until: Mapping[str, int]) -> DataFrame:
+    """The entities that seem to have channels to forget: `entity, channels`, how many."""
+    found = raw.select(F.from_json("raw", _ROW).alias("row")).select("row.*")
     old = ((type_of("entity") == type) & (F.col("channel") < earliest_after(latest)) for type, latest in until.items())
     return found.where(reduce(or_, old)).groupBy("entity").agg(F.count_distinct("channel").alias("channels"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -19,7 +19,10 @@ from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES
 from spark_jobs.source.port import shown_units
-from spark_jobs.transforms.head import capped
+from spark_jobs.source.tasks import made, together
+from spark_jobs.spark.frames import kept
+from spark_jobs.spark.head import capped
+from spark_jobs.spark.session import parallelism
 from spark_jobs.work import Work
 
 WAVE: Final = 100_000
@@ -73,16 +76,20 @@ class Removal:
 
     def _fenced(self, container: str, staged: DataFrame, number: int, *, writes: bool) -> DataFrame:
         self.work.progress.begin("staged outputs")
-        tasks = self.work.spark.sparkContext.defaultParallelism
+        tasks = parallelism(self.work.spark)
         rate = None if self.work.job.rate is None else self.work.job.rate / tasks
-        place = Place.of(self.work.job, self.work.account, self.work.source.spent, rate=rate, writes=writes)
-        fence = Fence(place, self.backoff)
-        rows = staged.select("entity", "tx").repartition(tasks, "entity").sortWithinPartitions("entity").rdd
-        outcomes = rows.mapPartitions(lambda some: ((container, *one) for one in fence(some)))
-        # Now and once: a second run would fence every entity again.
-        done = self.work.spark.createDataFrame(outcomes, OUTCOMES).localCheckpoint(eager=True)
+        place = Place.of(self.work.job, self.work.account, rate=rate, writes=writes)
+        fence = partial(Fence, place, backoff=self.backoff)
+        rows = staged.select("entity", "tx").repartition(tasks, "entity").sortWithinPartitions("entity")
+        done = made(
+            rows,
+            lambda meter: lambda some: together((container, *one) for one in fence(meter)(some)),
+            OUTCOMES,
+            kept,  # Not only held: making them again would fence every entity again.
+        )
+        self.work.source.spent.add(done.spent)
         self.work.progress.done(f"{number:,} judged, {shown_units(self.work.source.spent.units)} in all")
-        return done
+        return done.rows
 
     def _in_bulk(self, container: str, rows: DataFrame, number: int, wave: int) -> Iterator[DataFrame]:
         """Delete documents of a container in waves, each on condition of its ETag."""
@@ -91,12 +98,12 @@ class Removal:
         for turn in range(waves):
             self.work.progress.begin(f"deleting from {container}, {turn + 1} of {waves}")
             some = rows.where(F.pmod(F.xxhash64("partition"), F.lit(waves)) == turn)
-            outcomes = self.work.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
-            done += outcomes.count()
+            deleted = self.work.source.delete(container, some.select("container", "partition", "entity", "id", "etag"))
+            done += deleted.number
             self.work.progress.done(
                 f"{done:,} of {number:,} documents, {shown_units(self.work.source.spent.units)} in all"
             )
-            yield outcomes.select(*OUTCOMES.fieldNames())
+            yield deleted.rows.select(*OUTCOMES.fieldNames())
 
     def _numbers(self, going: DataFrame) -> dict[tuple[str, bool], int]:
         """Numbers of documents that go, by container and whether they are staged."""

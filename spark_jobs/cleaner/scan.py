@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import reduce
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.source.port import Query
-from spark_jobs.spark.frames import kept
+from spark_jobs.source.port import Made, Query
+from spark_jobs.spark.frames import PARSED_OF_A_TASK, packed
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.facts import before
 from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITIES, OF_THE_LIBRARY, Asked, selection
@@ -20,7 +20,19 @@ from spark_jobs.work import Work
 _NAMES: Final = "id string, _etag string, kind string, entity string, pk string"
 
 
-@dataclass(frozen=True, slots=True)
+class Old(NamedTuple):
+    """Documents of one container.
+
+    Attributes:
+        documents: `schemas.DOCUMENT` and a column `container`.
+        number: number of rows that were read.
+    """
+
+    documents: DataFrame
+    number: int
+
+
+@dataclass
 class Scan:
     """Reads for a clean-up.
 
@@ -29,30 +41,41 @@ class Scan:
     """
 
     work: Work
+    _read: list[Made] = field(default_factory=list)
 
-    def old(self) -> Iterator[tuple[str, DataFrame]]:
-        """By container all entities, and all documents that may be old: `schemas.DOCUMENT` and a column `container`."""
+    def old(self) -> Iterator[tuple[str, Callable[[], Old]]]:
+        """Reads, by container, of all entities, and of all documents that may be old."""
         for place in self.work.job.places:
             entities = selection("entities", place.partition_key)
             all_of_them = Query(place.container, entities.columns, entities.where)
-            raw = self.work.source.read(all_of_them, *self._old(place.container, ("companions",)))
-            yield place.container, self._documents(raw, place.container, place.type)
-        old = self.work.source.read(*self._old(self.work.job.library, OF_THE_LIBRARY))
-        yield self.work.job.library, self._documents(old, self.work.job.library, LIBRARY)
+            queries = (all_of_them, *self._old(place.container, ("companions",)))
+            yield place.container, partial(self._documents, place.type, *queries)
+        yield (
+            self.work.job.library,
+            partial(self._documents, LIBRARY, *self._old(self.work.job.library, OF_THE_LIBRARY)),
+        )
 
     def whole(self, container: str) -> DataFrame:
         """All documents in a container that may be old: `entity, id, etag, document`, the JSON text."""
         asked = OF_THE_LIBRARY if container == self.work.job.library else ("companions",)
-        return self._named(self.work.source.read(*self._old(container, asked, ("*",)))).select(
+        return self._named(*self._old(container, asked, ("*",))).select(
             "entity", "id", "etag", F.col("raw").alias("document")
         )
 
-    def there(self) -> DataFrame:
-        """All documents of the library that are there now: `container, kind, entity, id, etag`.
+    def there(self) -> tuple[DataFrame, int]:
+        """All documents of the library that are there now, `container, kind, entity, id, etag`, and about how many.
 
         This read costs about a fifth of deleting as many documents as are added.
         """
-        return reduce(DataFrame.unionByName, self._there())
+        before = len(self._read)
+        found = reduce(DataFrame.unionByName, self._there())
+        return found, sum(made.number for made in self._read[before:])
+
+    def release(self) -> None:
+        """Let go of what was read. What is made of it has to be made by then."""
+        for made in self._read:
+            made.release()
+        self._read.clear()
 
     def _there(self) -> Iterator[DataFrame]:
         names = ('c["id"]', 'c["_etag"]', 'c["entity"]')
@@ -61,13 +84,12 @@ class Scan:
         yield self._listed(Query(self.work.job.library, (*names, 'c["kind"]', 'c["pk"]'), OF_ENTITIES))
 
     def _listed(self, query: Query) -> DataFrame:
-        named = kept(self._named(self.work.source.read(query)))  # Now: a rate holds for each read by itself.
+        named = self._named(query)
         return named.select(F.lit(query.container).alias("container"), "kind", "entity", "id", "etag")
 
-    @staticmethod
-    def _named(raw: DataFrame) -> DataFrame:
+    def _named(self, *queries: Query) -> DataFrame:
         """Rows with their names. A document that was read twice, since its partition split meanwhile, counts once."""
-        named = raw.withColumn("row", F.from_json("raw", _NAMES)).select("raw", "row.*")
+        named = self._made(*queries).rows.withColumn("row", F.from_json("raw", _NAMES)).select("raw", "row.*")
         found = named.withColumns({"etag": F.col("_etag"), "entity": F.coalesce("entity", "pk")})
         return found.dropDuplicates(["entity", "id"])
 
@@ -77,6 +99,12 @@ class Scan:
             wanted, is_old = selection(one), f'c["_ts"] < {before(self.work.beginning.now, age)}'
             yield Query.of(container, columns or wanted.columns, wanted.where, is_old)
 
-    @staticmethod
-    def _documents(raw: DataFrame, container: str, place: str) -> DataFrame:
-        return documents(raw, place).withColumn("container", F.lit(container))
+    def _documents(self, place: str, *queries: Query) -> Old:
+        made = self._made(*queries)
+        found = documents(packed(made.rows, made.number, PARSED_OF_A_TASK), place)
+        return Old(found.withColumn("container", F.lit(queries[0].container)), made.number)
+
+    def _made(self, *queries: Query) -> Made:
+        made = self.work.source.read(*queries)
+        self._read.append(made)
+        return made

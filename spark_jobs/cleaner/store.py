@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import DeleteChannels, DeleteStaged, WriteRecords, Written
@@ -24,7 +24,6 @@ class Place:
         account: address and identity.
         database, library: names.
         containers: by entity type.
-        meter: counts RU.
         rate: RU per second that this task may spend; None for no limit.
         writes: whether writes are sent. If not, each is answered as if it had been, so that a strategy comes to the same
             decision.
@@ -34,27 +33,26 @@ class Place:
     database: str
     library: str
     containers: tuple[EntityContainer, ...]
-    meter: Meter = field(repr=False)
     rate: float | None
     writes: bool
 
     @classmethod
-    def of(cls, job: Job, account: Account, meter: Meter, *, rate: float | None, writes: bool) -> Place:
+    def of(cls, job: Job, account: Account, *, rate: float | None, writes: bool) -> Place:
         """The place of a job."""
         containers = tuple(
             EntityContainer(one.type, one.container, one.partition_key, companions=one.protocol != "outbox")
             for one in job.entities
         )
-        return cls(account, job.database, job.library, containers, meter, rate, writes)
+        return cls(account, job.database, job.library, containers, rate, writes)
 
     def absent(self, entity: EntityRef) -> dict[str, object]:
         """Id and partition key properties of an entity's document, for its tombstone."""
         paths = next(one.paths for one in self.containers if one.type == entity.type)
         return {**placed(paths, list(entity.partition)), "id": entity.id}
 
-    def connect(self) -> MeteredConnection:
-        """A connection, to be closed in the event loop that it was used in."""
-        return MeteredConnection(self.account, self.database, self.meter, Allowance(self.rate))
+    def connect(self, meter: Meter) -> MeteredConnection:
+        """A connection, to be closed in the event loop that it was used in. The meter counts its RU."""
+        return MeteredConnection(self.account, self.database, meter, Allowance(self.rate))
 
     def store(self, connection: CosmosConnection) -> CosmosStore:
         """The store, through a connection."""

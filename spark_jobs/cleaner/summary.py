@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.cleaner.verdicts import GOES, Reason
 from spark_jobs.source.port import Outcome, shown_units
 from spark_jobs.spark.folder import Folder, results_folder
-from spark_jobs.transforms.head import capped
+from spark_jobs.spark.head import capped
 
 TABLE, SUMMARY, BLOBS = "documents.parquet", "summary.json", "blobs.txt"
 

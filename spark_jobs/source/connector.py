@@ -34,8 +34,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.job.configuration import Account
-from spark_jobs.source.port import RAW, Outcome, Query, Spent, container_of_all, placed, require_deletable
-from spark_jobs.spark.frames import by_row
+from spark_jobs.source.port import RAW, Made, Outcome, Query, Spent, container_of_all, placed, require_deletable
+from spark_jobs.spark.frames import by_row, held, kept
 
 FORMAT: Final = "cosmos.oltp"
 _CLASS: Final = "com.azure.cosmos.spark.CosmosItemsDataSource"
@@ -189,7 +189,7 @@ class Connector:
         jar: str = "",
     ) -> None:
         self.name = f"connector, {jar}"
-        self.spent = Spent(spark.sparkContext, complete=False)
+        self.spent = Spent(units=None)
         self._spark = spark
         self._paths = partition_keys
         executors = int(spark.conf.get("spark.executor.instances", "1") or 1)
@@ -199,21 +199,26 @@ class Connector:
         # Plans show options; Spark's own pattern hides secrets and tokens, but no "accountKey".
         spark.conf.set("spark.sql.redaction.options.regex", _REDACTED)
 
-    def read(self, *queries: Query) -> DataFrame:
-        """The rows of queries; see `Source.read`."""
+    def read(self, *queries: Query) -> Made:
+        """Read the rows of queries; see `Source.read`."""
         own = self._of(container_of_all(queries))
         schema = StructType([StructField(_BODY, StringType())])
         reader = self._spark.read.schema(schema).format(FORMAT)
         rows = reduce(DataFrame.unionByName, (reader.options(**own | reading(one)).load() for one in queries))
-        return rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]))
+        return self._made(held(rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]))))
 
-    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+    def delete(self, container: str, rows: DataFrame) -> Made:
         """Delete unchanged documents; see `Source.delete`. All outcomes are unknown."""
         require_deletable(rows)
         given = self._of(container) | deleting()
-        kept = rows.localCheckpoint(eager=True)  # Its lineage may read the documents that are deleted here.
-        bodies(kept, self._paths[container]).write.format(FORMAT).options(**given).mode("append").save()
-        return kept.withColumn("outcome", f.lit(Outcome.UNKNOWN.value))
+        going = kept(rows)  # Its lineage may read the documents that are deleted here.
+        bodies(going, self._paths[container]).write.format(FORMAT).options(**given).mode("append").save()
+        return self._made(going.withColumn("outcome", f.lit(Outcome.UNKNOWN.value)))
+
+    def _made(self, rows: DataFrame) -> Made:
+        number = rows.count()
+        self.spent.add(Spent(number, 0, None))
+        return Made(rows, number, Spent(number, 0, None), rows)
 
     def _of(self, container: str) -> Options:
         found = self._options.get(container)

@@ -13,6 +13,7 @@ from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.connector import Connector, jar_of
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import Source
+from spark_jobs.spark.session import is_connect
 
 _OF_SYNAPSE: Final = "synapse"
 """In the name of the jar that Spark pools of Synapse have: `azure-cosmos-analytics-spark_3-5_2-12_synapse-2.2.5.jar`."""
@@ -32,10 +33,16 @@ def source_of(
         jar: the file name of the connector's jar; None if none is on the class path.
 
     Raises:
-        ConfigurationError: the connector is asked for, and is absent, or Synapse's own, or has no identity.
+        ConfigurationError: the connector is asked for, and is absent, or Synapse's own, or has no identity, or Spark is
+            elsewhere (Spark Connect).
     """
     if job.source == "feed_ranges":
         return FeedRanges(spark, account, job.database, rate=job.rate)
+    if is_connect():
+        raise ConfigurationError(
+            'The job file says "source": "connector", and this is a session of Spark Connect, whose class path a client cannot '
+            'see: say "feed_ranges".'
+        )
     found = jar(spark)
     if found is None:
         raise ConfigurationError(

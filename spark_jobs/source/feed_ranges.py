@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from azure.core.exceptions import AzureError
-from pyspark import RDD
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_jobs.job.configuration import Account
 from spark_jobs.source.account import connected, container_of, refusal
 from spark_jobs.source.deleter import Deleter
 from spark_jobs.source.pace import Patience
-from spark_jobs.source.port import RAW, Query, Spent, container_of_all, require_deletable
+from spark_jobs.source.port import RAW, Made, Query, Spent, container_of_all, require_deletable
 from spark_jobs.source.range_reader import PAGE, FeedRange, RangeReader, ranges_of
+from spark_jobs.source.tasks import made, together
+from spark_jobs.spark.frames import held, kept
+from spark_jobs.spark.session import parallelism
 
 
 class FeedRanges:
@@ -44,7 +48,7 @@ class FeedRanges:
         page: int = PAGE,
         patience: Patience | None = None,
     ) -> None:
-        self.spent = Spent(spark.sparkContext)
+        self.spent = Spent()
         self._spark = spark
         self._account = account
         self._database = database
@@ -52,36 +56,47 @@ class FeedRanges:
         self._page = page
         self._patience = patience or Patience()
 
-    def read(self, *queries: Query) -> DataFrame:
-        """The rows of queries; see `Source.read`."""
+    def read(self, *queries: Query) -> Made:
+        """Read the rows of queries; see `Source.read`."""
         container = container_of_all(queries)
         texts = [query.text for query in queries]
         asked = [(text, one) for one in self._ranges(container) for text in texts]
         tasks = self._tasks(len(asked))
-        reader = RangeReader(
+        reader = partial(
+            RangeReader,
             self._account,
             self._database,
             container,
-            self.spent,
             rate=self._share(tasks),
             page=self._page,
             patience=self._patience,
         )
-        rows = self._spark.sparkContext.parallelize(asked, tasks).mapPartitions(reader)
-        return self._spark.createDataFrame(rows, RAW, verifySchema=False)
+        places = self._spark.range(0, len(asked), 1, tasks)
+        found = made(
+            places, lambda meter: lambda rows: reader(meter=meter)(asked[row["id"]] for row in rows), RAW, held
+        )
+        self.spent.add(found.spent)
+        return found
 
-    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+    def delete(self, container: str, rows: DataFrame) -> Made:
         """Delete unchanged documents; see `Source.delete`."""
         require_deletable(rows)
-        tasks = self._spark.sparkContext.defaultParallelism
-        deleter = Deleter(
-            self._account, self._database, container, self.spent, rate=self._share(tasks), patience=self._patience
+        tasks = parallelism(self._spark)
+        deleter = partial(
+            Deleter, self._account, self._database, container, rate=self._share(tasks), patience=self._patience
         )
-        placed: RDD[Row] = rows.repartition(tasks, "partition").sortWithinPartitions("partition").rdd
-        deleted = placed.mapPartitions(lambda part: ((*row, outcome.value) for row, outcome in deleter(part)))
+        placed = rows.repartition(tasks, "partition").sortWithinPartitions("partition")
         schema = StructType([*rows.schema.fields, StructField("outcome", StringType())])
-        # Now and once: using the frame again would delete again, and find all documents gone.
-        return self._spark.createDataFrame(deleted, schema, verifySchema=False).localCheckpoint(eager=True)
+        done = made(
+            placed,
+            lambda meter: (
+                lambda given: together((*row.values(), outcome.value) for row, outcome in deleter(meter=meter)(given))
+            ),
+            schema,
+            kept,  # Not only held: making them again would delete again, and find all documents gone.
+        )
+        self.spent.add(done.spent)
+        return done
 
     def _ranges(self, container: str) -> list[FeedRange]:
         with connected(self._account) as client:
@@ -92,7 +107,7 @@ class FeedRanges:
 
     def _tasks(self, most: int) -> int:
         """How many tasks share the work: with a rate no more than can run at a time now, even if more could later."""
-        return most if self._rate is None else min(most, self._spark.sparkContext.defaultParallelism)
+        return most if self._rate is None else min(most, parallelism(self._spark))
 
     def _share(self, tasks: int) -> float | None:
         """The part of the rate that each of so many tasks has, so that all together keep to it."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Protocol, Self
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -110,40 +109,50 @@ class Meter(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class Spent:
-    """Rows and request units of all tasks together. Spark leaves out the counts of tasks that failed.
+    """What requests gave and cost: a `Meter`.
 
-    Args:
-        context: keeps the accumulators.
-        complete: whether every request is counted; the connector reports none of its own.
+    Attributes:
+        rows: rows read and documents deleted.
+        requests: requests answered.
+        units: request units charged; None if not every request is counted, as the connector reports none of its own.
     """
 
-    def __init__(self, context: SparkContext, *, complete: bool = True) -> None:
-        self._complete = complete
-        self._rows = context.accumulator(0)
-        self._requests = context.accumulator(0)
-        self._units = context.accumulator(0.0)
+    rows: int = 0
+    requests: int = 0
+    units: float | None = 0.0
 
     def count(self, rows: int, units: float) -> None:
         """Count the reply to one request."""
-        self._rows += rows
-        self._requests += 1
-        self._units += units
+        self.add(Spent(rows, 1, units))
 
-    @property
-    def rows(self) -> int:
-        """Rows read and documents deleted."""
-        return self._rows.value
+    def add(self, other: Spent) -> None:
+        """Count what others have counted."""
+        self.rows += other.rows
+        self.requests += other.requests
+        self.units = None if self.units is None or other.units is None else self.units + other.units
 
-    @property
-    def requests(self) -> int:
-        """Requests answered."""
-        return self._requests.value
 
-    @property
-    def units(self) -> float | None:
-        """Request units charged; None if not every request is counted."""
-        return self._units.value if self._complete else None
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Rows that requests of the account made, once.
+
+    Attributes:
+        rows: a frame of them, in no order.
+        number: how many there are.
+        spent: what the requests gave and cost.
+        held: the frame that Spark holds, until `release`.
+    """
+
+    rows: DataFrame
+    number: int
+    spent: Spent
+    held: DataFrame
+
+    def release(self) -> None:
+        """Let go of the rows. Frames that were not made of them by then would make them anew."""
+        self.held.unpersist()
 
 
 class Source(Protocol):
@@ -151,7 +160,7 @@ class Source(Protocol):
 
     Attributes:
         name: as job files have it; of the connector with its jar.
-        spent: rows and request units so far.
+        spent: what its requests gave and cost so far, and those that others sent on its behalf.
         repeats: whether a read may give a document twice if its partition splits meanwhile.
     """
 
@@ -159,18 +168,16 @@ class Source(Protocol):
     spent: Spent
     repeats: bool
 
-    def read(self, *queries: Query) -> DataFrame:
-        """The rows of queries of one container: a frame of `RAW`, in no order. Every action on it reads anew.
-
-        A rate holds for each read by itself, so two reads do not belong into one action.
+    def read(self, *queries: Query) -> Made:
+        """Read the rows of queries of one container, now: a frame of `RAW`, which is held until it is released.
 
         Raises:
-            AccountError: the account cannot be reached, or refuses; perhaps only when an action runs.
+            AccountError: the account cannot be reached, or refuses.
             ConfigurationError: there is no such container.
         """
         ...
 
-    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+    def delete(self, container: str, rows: DataFrame) -> Made:
         """Delete documents that have not changed since they were read, now.
 
         Args:

@@ -65,8 +65,8 @@ class RangeReader:
     page: int = PAGE
     patience: Patience = field(default_factory=Patience)
 
-    def __call__(self, asked: Iterable[tuple[str, FeedRange]]) -> Iterator[tuple[str]]:
-        """The rows of queries of ranges, each as its JSON text.
+    def __call__(self, asked: Iterable[tuple[str, FeedRange]]) -> Iterator[list[tuple[str]]]:
+        """The rows of queries of ranges, each as its JSON text, a page at a time.
 
         Raises:
             AccountError: the account does not answer for longer than patience lasts, or refuses.
@@ -77,9 +77,11 @@ class RangeReader:
             container = container_of(client, self.database, self.container)
             for text, one in asked:
                 for part in self._insist(partial(_parts, container, one)):
-                    yield from ((row,) for row in self._rows(container, text, part, allowance))
+                    yield from self._pages(container, text, part, allowance)
 
-    def _rows(self, container: ContainerProxy, text: str, part: FeedRange, allowance: Allowance) -> Iterator[str]:
+    def _pages(
+        self, container: ContainerProxy, text: str, part: FeedRange, allowance: Allowance
+    ) -> Iterator[list[tuple[str]]]:
         continuation: str | None = None
         seen: frozenset[str] = frozenset()
         while True:
@@ -91,7 +93,7 @@ class RangeReader:
                     f"A partition of the container {self.container!r} split during the read. Spark runs the task again; if it "
                     "gives up, run the job again."
                 )
-            yield from page.rows
+            yield [(row,) for row in page.rows]
             if not page.continuation:
                 return
             continuation = page.continuation
@@ -106,7 +108,7 @@ class RangeReader:
             max_item_count=self.page,
             response_hook=lambda headers, _: replies.append(dict(headers)),
         ).by_page(continuation)
-        rows = [_compact(row) for row in next(pages, ())]
+        rows = [_text(row) for row in next(pages, ())]
         units = sum(map(charge_of, replies))
         allowance.spend(units)
         self.meter.count(len(rows), units)
@@ -119,6 +121,11 @@ class RangeReader:
             return insist(request, what, passes=_passes, patience=self.patience)
         except AzureError as error:
             raise refusal(error, what) from None
+
+
+def _text(row: object) -> str:
+    """The JSON text of a row. What no Unicode text can hold, half of a surrogate pair, is escaped in it."""
+    return _compact(row).encode("utf-8", "backslashreplace").decode()
 
 
 def _passes(error: BaseException) -> bool:

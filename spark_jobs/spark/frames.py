@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Final, cast
 
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import DataType
@@ -31,10 +34,13 @@ less."""
 def suited(spark: SparkSession, rows: int) -> Iterator[None]:
     """Within the `with` block, the session plans for so many rows."""
     settings = LITTLE if rows <= ROWS_OF_A_TASK else {}
-    before = {name: str(spark.conf.get(name)) for name in settings}
+    before: dict[str, str] = {}
     try:
         for name, value in settings.items():
-            spark.conf.set(name, value)
+            with suppress(PySparkException):  # Some platforms let nobody set them; without them plans take longer.
+                former = str(spark.conf.get(name))
+                spark.conf.set(name, value)
+                before[name] = former
         yield
     finally:
         for name, value in before.items():
@@ -48,6 +54,11 @@ def kept(frame: DataFrame) -> DataFrame:
     the driver. The price: if an executor is lost, so are its rows, and the job has to be run again.
     """
     return frame.localCheckpoint(eager=True)
+
+
+def held(frame: DataFrame) -> DataFrame:
+    """Keep the rows of a frame, once they are made, until it is unpersisted. If an executor is lost, they are made again."""
+    return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def any_of(frame: DataFrame) -> DataFrame | None:
@@ -77,4 +88,15 @@ def by_row(type: DataType) -> Callable[[Callable[..., Any]], Callable[..., Colum
     Args:
         type: of what it returns.
     """
-    return cast("Callable[[Callable[..., Any]], Callable[..., Column]]", F.udf(returnType=type, useArrow=False))
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Column]:
+        @cache  # At the first use: before there is a session, nobody knows whether it is one of Spark Connect.
+        def made() -> Callable[..., Column]:
+            return cast("Callable[..., Column]", F.udf(function, returnType=type, useArrow=False))
+
+        def column(*columns: Column | str) -> Column:
+            return made()(*columns)
+
+        return column
+
+    return decorate

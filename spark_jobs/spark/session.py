@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.utils import is_remote
 
 from exactlyonce.errors import ConfigurationError
+from spark_jobs.spark.head import capped
 
 _HERE: Final = Path(__file__).resolve().parent
 _OLDEST_JAVA: Final = 17
@@ -24,11 +27,15 @@ _SETTINGS: Final = {
     # The default of Spark 4 refuses an index that an array does not have. The jobs mean null, as with Spark 3.5.
     "spark.sql.ansi.enabled": "false",
 }
+_GIVEN: Final = frozenset({"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"})
+"""Settings that name a Spark to use: `spark-submit` sets the one, an operator sets the other for Spark Connect."""
+_MANY: Final = 100_000
+"""Rows enough for a part on every core."""
 _NAMED_OFTEN: Final = ("functions", "PythonUtils", "PythonSQLUtils")
 
 
 def session(name: str) -> SparkSession:
-    """The active session under `spark-submit`, on Synapse and in notebooks; else a new local one.
+    """The active session under `spark-submit`, on Synapse, in notebooks and with Spark Connect; else a new local one.
 
     Args:
         name: of the application, as Spark shows it.
@@ -36,12 +43,29 @@ def session(name: str) -> SparkSession:
     Raises:
         ConfigurationError: there is no Java for a local session.
     """
-    if "PYSPARK_GATEWAY_PORT" not in os.environ and SparkSession.getActiveSession() is None:
-        return local_session(name)
-    found = SparkSession.builder.appName(name).getOrCreate()
+    found = SparkSession.getActiveSession()
+    if found is None:
+        if not _GIVEN & os.environ.keys():
+            return local_session(name)
+        found = SparkSession.builder.appName(name).getOrCreate()
     for setting, value in _SETTINGS.items():
         found.conf.set(setting, value)
-    return _acquainted(found)
+    return found if is_connect() else _acquainted(found)
+
+
+def is_connect() -> bool:
+    """Whether Spark runs elsewhere, and this process is a client of Spark Connect: it has neither the JVM nor RDDs."""
+    return is_remote()
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Number of tasks that run at a time: `spark.default.parallelism`, or what Spark itself takes for it."""
+    given = spark.conf.get("spark.default.parallelism", None)
+    if given is not None:
+        return int(given)
+    parts = spark.range(_MANY).select(F.spark_partition_id().alias("part"))
+    ((last,),), _ = capped(parts.agg(F.max("part")), 1)
+    return int(last) + 1
 
 
 def local_session(

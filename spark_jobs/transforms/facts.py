@@ -16,7 +16,7 @@ from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs.job import limits
 from spark_jobs.spark.frames import by_row, kept, packed
-from spark_jobs.transforms.head import capped
+from spark_jobs.spark.head import capped
 from spark_jobs.transforms.schemas import LIBRARY
 
 SEEN: Final = StructType(

@@ -1,9 +1,17 @@
-"""Fixtures of all Spark tests: one session and one local Cosmos per run, one database per test."""
+"""Fixtures of all Spark tests: one session and one local Cosmos per run, one database per test.
+
+With SPARK_REMOTE in the environment (`make test-spark4`) the session is one of Spark Connect, on a server that this process
+starts. Tests of what only classic Spark has are left out then, and else those of `connect`.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,7 +23,7 @@ from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from spark_jobs.job.configuration import Account
 from spark_jobs.spark.frames import LITTLE
-from spark_jobs.spark.session import local_session
+from spark_jobs.spark.session import local_session, session
 from tests.spark.connector.double import load_into
 
 PARTITIONS: Final = 3
@@ -24,24 +32,53 @@ PARTITIONS: Final = 3
 BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java for minutes on few cores: to compile what it runs any better takes longer than the tests."""
 
+REMOTE: Final = "SPARK_REMOTE" in os.environ
+"""Whether these tests are clients of Spark Connect: a whole process is one, or uses classic Spark."""
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_SERVER: Final = {
+    "spark.default.parallelism": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": BRIEF,
+    "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "spark_jobs.daemon",
+    "spark.ui.enabled": "false",
+}
+
 _numbers = count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """PySpark leaves the socket of every `collect` to the garbage collector."""
+    """PySpark leaves the socket of every `collect` to the garbage collector, and compares versions by distutils."""
+    items[:] = [item for item in items if not item.get_closest_marker("classic" if REMOTE else "connect")]
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore:.*distutils.*:DeprecationWarning"))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark in this process, set for little data: its start takes seconds, so there is one."""
-    session = local_session("tests", cores=2, attempts=2, java=BRIEF)
+    made = remote_session() if REMOTE else local_session("tests", cores=2, attempts=2, java=BRIEF)
     for name, value in LITTLE.items():
-        session.conf.set(name, value)
-    yield session
-    session.stop()
+        made.conf.set(name, value)
+    yield made
+    made.stop()
+
+
+def remote_session() -> SparkSession:
+    """A session of Spark Connect, as jobs get it, on a server that SPARK_REMOTE starts."""
+    # Its workers run the interpreter of these tests, and find the jobs where these do.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT), os.environ["PYTHONPATH"]])
+    builder = SparkSession.builder
+    for name, value in _SERVER.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It says that what it gave to the server cannot be set in a session.
+        builder.getOrCreate()
+    return session("tests")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from spark_jobs.auditor.own_rules import OwnRules
 from spark_jobs.job.configuration import Job
 from spark_jobs.report.severity import Severity
 from spark_jobs.rules import rules_of
-from spark_jobs.source.port import RAW, Query
+from spark_jobs.source.port import RAW, Made, Query, Spent
 from tests.spark.auditor import audit_rules
 from tests.spark.auditor.app import shot
 from tests.spark.auditor.conftest import Games, Silence, found
@@ -43,6 +43,7 @@ def test_what_they_find_is_found_twice_and_reported_in_their_words(games: Games)
     purposes = {(read.container, read.purpose, read.rows) for read in contents.reads}
     assert ("boards", "streak_beyond_hits, second look", 3) in purposes
     assert ("games", "counted_beyond_fired, first look", 3) in purposes
+    assert all(read.charge for read in contents.reads)
 
 
 def test_without_a_module_there_are_none() -> None:
@@ -79,8 +80,9 @@ class Empty:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def read(self, *_: Query) -> DataFrame:
-        return self._spark.createDataFrame([], RAW)
+    def read(self, *_: Query) -> Made:
+        rows = self._spark.createDataFrame([], RAW)
+        return Made(rows, 0, Spent(), rows)
 
 
 def test_frames_and_properties_that_are_not_as_they_have_to_be_are_named(spark: SparkSession) -> None:

@@ -52,9 +52,9 @@ class Gallery:
         self.memory.perform(WriteOnce((Blob(name, b"x", "image/png", author),)))
 
     def clean(self, *, writes: bool = True) -> LostBlobs:
-        place = Place.of(job(self.shops.database), self.shops.account, Tally(), rate=None, writes=writes)
+        place = Place.of(job(self.shops.database), self.shops.account, rate=None, writes=writes)
         backoff = Backoff(base=0.0, cap=0.0, tries=2)
-        lost = LostBlobs(job(self.shops.database), self.retention, place, AwaitedBlobs(self.memory), backoff)
+        lost = LostBlobs(job(self.shops.database), self.retention, place, Tally(), AwaitedBlobs(self.memory), backoff)
         asyncio.run(lost.clean())
         return lost
 

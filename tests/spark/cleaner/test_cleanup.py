@@ -15,8 +15,9 @@ from exactlyonce.records.application import KIND
 from spark_jobs.cleanup import run
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
-from spark_jobs.source.port import Query
+from spark_jobs.source.port import Made, Query
 from spark_jobs.spark.frames import LITTLE
+from spark_jobs.spark.session import parallelism
 from tests.spark.cleaner.conftest import PARTS, Name, Shops
 from tests.spark.cleaner.shop import DAY, HOUR, TYPES, everywhere, job, ref
 
@@ -35,7 +36,7 @@ class Meddling(FeedRanges):
         super().__init__(shops.spark, shops.account, shops.database)
         self._shops, self._change, self._take = shops, change, take
 
-    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+    def delete(self, container: str, rows: DataFrame) -> Made:
         if container == self._change[0]:
             self._shops.put(container, {**self._shops.documents()[self._change], "written": "anew"})
             self._shops.remove(self._take)
@@ -117,7 +118,7 @@ class Rewriting(FeedRanges):
         super().__init__(shops.spark, shops.account, shops.database)
         self._shops, self._change = shops, change
 
-    def read(self, *queries: Query) -> DataFrame:
+    def read(self, *queries: Query) -> Made:
         if queries[0].columns == ("*",):
             self._shops.put(self._change[0], {**self._shops.documents()[self._change], "written": "anew"})
         return super().read(*queries)
@@ -164,7 +165,7 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
 
     asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
     assert len(asked) == PAGES  # Nothing is old; in the end it reads what is there.
-    share = rate / empty.spark.sparkContext.defaultParallelism
+    share = rate / parallelism(empty.spark)
     for page, following in pairwise(asked):
         assert following.started - page.finished >= page.charge / share
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -32,9 +32,9 @@ class Task:
 
     def __call__(self, *staged: tuple[str, str], writes: bool = True, rate: float | None = None) -> dict[str, str]:
         """What becomes of staged documents: type of the shop and transaction of each."""
-        place = Place.of(job(self.shops.database), self.shops.account, self.tally, rate=rate, writes=writes)
+        place = Place.of(job(self.shops.database), self.shops.account, rate=rate, writes=writes)
         rows = [{"entity": ref(type).key, "tx": tx} for type, tx in sorted(staged)]
-        return {id.removeprefix("staged:"): outcome for _, id, outcome in Fence(place, AT_ONCE)(rows)}
+        return {id.removeprefix("staged:"): outcome for _, id, outcome in Fence(place, self.tally, AT_ONCE)(rows)}
 
 
 @pytest.fixture
@@ -139,9 +139,9 @@ def test_what_it_costs_is_counted_and_kept_to_a_rate(task: Task, monkeypatch: py
     task.shops.process(everywhere([1], types=["outbox"]))
     task.shops.stage("outbox", "lost")
     begun = task.shops.cosmos.requests()[-1].n
-    place = Place.of(job(task.shops.database), task.shops.account, task.tally, rate=None, writes=True)
+    place = Place.of(job(task.shops.database), task.shops.account, rate=100.0, writes=True)
     monkeypatch.setattr("spark_jobs.source.pace.Allowance.spend", lambda _, units: waited.append(units))
-    list(Fence(replace(place, rate=100.0), AT_ONCE)([{"entity": ref("outbox").key, "tx": "lost"}]))
+    list(Fence(place, task.tally, AT_ONCE)([{"entity": ref("outbox").key, "tx": "lost"}]))
     requests = [one.charge for one in task.shops.cosmos.requests(begun) if one.database == task.shops.database]
     charged = sum(requests) + 3  # The log has requests for documents only, and not for the account and two containers.
     assert task.tally.units == pytest.approx(charged)

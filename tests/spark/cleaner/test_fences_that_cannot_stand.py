@@ -70,7 +70,7 @@ async def test_staged_outputs_stay(store: MemoryStore, driver: AsyncDriver) -> N
 async def test_blobs_stay(driver: AsyncDriver) -> None:
     place: Any = Anywhere()
     nothing: Any = None
-    lost = LostBlobs(nothing, RETENTION, place, nothing, Backoff(tries=1))
+    lost = LostBlobs(nothing, RETENTION, place, nothing, nothing, Backoff(tries=1))
     people = EntityPlace(type="person", container="people", partition_key=("/company",), protocol="outbox")
     blob = ListedBlob("person/bob/a", Author(BOB, "web/m-1", "tx-1", AT), timedelta(days=2))
     await lost._of_one(driver, {"person": people}, (blob,))

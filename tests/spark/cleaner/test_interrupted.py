@@ -20,6 +20,7 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from spark_jobs.source.feed_ranges import FeedRanges
+from spark_jobs.source.port import Made
 from tests.packaging.sources import ROOT
 from tests.spark.cleaner.conftest import LOST, Shops, fill, to_go
 from tests.spark.cleaner.shop import TYPES, create, everywhere, job
@@ -55,7 +56,7 @@ class Troubled(FeedRanges):
         super().__init__(shops.spark, shops.account, shops.database, patience=HASTE)
         self._shops = shops
 
-    def delete(self, container: str, rows: DataFrame) -> DataFrame:
+    def delete(self, container: str, rows: DataFrame) -> Made:
         if container != "shops":
             return super().delete(container, rows)
         application = threading.Thread(target=self._shops.process, args=(everywhere(range(9, 11), types=GOING_ON),))

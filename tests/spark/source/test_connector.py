@@ -249,8 +249,9 @@ class TestWhatSparkIsAskedFor:
     ) -> None:
         recorded = Recorded(spark.createDataFrame([('{"id":"a"}',)], "_rawBody string"))
         monkeypatch.setattr(SparkSession, "read", recorded)
-        rows = connector.read(QUERY)
-        assert [row.asDict() for row in rows.collect()] == [{"raw": '{"id":"a"}'}]
+        read = connector.read(QUERY)
+        assert (read.number, read.spent.units) == (1, None)
+        assert [row.asDict() for row in read.rows.collect()] == [{"raw": '{"id":"a"}'}]
         assert recorded.given["schema"] == "struct<_rawBody:string>"
         assert recorded.given["format"] == "cosmos.oltp"
         assert recorded.given["spark.cosmos.container"] == "games"
@@ -266,6 +267,6 @@ class TestWhatSparkIsAskedFor:
         assert recorded.given["mode"] == "append"
         assert recorded.given["saved"]
         assert recorded.given["spark.cosmos.write.strategy"] == "ItemDeleteIfNotModified"
-        assert [row.asDict() for row in deleted.collect()] == [
+        assert [row.asDict() for row in deleted.rows.collect()] == [
             {"partition": '["g"]', "id": "a", "etag": "e", "age": 7, "outcome": "unknown"}
         ]

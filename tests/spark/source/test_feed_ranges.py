@@ -17,7 +17,7 @@ from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
-from spark_jobs.source.port import RAW, Query, literal
+from spark_jobs.source.port import RAW, Made, Query, Spent, literal
 from tests.spark.conftest import PARTITIONS
 from tests.spark.source.conftest import HASTE, Fault, Sent, Split
 
@@ -30,14 +30,14 @@ def source(spark: SparkSession, account: Account, database: DatabaseProxy) -> Fe
     return FeedRanges(spark, account, database.id, page=4, patience=HASTE)
 
 
-def ids(rows: DataFrame) -> list[str]:
-    return sorted(json.loads(row.raw)["id"] for row in rows.collect())
+def ids(read: Made) -> list[str]:
+    return sorted(json.loads(row.raw)["id"] for row in read.rows.collect())
 
 
-def deletable(rows: DataFrame) -> DataFrame:
+def deletable(read: Made) -> DataFrame:
     """Rows of `ALL` as rows to delete."""
-    read = f.from_json("raw", "id string, pk string, _etag string").alias("read")
-    return rows.select(read).select(
+    row = f.from_json("raw", "id string, pk string, _etag string").alias("read")
+    return read.rows.select(row).select(
         f.to_json(f.array("read.pk")).alias("partition"), "read.id", f.col("read._etag").alias("etag")
     )
 
@@ -46,35 +46,70 @@ def hits(cosmos: RunningEmulator) -> int:
     return sum(one.hit for one in cosmos.faults())
 
 
-def outcomes(rows: DataFrame) -> Counter[str]:
-    return Counter(row.outcome for row in rows.collect())
+def parts(read: Made) -> int:
+    return read.held.select(f.spark_partition_id()).distinct().count()
+
+
+def outcomes(deleted: Made) -> Counter[str]:
+    return Counter(row.outcome for row in deleted.rows.collect())
 
 
 class TestReading:
     def test_every_document_once_by_one_task_for_each_partition(self, source: FeedRanges, documents: Documents) -> None:
-        rows = source.read(ALL)
-        assert rows.schema == RAW
-        assert rows.rdd.getNumPartitions() == PARTITIONS
-        assert ids(rows) == sorted(one["id"] for one in documents)
-        assert source.spent.rows == 60
-        assert source.spent.requests >= 60 / 4
-        assert (source.spent.units or 0) > 0
+        read = source.read(ALL)
+        assert read.rows.schema == RAW
+        assert parts(read) == PARTITIONS
+        assert ids(read) == sorted(one["id"] for one in documents)
+        assert read.number == read.spent.rows == 60
+        assert read.spent.requests >= 60 / 4
+        assert (read.spent.units or 0) > 0
+
+    def test_its_rows_are_used_again_without_a_request_until_they_are_released(
+        self, source: FeedRanges, documents: Documents, sent: Sent
+    ) -> None:
+        read, asked = source.read(ALL), sent()
+        assert ids(read) == ids(read)
+        assert sent() == asked
+        read.release()
+        assert read.rows.count() == 60
+        assert sent()["query"] == 2 * asked["query"]
+
+    def test_a_second_read_of_the_same_asks_anew_while_the_rows_of_the_first_are_held(
+        self, source: FeedRanges, container: ContainerProxy, documents: Documents
+    ) -> None:
+        first = source.read(ALL)
+        container.delete_item("d7", "p7")
+        assert (first.number, source.read(ALL).number) == (60, 59)
+
+    def test_the_source_sums_up_what_its_reads_and_deletes_cost(self, source: FeedRanges, documents: Documents) -> None:
+        read = source.read(ALL)
+        done = source.delete("items", deletable(read))
+        assert source.spent == Spent(120, read.spent.requests + 20, (read.spent.units or 0) + (done.spent.units or 0))
+        assert (done.number, done.spent.rows) == (60, 60)
+
+    def test_half_of_a_surrogate_pair_stays_as_json_writes_it(
+        self, source: FeedRanges, container: ContainerProxy
+    ) -> None:
+        container.create_item({"id": "half", "pk": "p", "text": "\ud83d!"})
+        (row,) = source.read(Query("items", ("c.text",))).rows.collect()
+        assert row.raw == '{"text":"\\ud83d!"}'
 
     def test_conditions_and_columns_reach_the_service(
         self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator
     ) -> None:
         fault(operations=("query",), body_contains="SELECT c.n FROM c WHERE c.pk = ", times=0)
         rows = source.read(Query("items", ("c.n",), f"c.pk = {literal('p7')}"))
-        assert sorted(row.raw for row in rows.collect()) == ['{"n":27}', '{"n":47}', '{"n":7}']
+        assert sorted(row.raw for row in rows.rows.collect()) == ['{"n":27}', '{"n":47}', '{"n":7}']
         (counter,) = cosmos.faults()
         assert counter.matched >= PARTITIONS
 
     def test_an_empty_container_is_an_empty_frame_of_the_same_shape(
         self, source: FeedRanges, container: ContainerProxy
     ) -> None:
-        rows = source.read(ALL)
-        assert rows.schema == RAW
-        assert rows.count() == 0
+        read = source.read(ALL)
+        assert read.rows.schema == RAW
+        assert (read.number, read.rows.count()) == (0, 0)
+        assert read.spent.requests == PARTITIONS
 
     def test_values_are_written_as_the_service_reads_them(self, source: FeedRanges, container: ContainerProxy) -> None:
         odd = 'it\'s "so"\\ \n ö \u2028'
@@ -123,7 +158,7 @@ class TestDeleting:
 
     def test_the_outcomes_may_be_used_twice(self, source: FeedRanges, documents: Documents) -> None:
         deleted = source.delete("items", deletable(source.read(ALL)).withColumn("age", f.lit(7)))
-        assert deleted.columns == ["partition", "id", "etag", "age", "outcome"]
+        assert deleted.rows.columns == ["partition", "id", "etag", "age", "outcome"]
         assert outcomes(deleted) == outcomes(deleted) == {"deleted": 60}
 
     def test_it_happens_at_once_and_in_one_request_for_each_logical_partition(
@@ -131,7 +166,7 @@ class TestDeleting:
     ) -> None:
         source.delete("items", deletable(source.read(ALL)))
         assert (sent()["batch"], sent()["delete"]) == (20, 0)
-        assert source.read(ALL).count() == 0
+        assert source.read(ALL).number == 0
 
     def test_a_task_that_dies_in_the_middle_deletes_nothing_else(
         self,
@@ -164,8 +199,7 @@ class TestRefusals:
         self, source: FeedRanges, documents: Documents, fault: Fault, capsys: pytest.CaptureFixture[str]
     ) -> None:
         fault(operations=("query",), when="before", action="status", status=403)
-        rows = source.read(ALL)
-        assert ending(lambda: Exit(rows.count())) is Exit.ACCOUNT
+        assert ending(lambda: Exit(source.read(ALL).number)) is Exit.ACCOUNT
         assert capsys.readouterr().err.startswith("The account forbids the container 'items'")
 
     def test_a_query_for_nothing_and_one_too_long_are_refused(self) -> None:
@@ -175,10 +209,11 @@ class TestRefusals:
             _ = Query("items", ("c.id",), f"c.id = {literal('x' * 600_000)}").text
 
 
+@pytest.mark.classic
 def test_the_key_is_neither_in_sparks_configuration_nor_in_plans(
     source: FeedRanges, spark: SparkSession, account: Account, documents: Documents, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = source.read(ALL)
+    rows = source.read(ALL).rows
     rows.explain(extended=True)
     key = str(account.key)
     assert key not in str(spark.sparkContext.getConf().getAll())
@@ -199,10 +234,10 @@ def test_queries_that_are_read_together_have_one_rate(
     spark: SparkSession, account: Account, database: DatabaseProxy, documents: Documents
 ) -> None:
     source = FeedRanges(spark, account, database.id, rate=1e6)
-    rows = source.read(*(Query("items", ("c.id",), f"c.n {half} 30") for half in ("<", ">=")))
-    assert ids(rows) == sorted(one["id"] for one in documents)
+    read = source.read(*(Query("items", ("c.id",), f"c.n {half} 30") for half in ("<", ">=")))
+    assert ids(read) == sorted(one["id"] for one in documents)
     # No more tasks than have a part of the rate, though there are two queries of three partitions, and more cores might come.
-    assert rows.rdd.getNumPartitions() == 2
+    assert parts(read) == 2
 
 
 def test_queries_of_several_containers_are_not_read_together(source: FeedRanges) -> None:

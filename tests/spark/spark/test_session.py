@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exactlyonce import ConfigurationError
-from spark_jobs.spark.session import require_java, session
+from spark_jobs.spark.session import parallelism, require_java, session
 
 
 @pytest.fixture
@@ -48,6 +48,14 @@ def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
     taken = session("another")
     assert taken.sparkContext is spark.sparkContext
     assert taken.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+@pytest.mark.parametrize("configured", ["7", None])
+def test_as_many_tasks_run_at_a_time_as_spark_is_told_or_has_cores(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, configured: str | None
+) -> None:
+    monkeypatch.setattr(type(spark.conf), "get", lambda *_: configured)
+    assert parallelism(spark) == int(configured or 2)
 
 
 def test_workers_find_the_jobs(spark: SparkSession) -> None:

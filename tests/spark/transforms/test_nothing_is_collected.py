@@ -11,7 +11,7 @@ import pytest
 import spark_jobs
 
 PACKAGE = Path(spark_jobs.__file__).parent
-ALLOWED = PACKAGE / "transforms" / "head.py"
+ALLOWED = PACKAGE / "spark" / "head.py"
 FORBIDDEN = {"collect", "toPandas", "toLocalIterator", "take", "head", "first", "show", "tail", "collectAsMap"}
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.transforms.head import capped
+from spark_jobs.spark.head import capped
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.schemas import FINDING
 
