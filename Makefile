@@ -7,6 +7,9 @@ PYTHON := .venv/bin/python
 PACKAGES := packages/exactlyonce-dev packages/function-host packages/local-cosmos packages/local-service-bus packages/yieldcheck
 # Their requirements are resolved with ours. Those of the local Service Bus are, but for one that is compiled: see amqp.txt.
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
+CONNECT := tests/spark/connect tests/spark/source/test_feed_ranges.py tests/spark/spark/test_folder.py tests/spark/auditor/test_audit.py \
+	tests/spark/auditor/test_incremental.py tests/spark/auditor/test_own_rules.py tests/spark/cleaner/test_cleanup.py \
+	tests/spark/cleaner/test_half_way.py tests/spark/cleaner/test_forgetting.py
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go packages/local-service-bus/local_service_bus_tests/go
 # Two processes more than cores, since tests start real processes and wait for them. conftest.py says which tests stay together.
 ACROSS := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --dist loadfile --no-loadscope-reorder
@@ -118,11 +121,12 @@ test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.
 		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
 	done
 
-test-spark4: .make/python  ## the tests of the transforms of the Spark jobs on Spark 4.1
+test-spark4: .make/python  ## the Spark jobs on Spark 4.1: transforms, reads and deletes on classic Spark; audit and clean-up with Spark Connect
 	$(BASE_PYTHON) -m venv --clear .make/venv-spark4
 	.make/venv-spark4/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
 	.make/venv-spark4/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/spark4.txt
-	.make/venv-spark4/bin/python -m pytest -p no:cacheprovider tests/spark/transforms
+	.make/venv-spark4/bin/python -m pytest -p no:cacheprovider tests/spark/transforms tests/spark/source
+	SPARK_REMOTE='local[2,2]' .make/venv-spark4/bin/python -m pytest -p no:cacheprovider $(CONNECT)
 
 test-azure: .make/python  ## the contract suites on real accounts, named by the settings of an app: see CONTRIBUTING.md
 	EXACTLYONCE_TEST_AZURE=1 $(PYTHON) -m pytest tests/azure --timeout 600
