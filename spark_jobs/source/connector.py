@@ -26,6 +26,7 @@ import os
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any, Final
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -205,7 +206,9 @@ class Connector:
         schema = StructType([StructField(_BODY, StringType())])
         reader = self._spark.read.schema(schema).format(FORMAT)
         rows = reduce(DataFrame.unionByName, (reader.options(**own | reading(one)).load() for one in queries))
-        return self._made(held(rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]))))
+        # With a name: Spark would take the rows of an equal read that it still holds, and send no request.
+        named = rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]), f.lit(uuid4().hex).alias("read"))
+        return self._made(held(named), *RAW.fieldNames())
 
     def delete(self, container: str, rows: DataFrame) -> Made:
         """Delete unchanged documents; see `Source.delete`. All outcomes are unknown."""
@@ -213,12 +216,12 @@ class Connector:
         given = self._of(container) | deleting()
         going = kept(rows)  # Its lineage may read the documents that are deleted here.
         bodies(going, self._paths[container]).write.format(FORMAT).options(**given).mode("append").save()
-        return self._made(going.withColumn("outcome", f.lit(Outcome.UNKNOWN.value)))
+        return self._made(going.withColumn("outcome", f.lit(Outcome.UNKNOWN.value)), "*")
 
-    def _made(self, rows: DataFrame) -> Made:
+    def _made(self, rows: DataFrame, *columns: str) -> Made:
         number = rows.count()
         self.spent.add(Spent(number, 0, None))
-        return Made(rows, number, Spent(number, 0, None), rows)
+        return Made(rows.select(*columns), number, Spent(number, 0, None), rows)
 
     def _of(self, container: str) -> Options:
         found = self._options.get(container)

@@ -72,23 +72,29 @@ class TestReading:
             Query("items", ("c.id",), f"c.pk = {literal(ODD[0]['pk'])}"),
             Query("items", ("c.id",), "IS_DEFINED(c.n) AND c.n != null"),
         ):
-            own, through = (texts(source.read(query)) for source in both)
+            own, through = (texts(source.read(query).rows) for source in both)
             assert own == through
             assert own
 
     def test_of_several_queries_gives_the_rows_of_each(self, both: Both, documents: Documents) -> None:
         queries = [Query("items", ("c.id",), f"c.n {condition}") for condition in ("< 3", "= 2", "> 57")]
-        own, through = (texts(source.read(*queries)) for source in both)
+        own, through = (texts(source.read(*queries).rows) for source in both)
         assert own == through
         assert [json.loads(one)["id"] for one in own] == ["d0", "d1", "d2", "d2", "d58", "d59"]
 
     def test_takes_one_task_for_each_physical_partition(self, both: Both, documents: Documents) -> None:
         for source in both:
-            rows = source.read(KEYS)
+            rows = source.read(KEYS).rows
             assert (rows.schema, rows.rdd.getNumPartitions(), rows.count()) == (RAW, PARTITIONS, len(documents))
 
+    def test_the_same_again_reads_again(self, both: Both, container: ContainerProxy, documents: Documents) -> None:
+        for source in both:
+            before = source.read(KEYS)
+            container.create_item({"id": source.name, "pk": "p"})
+            assert source.read(KEYS).number == before.number + 1
+
     def test_an_empty_container_is_an_empty_frame(self, both: Both, container: ContainerProxy) -> None:
-        assert [texts(source.read(KEYS)) for source in both] == [[], []]
+        assert [texts(source.read(KEYS).rows) for source in both] == [[], []]
 
 
 class TestDeleting:
@@ -97,10 +103,10 @@ class TestDeleting:
         self, both: Both, container: ContainerProxy, documents: Documents, name: str
     ) -> None:
         source: Source = getattr(both, name)
-        rows = deletable(both.own.read(Query("items", KEYS.columns, "c.n < 50")))
+        rows = deletable(both.own.read(Query("items", KEYS.columns, "c.n < 50")).rows)
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         container.delete_item("d2", "p2")
-        told = {row.id: row.outcome for row in source.delete("items", rows).collect()}
+        told = {row.id: row.outcome for row in source.delete("items", rows).rows.collect()}
         assert ids(container) == {"d21"} | {f"d{number}" for number in range(50, 60)}
         assert len(told) == 50
         if name == "own":
@@ -124,7 +130,7 @@ class TestDeleting:
         assert [one["at"] for one in container.read_all_items()] == [0]
 
     def test_of_no_rows_deletes_nothing(self, both: Both, container: ContainerProxy, documents: Documents) -> None:
-        both.connector.delete("items", deletable(both.own.read(KEYS)).limit(0))
+        both.connector.delete("items", deletable(both.own.read(KEYS).rows).limit(0))
         assert len(ids(container)) == len(documents)
 
 
@@ -145,7 +151,7 @@ class TestTheDouble:
         database: DatabaseProxy,
     ) -> None:
         rated = Connector(spark, account, database.id, {"items": ("/pk",)}, environment={}, rate=100_000)
-        rated.delete("items", deletable(rated.read(KEYS)))
+        rated.delete("items", deletable(rated.read(KEYS).rows))
         assert ids(container) == set()
 
     @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def rows(spark: SparkSession, some: Documents) -> DataFrame:
 
 @pytest.fixture
 def uses(connector: Connector, rows: DataFrame) -> dict[str, Use]:
-    return {"read": lambda: connector.read(ALL).collect(), "delete": lambda: connector.delete("items", rows)}
+    return {"read": lambda: connector.read(ALL), "delete": lambda: connector.delete("items", rows)}
 
 
 class TestThatPasses:
@@ -98,7 +98,7 @@ class TestThatPasses:
         pages: None,
     ) -> None:
         fault(operations=("query",), when="before", skip=4, **trouble)
-        assert ids(connector.read(ALL)) == every(some)
+        assert ids(connector.read(ALL).rows) == every(some)
         assert hits(cosmos) == trouble["times"]
 
     def test_a_partition_that_splits_while_it_is_read_gives_every_row_once(
@@ -114,7 +114,7 @@ class TestThatPasses:
     ) -> None:
         hanging = fault(operations=("query",), when="before", action="hang", skip=4, times=1)
         with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(lambda: ids(connector.read(ALL)))
+            reading = pool.submit(lambda: ids(connector.read(ALL).rows))
             while not hits(cosmos) and not reading.done():
                 pass  # Some pages are read, and a task waits for its next one.
             split(*range(PARTITIONS))
@@ -182,7 +182,7 @@ class TestThatStays:
         self, connector: Connector, rows: DataFrame
     ) -> None:
         for use in (
-            lambda: connector.read(Query("absent", ("c.id",))).collect(),
+            lambda: connector.read(Query("absent", ("c.id",))),
             lambda: connector.delete("absent", rows),
         ):
             ended, told = end(use)
