@@ -17,7 +17,7 @@ It may be stopped at any time, and run again: it keeps no state, and finds again
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -31,7 +31,7 @@ from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaner.forgetting import forget
 from spark_jobs.cleaner.removal import WAVE, Removal
-from spark_jobs.cleaner.scan import Old, Scan
+from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.summary import Summary, counted, destination, results, write
 from spark_jobs.cleaner.verdicts import GOES, judged
@@ -87,7 +87,7 @@ class Cleaner:
         scan = Scan(work)
         with translated(), self._released(scan):
             channels = forget(work, self.backoff, writes=options.delete)
-            old = [self._old(container, read) for container, read in scan.old()]
+            old = [*scan.old()]
             rows = sum(one.number for one in old)
             with suited(work.spark, rows):
                 documents = self._held(reduce(DataFrame.unionByName, (one.documents for one in old)))
@@ -137,13 +137,6 @@ class Cleaner:
             )
             await lost.clean()
             return lost
-
-    def _old(self, container: str, read: Callable[[], Old]) -> Old:
-        """Read a container now, and show how much there is in it that may be old."""
-        self.work.progress.begin(f"old documents, {container}")
-        found = read()
-        self.work.progress.done(f"{found.number:,} documents, {shown_units(self.work.source.spent.units)} in all")
-        return found
 
     def _made(self, step: str, frame: DataFrame) -> tuple[DataFrame, int]:
         """Make a frame now, keep it until the end, and show its size. Returns it with the number of its rows."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.source.port import Made, Query
+from spark_jobs.source.port import Made, Query, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, packed
 from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.facts import before
@@ -43,17 +43,15 @@ class Scan:
     work: Work
     _read: list[Made] = field(default_factory=list)
 
-    def old(self) -> Iterator[tuple[str, Callable[[], Old]]]:
-        """Reads, by container, of all entities, and of all documents that may be old."""
+    def old(self) -> Iterator[Old]:
+        """By container all entities, and all documents that may be old. Each is read when it is asked for."""
         for place in self.work.job.places:
             entities = selection("entities", place.partition_key)
             all_of_them = Query(place.container, entities.columns, entities.where)
-            queries = (all_of_them, *self._old(place.container, ("companions",)))
-            yield place.container, partial(self._documents, place.type, *queries)
-        yield (
-            self.work.job.library,
-            partial(self._documents, LIBRARY, *self._old(self.work.job.library, OF_THE_LIBRARY)),
-        )
+            companions = self._old(place.container, ("companions",))
+            yield self._documents(place.container, place.type, all_of_them, *companions)
+        library = self.work.job.library
+        yield self._documents(library, LIBRARY, *self._old(library, OF_THE_LIBRARY))
 
     def whole(self, container: str) -> DataFrame:
         """All documents in a container that may be old: `entity, id, etag, document`, the JSON text."""
@@ -99,10 +97,12 @@ class Scan:
             wanted, is_old = selection(one), f'c["_ts"] < {before(self.work.beginning.now, age)}'
             yield Query.of(container, columns or wanted.columns, wanted.where, is_old)
 
-    def _documents(self, place: str, *queries: Query) -> Old:
+    def _documents(self, container: str, place: str, *queries: Query) -> Old:
+        self.work.progress.begin(f"old documents, {container}")
         made = self._made(*queries)
         found = documents(packed(made.rows, made.number, PARSED_OF_A_TASK), place)
-        return Old(found.withColumn("container", F.lit(queries[0].container)), made.number)
+        self.work.progress.done(f"{made.number:,} documents, {shown_units(self.work.source.spent.units)} in all")
+        return Old(found.withColumn("container", F.lit(container)), made.number)
 
     def _made(self, *queries: Query) -> Made:
         made = self.work.source.read(*queries)

@@ -57,8 +57,11 @@ def kept(frame: DataFrame) -> DataFrame:
 
 
 def held(frame: DataFrame) -> DataFrame:
-    """Keep the rows of a frame, once they are made, until it is unpersisted. If an executor is lost, they are made again."""
-    return frame.persist(StorageLevel.MEMORY_AND_DISK)
+    """Keep the rows of a frame, once they are made, until it is unpersisted. If an executor is lost, they are made again.
+
+    On disk: they are read once more, and ten million of them leave no memory to make the next ones.
+    """
+    return frame.persist(StorageLevel.DISK_ONLY)
 
 
 def any_of(frame: DataFrame) -> DataFrame | None:
