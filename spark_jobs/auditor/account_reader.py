@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
@@ -110,18 +111,17 @@ class AccountReader:
             _Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.work.job.places
         ]
         places.append(_Place(self.work.job.library, LIBRARY, (), OF_THE_LIBRARY))
-        raw = [(place, self._read(purpose, place, conditions)) for place in places]
-        rows = sum(made.number for _, made in raw)
-        self.work.progress.begin(f"{purpose}, documents")
-        repeated = self.work.source.repeats or len(conditions) > 1  # A document may fulfil two of them.
-        with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
-            found = [
-                documents(packed(made.rows, made.number, PARSED_OF_A_TASK), place.name, repeated=repeated)
-                for place, made in raw
-            ]
-            documents_read = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
-        for _, made in raw:
-            made.release()
+        with ExitStack() as reads:
+            raw = [(place, reads.enter_context(self._read(purpose, place, conditions))) for place in places]
+            rows = sum(made.number for _, made in raw)
+            self.work.progress.begin(f"{purpose}, documents")
+            repeated = self.work.source.repeats or len(conditions) > 1  # A document may fulfil two of them.
+            with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
+                found = [
+                    documents(packed(made.rows, made.number, PARSED_OF_A_TASK), place.name, repeated=repeated)
+                    for place, made in raw
+                ]
+                documents_read = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
         self.work.progress.done("made")
         return DocumentsRead(documents_read, rows)
 

@@ -99,16 +99,15 @@ class OwnRules:
             place.container, columns, f'{ledger}["type"] = {literal(type)}', f'{ledger}["deleted"] != true'
         )
         schema = ", ".join(filter(None, ("_id string, _partition string, _version bigint", rule.reads[type])))
-        read = self.work.source.read(query)
-        rows = read.rows.select(F.from_json("raw", schema).alias("row")).select("row.*")
-        found = kept(
-            rows.dropDuplicates(["_id", "_partition"]).select(
-                entity_key(F.lit(type), "_partition", "_id").alias("entity"),
-                F.col("_version").alias("version"),
-                *properties,
+        with self.work.source.read(query) as read:
+            rows = read.rows.select(F.from_json("raw", schema).alias("row")).select("row.*")
+            found = kept(
+                rows.dropDuplicates(["_id", "_partition"]).select(
+                    entity_key(F.lit(type), "_partition", "_id").alias("entity"),
+                    F.col("_version").alias("version"),
+                    *properties,
+                )
             )
-        )
-        read.release()
         seconds = self.work.clock() - begun
         what = f"{rule.name}, {purpose}"
         self.reads.append(ReadResult(place.container, what, read.number, read.spent.units, seconds))

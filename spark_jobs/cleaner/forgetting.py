@@ -93,13 +93,12 @@ def forget(work: Work, backoff: Backoff, *, writes: bool) -> dict[str, int] | No
     tasks = parallelism(work.spark)
     rate = None if work.job.rate is None else work.job.rate / tasks
     place = Place.of(work.job, work.account, rate=rate, writes=writes)
-    read = _read(work, until)
-    rows = _entities(read.rows, until).repartition(tasks, "entity")
     forgetting = partial(Forgetting, place, until=until, backoff=backoff)
-    # Kept, and not only held: making them again would fence every entity again.
-    ended = made(rows, lambda meter: lambda given: together(forgetting(meter)(given)), _RESULTS, kept)
+    with _read(work, until) as read:
+        rows = _entities(read.rows, until).repartition(tasks, "entity")
+        # Kept, and not only held: making them again would fence every entity again.
+        ended = made(rows, lambda meter: lambda given: together(forgetting(meter)(given)), _RESULTS, kept)
     work.source.spent.add(ended.spent)
-    read.release()
     counted, _ = capped(ended.rows.groupBy("result").agg(F.sum("number").alias("number")), len(Reason) + 1)
     found = {row.result: row.number for row in counted if row.number}
     work.progress.done(f"{found.get(FORGOTTEN if writes else GOES, 0):,} are old")

@@ -36,7 +36,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from exactlyonce.errors import ConfigurationError
 from spark_jobs.job.configuration import Account
 from spark_jobs.source.port import RAW, Made, Outcome, Query, Spent, container_of_all, placed, require_deletable
-from spark_jobs.spark.frames import by_row, held, kept
+from spark_jobs.spark.frames import by_row, held, kept, making
 
 FORMAT: Final = "cosmos.oltp"
 _CLASS: Final = "com.azure.cosmos.spark.CosmosItemsDataSource"
@@ -219,7 +219,8 @@ class Connector:
         return self._made(going.withColumn("outcome", f.lit(Outcome.UNKNOWN.value)), "*")
 
     def _made(self, rows: DataFrame, *columns: str) -> Made:
-        number = rows.count()
+        with making(rows):
+            number = rows.count()
         self.spent.add(Spent(number, 0, None))
         return Made(rows.select(*columns), number, Spent(number, 0, None), rows)
 

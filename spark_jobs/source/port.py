@@ -136,7 +136,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Rows that requests of the account made, once.
+    """Rows that requests of the account made, once. A `with` block releases them at its end.
 
     Attributes:
         rows: a frame of them, in no order.
@@ -153,6 +153,12 @@ class Made:
     def release(self) -> None:
         """Let go of the rows. Frames that were not made of them by then would make them anew."""
         self.held.unpersist()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 class Source(Protocol):

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
 from spark_jobs.source.port import Made, Meter, Spent
+from spark_jobs.spark.frames import making
 from spark_jobs.spark.head import capped
 
 TOGETHER: Final = 1_000
@@ -54,7 +55,8 @@ def made(
     rows, requests, units = (one.name for one in _SPENT)
     is_row = F.col(requests).isNull()
     sums = held.agg(F.count(F.when(is_row, 1)), F.sum(rows), F.sum(requests), F.sum(units))
-    ((number, *spent),), _ = capped(sums, 1)
+    with making(held):
+        ((number, *spent),), _ = capped(sums, 1)
     some = held.where(is_row).select(*schema.fieldNames())
     return Made(some, number, Spent(*(one or 0 for one in spent)), held)
 

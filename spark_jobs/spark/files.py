@@ -43,7 +43,7 @@ class Files(Protocol):
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file or folder; there is none of the new name. Raises `OSError` if that is not possible."""
+        """Rename a file or folder. The new name must be free. Raises `OSError` if that is not possible."""
         ...
 
     def delete(self, path: str) -> None:
@@ -87,7 +87,7 @@ class HadoopFiles:
         except Py4JJavaError as error:
             raise ConfigurationError(f"{place} is no folder that can be written to: {_reason(error)}.") from None
         if self._files.getScheme() == "file":
-            self._files = self._files.getRawFileSystem()  # Without files of checksums beside ours.
+            self._files = self._files.getRawFileSystem()  # It writes no .crc files.
 
     def path(self, place: str) -> str:
         return str(self._files.makeQualified(self._hadoop.Path(place)).toString())

@@ -64,6 +64,19 @@ def held(frame: DataFrame) -> DataFrame:
     return frame.persist(StorageLevel.DISK_ONLY)
 
 
+@contextmanager
+def making(frame: DataFrame) -> Iterator[None]:
+    """Within the `with` block the rows of a held frame are made; if it raises, Spark lets go of those that are made.
+
+    A watch goes on after a read that failed, and would fill the disk with them.
+    """
+    try:
+        yield
+    except BaseException:
+        frame.unpersist()
+        raise
+
+
 def any_of(frame: DataFrame) -> DataFrame | None:
     """The rows of a frame, made now and kept; None if there are none. So what would be joined to them need not be made."""
     made = kept(frame)

@@ -67,6 +67,11 @@ def spark() -> Iterator[SparkSession]:
     made.stop()
 
 
+def persistent(spark: SparkSession) -> set[int]:
+    """Numbers of what classic Spark holds."""
+    return set(spark.sparkContext._jsc.getPersistentRDDs())
+
+
 def remote_session() -> SparkSession:
     """A session of Spark Connect, as jobs get it, on a server that SPARK_REMOTE starts."""
     # Its workers run the interpreter of these tests, and find the jobs where these do.

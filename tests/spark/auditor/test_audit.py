@@ -20,10 +20,13 @@ from demo.damage import DAMAGES, Database, damaged
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
 from local_cosmos.inprocess import RunningEmulator
+from local_cosmos.semantics.faults import FaultRule
+from spark_jobs.job.exits import AccountError
 from spark_jobs.report.contents import Contents
 from spark_jobs.transforms.rules import ALL
 from tests.spark.auditor.app import shot
 from tests.spark.auditor.conftest import Audits, Games, found
+from tests.spark.conftest import persistent
 
 SHOTS = 60
 STRATEGIES: dict[str, Strategy] = {
@@ -139,3 +142,15 @@ def test_the_connector_gives_an_audit_the_same_findings(audited: Audited, connec
 def test_every_rule_has_its_damage(audited: Audited) -> None:
     assert {rule for rule, _ in audited.expected["outbox"]} == {rule.name for rule in ALL}
     assert len(DAMAGES) == 8
+
+
+@pytest.mark.classic
+def test_an_audit_that_ends_half_read_leaves_no_rows_behind(
+    games: Games, spark: SparkSession, cosmos: RunningEmulator
+) -> None:
+    database = games.played(shot(number, 1) for number in range(2))
+    cosmos.add_fault(FaultRule(database, "exactlyonce", ("query",), when="before", action="status", status=403))
+    before = persistent(spark)
+    with pytest.raises(AccountError):
+        games.audits(database)()
+    assert persistent(spark) <= before

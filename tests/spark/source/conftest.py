@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
 from spark_jobs.source.pace import Allowance, Patience
+from tests.spark.conftest import PARTITIONS
 
 HASTE = Patience(sends=4, first=0.0, longest=0.0)
 """As often as it takes, and at once."""
@@ -21,6 +23,12 @@ HASTE = Patience(sends=4, first=0.0, longest=0.0)
 Fault = Callable[..., int]
 Split = Callable[..., None]
 Sent = Callable[[], Counter[str]]
+SplitDuring = Callable[[Callable[[], list[str]]], list[str]]
+
+
+def hits(cosmos: RunningEmulator) -> int:
+    """How many requests met a fault."""
+    return sum(one.hit for one in cosmos.faults())
 
 
 def answered(status: int, retry_after: str | None = None) -> CosmosHttpResponseError:
@@ -101,6 +109,23 @@ def split(cosmos: RunningEmulator, database: DatabaseProxy) -> Split:
             cosmos.split(database.id, "items", str(partition))
 
     return split
+
+
+@pytest.fixture
+def split_during(cosmos: RunningEmulator, fault: Fault, split: Split) -> SplitDuring:
+    """Splits all physical partitions while something reads: some pages were given, and one is waited for."""
+
+    def split_during(read: Callable[[], list[str]]) -> list[str]:
+        hanging = fault(operations=("query",), when="before", action="hang", skip=4, times=1)
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(read)
+            while not hits(cosmos) and not reading.done():
+                pass
+            split(*range(PARTITIONS))
+            cosmos.remove_fault(hanging)
+            return reading.result()
+
+    return split_during
 
 
 @pytest.fixture

@@ -106,13 +106,13 @@ class TestDeleting:
         rows = deletable(both.own.read(Query("items", KEYS.columns, "c.n < 50")).rows)
         container.upsert_item({"id": "d21", "pk": "p1", "n": -1})
         container.delete_item("d2", "p2")
-        told = {row.id: row.outcome for row in source.delete("items", rows).rows.collect()}
+        outcomes = {row.id: row.outcome for row in source.delete("items", rows).rows.collect()}
         assert ids(container) == {"d21"} | {f"d{number}" for number in range(50, 60)}
-        assert len(told) == 50
+        assert len(outcomes) == 50
         if name == "own":
-            assert (told["d21"], told["d2"], told["d0"]) == ("changed", "gone", "deleted")
+            assert (outcomes["d21"], outcomes["d2"], outcomes["d0"]) == ("changed", "gone", "deleted")
         else:
-            assert set(told.values()) == {"unknown"}
+            assert set(outcomes.values()) == {"unknown"}
 
     def test_knows_partition_keys_of_several_paths_and_of_every_kind_of_value(
         self, spark: SparkSession, account: Account, database: DatabaseProxy, connector_jar: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,8 +17,7 @@ from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.connector import Connector
 from spark_jobs.source.failures import translated
 from spark_jobs.source.port import Query
-from tests.spark.conftest import PARTITIONS
-from tests.spark.source.conftest import Fault, Split
+from tests.spark.source.conftest import Fault, SplitDuring, hits
 
 ALL = Query("items", ("c.id",))
 OPERATIONS = {"read": ("query",), "delete": ("batch",)}
@@ -48,10 +46,6 @@ def ids(rows: DataFrame) -> list[str]:
 
 def every(documents: Documents) -> list[str]:
     return sorted(one["id"] for one in documents)
-
-
-def hits(cosmos: RunningEmulator) -> int:
-    return sum(one.hit for one in cosmos.faults())
 
 
 @pytest.fixture
@@ -105,21 +99,13 @@ class TestThatPasses:
         self,
         connector: Connector,
         some: Documents,
-        fault: Fault,
         cosmos: RunningEmulator,
+        split_during: SplitDuring,
         *,
         database: DatabaseProxy,
-        split: Split,
         pages: None,
     ) -> None:
-        hanging = fault(operations=("query",), when="before", action="hang", skip=4, times=1)
-        with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(lambda: ids(connector.read(ALL).rows))
-            while not hits(cosmos) and not reading.done():
-                pass  # Some pages are read, and a task waits for its next one.
-            split(*range(PARTITIONS))
-            cosmos.remove_fault(hanging)
-            assert reading.result() == every(some)
+        assert split_during(lambda: ids(connector.read(ALL).rows)) == every(some)
         asked = [one for one in cosmos.requests() if one.database == database.id]
         assert (410, 1002) in {(one.status, one.substatus) for one in asked}
 
@@ -173,10 +159,10 @@ class TestThatStays:
             substatus=substatus,
             retry_after_ms=1,
         )
-        ended, told = end(uses[use])
+        ended, message = end(uses[use])
         assert ended is code
-        assert told.startswith(sentence)
-        assert told.count("\n") == 1
+        assert message.startswith(sentence)
+        assert message.count("\n") == 1
 
     def test_an_absent_container_ends_the_job_as_a_wrong_configuration(
         self, connector: Connector, rows: DataFrame
@@ -185,9 +171,9 @@ class TestThatStays:
             lambda: connector.read(Query("absent", ("c.id",))),
             lambda: connector.delete("absent", rows),
         ):
-            ended, told = end(use)
+            ended, message = end(use)
             assert ended is Exit.CONFIGURATION
-            assert told.startswith("There is no such thing as the container of the connector's request (404/")
+            assert message.startswith("There is no such thing as the container of the connector's request (404/")
 
     def test_an_option_in_the_configuration_of_the_pool_that_is_none_of_the_connectors_is_a_failure(
         self, spark: SparkSession, connector: Connector
@@ -195,11 +181,11 @@ class TestThatStays:
         settings: Any = spark.sparkContext._jsc.sc().conf()
         settings.set("spark.cosmos.endpoint", "x")
         try:
-            ended, told = end(lambda: connector.read(ALL))
+            ended, message = end(lambda: connector.read(ALL))
         finally:
             settings.remove("spark.cosmos.endpoint")
         assert ended is Exit.INTERNAL
-        assert "There is no option spark.cosmos.endpoint" in told
+        assert "There is no option spark.cosmos.endpoint" in message
 
 
 def end(use: Use) -> tuple[Exit, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,11 +14,12 @@ from pyspark.sql import functions as f
 from exactlyonce import ConfigurationError
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Account
-from spark_jobs.job.exits import Exit, ending
+from spark_jobs.job.exits import AccountError, Exit, ending
+from spark_jobs.source.failures import translated
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import RAW, Made, Query, Spent, literal
-from tests.spark.conftest import PARTITIONS
-from tests.spark.source.conftest import HASTE, Fault, Sent, Split
+from tests.spark.conftest import PARTITIONS, persistent
+from tests.spark.source.conftest import HASTE, Fault, Sent, SplitDuring, hits
 
 ALL = Query("items", ("c.id", "c.pk", "c._etag"))
 Documents = list[dict[str, Any]]
@@ -40,10 +40,6 @@ def deletable(read: Made) -> DataFrame:
     return read.rows.select(row).select(
         f.to_json(f.array("read.pk")).alias("partition"), "read.id", f.col("read._etag").alias("etag")
     )
-
-
-def hits(cosmos: RunningEmulator) -> int:
-    return sum(one.hit for one in cosmos.faults())
 
 
 def parts(read: Made) -> int:
@@ -120,20 +116,10 @@ class TestReading:
         self,
         source: FeedRanges,
         documents: Documents,
-        fault: Fault,
-        cosmos: RunningEmulator,
-        *,
-        split: Split,
+        split_during: SplitDuring,
         sent: Sent,
     ) -> None:
-        hanging = fault(operations=("query",), when="before", action="hang", skip=4, times=1)
-        with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(lambda: ids(source.read(ALL)))
-            while not hits(cosmos) and not reading.done():
-                pass  # Some pages are read, and a task waits for its next one.
-            split(*range(PARTITIONS))
-            cosmos.remove_fault(hanging)
-            assert reading.result() == sorted(one["id"] for one in documents)
+        assert split_during(lambda: ids(source.read(ALL))) == sorted(one["id"] for one in documents)
         # At least one task started over; a run that fails counts nothing.
         assert sent()["query"] > source.spent.requests + 1
 
@@ -201,6 +187,16 @@ class TestRefusals:
         fault(operations=("query",), when="before", action="status", status=403)
         assert ending(lambda: Exit(source.read(ALL).number)) is Exit.ACCOUNT
         assert capsys.readouterr().err.startswith("The account forbids the container 'items'")
+
+    @pytest.mark.classic
+    def test_a_read_that_fails_leaves_no_rows_behind(
+        self, source: FeedRanges, documents: Documents, fault: Fault, spark: SparkSession
+    ) -> None:
+        fault(operations=("query",), when="before", action="status", status=403, skip=4)
+        before = persistent(spark)
+        with pytest.raises(AccountError), translated():
+            source.read(ALL)
+        assert persistent(spark) <= before
 
     def test_a_query_for_nothing_and_one_too_long_are_refused(self) -> None:
         with pytest.raises(ConfigurationError, match="names no column"):
