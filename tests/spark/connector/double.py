@@ -91,7 +91,7 @@ def _sdk(output: Path) -> list[str]:
     manners = ["--quiet", "--batch-mode", "--no-transfer-progress", "-Dstyle.color=never"]
     command = ["mvn", *manners, f"--file={_PROJECT}", "dependency:build-classpath", f"-Dmdep.outputFile={output}"]
     done = _run([*command, "--offline"])
-    if "offline mode" in done.stdout:
+    if done.returncode:
         done = _run(command)
     assert done.returncode == 0, done.stdout
     return output.read_text().strip().split(os.pathsep)
