@@ -27,6 +27,9 @@ _SETTINGS: Final = {
     # The default of Spark 4 refuses an index that an array does not have. The jobs mean null, as with Spark 3.5.
     "spark.sql.ansi.enabled": "false",
 }
+_COLLECTOR: Final = "-XX:+UseParallelGC"
+"""On few cores, to collect garbage beside the work slows that down more than short stops do."""
+_OPTIONS_OF_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _GIVEN: Final = frozenset({"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"})
 """Settings that name a Spark to use: `spark-submit` sets the one, an operator sets the other for Spark Connect."""
 _MANY: Final = 100_000
@@ -87,6 +90,7 @@ def local_session(
     # Workers run the interpreter of the driver, and find this package wherever the driver found it.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = [str(_HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    log = f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}"
     options = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -95,7 +99,7 @@ def local_session(
         "spark.default.parallelism": str(cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()} {java}",
+        "spark.driver.extraJavaOptions": f"{log} {java} {collector(java)}",
         "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
@@ -103,6 +107,17 @@ def local_session(
     for option, value in options.items():
         builder = builder.config(option, value)
     return _acquainted(builder.getOrCreate())
+
+
+def collector(given: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The option for the collector of garbage; empty where one is chosen: of two, Java starts with none.
+
+    Args:
+        given: options of Java.
+        environment: may hold more of them.
+    """
+    chosen = " ".join((given, *(environment.get(name, "") for name in _OPTIONS_OF_JAVA)))
+    return "" if re.search(r"-XX:\+Use\w+GC", chosen) else _COLLECTOR
 
 
 def _acquainted(spark: SparkSession) -> SparkSession:

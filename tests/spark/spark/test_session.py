@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exactlyonce import ConfigurationError
-from spark_jobs.spark.session import parallelism, require_java, session
+from spark_jobs.spark.session import collector, parallelism, require_java, session
 
 
 @pytest.fixture
@@ -41,6 +41,19 @@ def test_local_sessions_are_small_quiet_and_in_utc(spark: SparkSession) -> None:
     assert spark.sparkContext.master == "local[2,2]"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.uiWebUrl is None
+
+
+@pytest.mark.parametrize(
+    ("given", "environment"),
+    [
+        ("-Xmx1g -XX:+UseSerialGC", {}),
+        ("", {"JAVA_TOOL_OPTIONS": "-XX:+UseG1GC"}),
+        ("", {"JDK_JAVA_OPTIONS": "-XX:+UseZGC"}),
+    ],
+)
+def test_a_collector_of_garbage_that_was_chosen_is_left(given: str, environment: dict[str, str]) -> None:
+    assert collector(given, environment) == ""
+    assert collector("-Xmx1g", {"JAVA_TOOL_OPTIONS": "-Xms1g"}) == "-XX:+UseParallelGC"
 
 
 def test_a_session_that_is_there_is_taken(spark: SparkSession) -> None:
