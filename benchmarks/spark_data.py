@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.job.configuration import Job
-from spark_jobs.source.port import Made, Query, Spent
-from spark_jobs.spark.frames import held
+from spark_jobs.source.port import RAW, Made, Query, Spent
+from spark_jobs.spark.frames import held, none
 from spark_jobs.transforms.schemas import Asked, selection
 
 RECORDS_PER_ENTITY: Final = 10
@@ -42,6 +42,9 @@ _ASKED: Final[tuple[tuple[str, Asked], ...]] = (
     ("exactlyonce", "records"),
 )
 """What there is; companions and staged outputs there are none."""
+_TABLE: Final = "ts int, key string, raw string"
+_INDEXED: Final = 4 * 1024 * 1024
+"""Bytes of rows that Parquet reads or skips together: the service's index leads to each document."""
 _APART: Final = {"records": True, "channels": False, "sealed": False}
 
 
@@ -69,7 +72,8 @@ def generate(spark: SparkSession, folder: Path, records: int, *, changed: bool) 
 
 
 def _write(rows: DataFrame, folder: Path) -> None:
-    rows.select("ts", "key", F.to_json("row", {"ignoreNullFields": "false"}).alias("raw")).write.parquet(str(folder))
+    texts = rows.select("ts", "key", F.to_json("row", {"ignoreNullFields": "false"}).alias("raw"))
+    texts.write.option("parquet.block.size", _INDEXED).parquet(str(folder))
 
 
 def _key(type: str) -> Column:
@@ -178,9 +182,9 @@ class Tables:
             if (query.container, query.columns) == (container, wanted.columns) and (query.where or "").startswith(
                 condition
             ):
-                rows = self.spark.read.parquet(str(self.folder / f"{container}-{asked}"))
+                rows = self.spark.read.schema(_TABLE).parquet(str(self.folder / f"{container}-{asked}"))
                 return _where(rows, (query.where or "").removeprefix(condition)).select("raw")
-        return self.spark.createDataFrame([], "raw string")
+        return none(self.spark, RAW)
 
     def delete(self, container: str, rows: DataFrame) -> Made:
         """Not in this benchmark."""

@@ -7,7 +7,7 @@ entry that is neither in its ledger nor a record is missing, or the replica that
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
@@ -20,12 +20,15 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_jobs.report.contents import ReadResult
 from spark_jobs.source.port import Made, Query, literal, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
-from spark_jobs.transforms.documents import documents
-from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
+from spark_jobs.transforms.documents import named, unnamed
+from spark_jobs.transforms.schemas import DOCUMENT, LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
 from spark_jobs.work import Work
 
 CHOSEN_AT_ONCE: Final = 200_000
 """Bytes of the values in one query; the service takes 512 KiB of text, of which the rest of the query needs little."""
+
+FEW, MANY = 1_000, 1_000_000
+"""Rows that a read is planned for before it is known how many there are."""
 
 _ENTITY: Final = StructType([StructField("entity", StringType())])
 
@@ -84,11 +87,11 @@ class AccountReader:
         Raises:
             AccountError, ConfigurationError: as `Source.read`.
         """
-        return self._documents(purpose, [lambda _: ""])
+        return self._documents(purpose, [lambda _: ""], expected=MANY)
 
     def changed(self, purpose: str, since: int) -> DocumentsRead:
         """`entity, id` of documents written at this second of the service or later. Raises as `everything`."""
-        return self._documents(purpose, [lambda _: f'c["_ts"] >= {since}'], lambda found: found.select("entity", "id"))
+        return self._documents(purpose, [lambda _: f'c["_ts"] >= {since}'], columns=("entity", "id"))
 
     def chosen(self, purpose: str, chosen: Chosen) -> DocumentsRead:
         """All documents of chosen entities, and the chosen documents that name no entity. Raises as `everything`."""
@@ -105,23 +108,39 @@ class AccountReader:
         purpose: str,
         conditions: Sequence[Condition],
         part: Callable[[DataFrame], DataFrame] = lambda found: found,
+        columns: Iterable[str] = DOCUMENT.fieldNames(),
+        expected: int = FEW,
     ) -> DocumentsRead:
-        """Read the containers one after the other, then keep a part of their documents: rules read it many times."""
+        """Read the containers one after the other, then keep a part of their documents: rules read it many times.
+
+        Args:
+            purpose: of the read, for the operator.
+            conditions: of the query language; documents for which one of them holds are read.
+            part: the documents to keep.
+            columns: of `schemas.DOCUMENT`, to keep.
+            expected: about how many rows.
+        """
         places = [
             _Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.work.job.places
         ]
         places.append(_Place(self.work.job.library, LIBRARY, (), OF_THE_LIBRARY))
         with ExitStack() as reads:
-            raw = [(place, reads.enter_context(self._read(purpose, place, conditions))) for place in places]
+            with suited(self.work.spark, expected):
+                raw = [(place, reads.enter_context(self._read(purpose, place, conditions))) for place in places]
             rows = sum(made.number for _, made in raw)
             self.work.progress.begin(f"{purpose}, documents")
             repeated = self.work.source.repeats or len(conditions) > 1  # A document may fulfil two of them.
             with suited(self.work.spark, rows):  # All in one plan: to plan takes longer than to make a few thousand.
                 found = [
-                    documents(packed(made.rows, made.number, PARSED_OF_A_TASK), place.name, repeated=repeated)
+                    unnamed(packed(made.rows, made.number, PARSED_OF_A_TASK), place.name, repeated=repeated)
                     for place, made in raw
                 ]
-                documents_read = kept(gathered(part(reduce(DataFrame.unionByName, found)), rows))
+                every = reduce(DataFrame.unionByName, found).select(*columns, "parts")
+                documents_read = kept(gathered(part(every), rows))
+                if documents_read.where(F.col("parts").isNotNull()).isEmpty():
+                    documents_read = documents_read.drop("parts")
+                else:
+                    documents_read = kept(part(named(documents_read)))
         self.work.progress.done("made")
         return DocumentsRead(documents_read, rows)
 

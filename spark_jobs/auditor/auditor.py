@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.auditor.account_reader import AccountReader
@@ -16,7 +17,7 @@ from spark_jobs.auditor.judgement import Judgement, chosen, to_look_at_again
 from spark_jobs.auditor.modes import SECOND, FullAudit, IncrementalAudit, Mode
 from spark_jobs.auditor.own_rules import OwnRules
 from spark_jobs.auditor.results import destination, write
-from spark_jobs.report.contents import Contents, Finding, urgency
+from spark_jobs.report.contents import Contents, Finding, RuleResult, urgency
 from spark_jobs.report.page import MOST_SHOWN
 from spark_jobs.rules import rules_of
 from spark_jobs.source.failures import translated
@@ -106,9 +107,10 @@ class Auditor:
         if checkpoints is None or last is None:
             return FullAudit()
         since = last.since(self.work.job)
-        documents = reader.changed("changes", since).documents
-        touched = documents.select("entity").unionByName(checkpoints.open(last)).where(F.col("entity").isNotNull())
-        found = chosen(touched, documents.where(F.col("entity").isNull()))
+        changed = reader.changed("changes", since)
+        touched = changed.documents.select("entity").unionByName(checkpoints.open(last))
+        with suited(self.work.spark, changed.rows):
+            found = chosen(touched, changed.documents)
         if found is None:
             return FullAudit()
         return IncrementalAudit(found, instant(since), last.last_full)
@@ -134,12 +136,9 @@ class Auditor:
         """The contents of the report. `rest`: its fields that need no count."""
         self.work.progress.begin("charts")
         rules = (*judgement.results(findings), *own.results)
-        worst_first = enumerate(sorted(rules, key=urgency))
-        place = F.create_map(*(F.lit(one) for number, rule in worst_first for one in (rule.name, number)))[
-            F.col("rule")
-        ]
-        first, _ = capped(findings.orderBy(place, "entity", "message", "subject"), MOST_SHOWN)
-        shown = pictures(facts, findings, self.work.beginning.now)
+        total = sum(rule.findings for rule in rules)
+        first = _first(findings, rules) if total else []
+        shown = pictures(facts, findings, judgement.thresholds, self.work.beginning.now)
         entities, garbage = facts.entities.count(), judgement.garbage(facts)
         self.work.progress.done("counted")
         return Contents(
@@ -153,9 +152,17 @@ class Auditor:
             garbage=garbage,
             rules=rules,
             pictures=shown,
-            total=sum(rule.findings for rule in rules),
+            total=total,
             findings=tuple(Finding.of(row.asDict()) for row in first),
             trend=(),
             warnings=mode.warnings,
             **rest,
         )
+
+
+def _first(findings: DataFrame, rules: Iterable[RuleResult]) -> list[Row]:
+    """The findings that the page shows: the worst."""
+    worst_first = enumerate(sorted(rules, key=urgency))
+    place = F.create_map(*(F.lit(one) for number, rule in worst_first for one in (rule.name, number)))[F.col("rule")]
+    first, _ = capped(findings.orderBy(place, "entity", "message", "subject"), MOST_SHOWN)
+    return first

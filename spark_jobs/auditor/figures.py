@@ -16,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.report.contents import Pictures
 from spark_jobs.spark.frames import kept
 from spark_jobs.spark.head import capped
-from spark_jobs.transforms.facts import Facts, second
+from spark_jobs.transforms.facts import Facts, Thresholds, second
+from spark_jobs.transforms.screen import screened
 
 SPANS: Final = (1, 10, 60, 600, 3600, 86_400, 604_800)
 """Seconds of time that one point of a chart may cover."""
@@ -36,15 +37,16 @@ WORST: Final = 10
 _COMMITS, _OWED = "commits", "owed"
 
 
-def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
+def pictures(facts: Facts, findings: DataFrame, thresholds: Thresholds, now: int) -> Pictures:
     """The figures of an audit.
 
     Args:
         facts: of the documents that were judged.
         findings: `schemas.FINDING`.
+        thresholds: by which they were judged.
         now: the service's time in seconds since 1970.
     """
-    moments = kept(_moments(facts, now).groupBy("series", "second").count())
+    moments = kept(_moments(facts, thresholds, now).groupBy("series", "second").count())
     ends, _ = capped(moments.where(F.col("series") != _OWED).agg(F.min("second"), F.max("second")), 1)
     first, last = ends[0][0], ends[0][1]
     span = next((span for span in SPANS if (last or 0) - (first or 0) < MOST_POINTS * span), SPANS[-1])
@@ -68,14 +70,13 @@ def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
     )
 
 
-def _moments(facts: Facts, now: int) -> DataFrame:
+def _moments(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """The documents and entries to count: the `series` of each, and the `second` in which it was written."""
     kinds = F.create_map(*(F.lit(text) for pair in KINDS.items() for text in pair))
     transactions = facts.transactions
-    commit = F.xxhash64("entity", "version", "message")  # As a number: it is to be compared, not shown.
-    once = transactions.select(commit.alias("commit"), "at").dropDuplicates(["commit"])
+    committed = facts.once(screened, thresholds, now).select(F.explode("committed").alias("second"))
     parts = [
-        once.select(F.lit(_COMMITS).alias("series"), second("at").alias("second")),
+        committed.select(F.lit(_COMMITS).alias("series"), "second"),
         transactions.where(F.col("owes").isNotNull()).select(
             F.lit(_OWED).alias("series"), second("at").alias("second")
         ),

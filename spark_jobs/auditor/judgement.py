@@ -14,7 +14,7 @@ from spark_jobs.auditor.account_reader import Chosen, DocumentsRead
 from spark_jobs.job.configuration import Job
 from spark_jobs.report.contents import RuleResult
 from spark_jobs.source.application import Beginning
-from spark_jobs.spark.frames import kept, packed, suited
+from spark_jobs.spark.frames import kept, none, packed, suited
 from spark_jobs.spark.head import capped
 from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds, facts_in
 from spark_jobs.transforms.recheck import confirmed
@@ -23,7 +23,7 @@ from spark_jobs.transforms.rules.channels import channel_ahead, number_missing
 from spark_jobs.transforms.rules.outputs import output_lost
 from spark_jobs.transforms.rules.staging import garbage
 from spark_jobs.transforms.schemas import FINDING, IDENTITY
-from spark_jobs.transforms.screen import doubtful
+from spark_jobs.transforms.screen import screened
 from spark_jobs.work import Work
 
 MOST_CHOSEN: Final = 10_000
@@ -48,12 +48,12 @@ class Judgement:
     suspects: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._thresholds = thresholds_of(self.work.job, self.work.beginning)
+        self.thresholds = thresholds_of(self.work.job, self.work.beginning)
 
     def first(self, facts: Facts, rows: int) -> DataFrame:
         """The suspects that all rules find in the first look, at so many documents: `schemas.FINDING`."""
         self.work.progress.begin(f"{len(self.rules)} rules")
-        found = suspects(facts, self._thresholds, self.work.beginning.now, self.rules, rows)
+        found = suspects(facts, self.thresholds, self.work.beginning.now, self.rules, rows)
         self.suspects.update({rule.name: 0 for rule in self.rules} | _numbers(found))
         self.work.progress.done(f"{sum(self.suspects.values()):,} to look at again")
         for name, number in self.suspects.items():
@@ -66,7 +66,7 @@ class Judgement:
         self.work.progress.begin("rules with suspects, again")
         # Made before it is compared: else the comparison would be planned anew for every part of every rule.
         judges = (rule.judge for rule in self.rules if self.suspects[rule.name])
-        found = _found(judges, facts, self._thresholds, self.work.beginning.now, rows)
+        found = _found(judges, facts, self.thresholds, self.work.beginning.now, rows)
         again = kept(confirmed(first, found).dropDuplicates([*IDENTITY]))
         self.work.progress.done(f"{again.count():,} findings")
         return again
@@ -90,7 +90,7 @@ class Judgement:
 
     def garbage(self, facts: Facts) -> int:
         """Number of staged documents that belong to no commit, those of findings among them: clean-up takes them."""
-        return garbage(facts, self._thresholds, self.work.beginning.now).count()
+        return garbage(facts, self.thresholds, self.work.beginning.now).count()
 
     def facts(self, found: DocumentsRead, seen: DataFrame | None) -> Facts:
         """The facts in the documents of a look, made now."""
@@ -103,12 +103,14 @@ class Judgement:
 def suspects(facts: Facts, thresholds: Thresholds, now: int, rules: Sequence[Rule], rows: int) -> DataFrame:
     """What rules find in facts of so many documents: `schemas.FINDING`. What concerns one entity alone they judge only of
     the entities that the screen does not clear."""
+    entities = facts.once(screened, thresholds, now).where("doubtful").select("entity")
+    doubts = entities.count()
+    parts = [part for rule in rules for part in rule.across.items()]
+    if not doubts and not parts and facts.unreadable.isEmpty():
+        return none(entities.sparkSession, FINDING)
     sizes = sizes_of(facts)
-    parts = (part for rule in rules for part in rule.across.items())
     across = (judge for judge, needs in parts if any(name in sizes for name in needs))
     found = _found(across, facts, thresholds, now, rows)
-    entities = kept(packed(doubtful(facts, thresholds, now), rows))
-    doubts = entities.count()
     if not doubts and "unreadable" not in sizes:
         return found
     some = facts.of_entities(F.broadcast(entities) if doubts <= MOST_CHOSEN else entities).made(sizes)
@@ -122,7 +124,7 @@ def _found(judges: Iterable[Judge | None], facts: Facts, thresholds: Thresholds,
     """What judges find, made at once: one by one they would leave most of a small cluster idle."""
     frames = [judge(facts, thresholds, now) for judge in judges if judge is not None]
     if not frames:
-        return facts.entities.sparkSession.createDataFrame([], FINDING)
+        return none(facts.entities.sparkSession, FINDING)
     return kept(packed(reduce(DataFrame.unionByName, frames), rows * len(frames)))  # Each goes through all of them.
 
 
@@ -147,22 +149,25 @@ def to_look_at_again(facts: Facts, first: DataFrame) -> Chosen | None:
     if capped(first.where(F.col("rule").isin(*ACROSS)), 1)[0]:
         return None
     others = first.where(F.col("subject").startswith("[")).select(F.col("subject").alias("entity"))
-    entities = first.select("entity").unionByName(others).where(F.col("entity").isNotNull())
-    return chosen(entities, facts.unreadable.where(F.col("entity").isNull()))
+    entities = first.select("entity").unionByName(others)
+    return chosen(entities, facts.unreadable)
 
 
-def chosen(entities: DataFrame, nameless: DataFrame) -> Chosen | None:
-    """These entities, and documents that name no entity; None if there are so many that reading everything is cheaper.
+def chosen(entities: DataFrame, documents: DataFrame) -> Chosen | None:
+    """These entities, and those of the documents that name none; None if there are so many that reading everything is cheaper.
 
     Args:
-        entities: with a column `entity`.
-        nameless: with a column `id`.
+        entities: with a column `entity`; null for none.
+        documents: with columns `entity, id`.
     """
-    keys, more_keys = capped(entities.select("entity").distinct(), MOST_CHOSEN)
-    ids, more_ids = capped(nameless.select("id").distinct(), MOST_CHOSEN)
-    if more_keys or more_ids:
+    keys = entities.where(F.col("entity").isNotNull()).select(F.lit(True).alias("is_key"), F.col("entity").alias("one"))
+    ids = documents.where(F.col("entity").isNull()).select(F.lit(False).alias("is_key"), F.col("id").alias("one"))
+    found, more = capped(keys.unionByName(ids).distinct(), MOST_CHOSEN)
+    if more:
         return None
-    return Chosen(tuple(row["entity"] for row in keys), tuple(row["id"] for row in ids))
+    return Chosen(
+        tuple(row["one"] for row in found if row["is_key"]), tuple(row["one"] for row in found if not row["is_key"])
+    )
 
 
 def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:

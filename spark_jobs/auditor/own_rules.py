@@ -15,8 +15,8 @@ from exactlyonce.records.ledger import LEDGER
 from spark_jobs.report.contents import ReadResult, RuleResult
 from spark_jobs.rules import OwnRule
 from spark_jobs.source.port import Query, literal
-from spark_jobs.spark.frames import kept
-from spark_jobs.transforms.documents import entity_key
+from spark_jobs.spark.frames import kept, none
+from spark_jobs.transforms.names import entity_key
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL
 from spark_jobs.transforms.rules.findings import findings
@@ -61,7 +61,7 @@ class OwnRules:
 
     def findings(self) -> DataFrame:
         """What the rules find, and find again: `schemas.FINDING`. Raises as `Source.read`."""
-        found = self.work.spark.createDataFrame([], FINDING)
+        found = none(self.work.spark, FINDING)
         for rule in self.rules:
             self.work.progress.begin(f"rule {rule.name}")
             first = self._look(rule, "first look")

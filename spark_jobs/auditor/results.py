@@ -30,13 +30,13 @@ def write(folder: Folder, contents: Contents, findings: DataFrame) -> None:
     """
     with folder.replaced() as unfinished:
         findings.write.parquet(unfinished.place(TABLE))
-        one_file = f"{_PART}{LINES}"
-        findings.coalesce(1).write.option("ignoreNullFields", "false").json(unfinished.place(one_file))
-        found = next((name for name in unfinished.inside(one_file).names() if name.startswith(_PART)), None)
-        if found is None:
-            unfinished.write(LINES, "")
-        else:
+        if contents.total:
+            one_file = f"{_PART}{LINES}"
+            findings.coalesce(1).write.option("ignoreNullFields", "false").json(unfinished.place(one_file))
+            (found,) = (name for name in unfinished.inside(one_file).names() if name.startswith(_PART))
             unfinished.rename(f"{one_file}/{found}", LINES)
-        unfinished.delete(one_file)
+            unfinished.delete(one_file)
+        else:
+            unfinished.write(LINES, "")
         unfinished.write(SUMMARY, json.dumps(contents.summary(), indent=2, default=str) + "\n")
         unfinished.write(PAGE, page(contents))

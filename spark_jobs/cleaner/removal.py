@@ -20,7 +20,7 @@ from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import GOES
 from spark_jobs.source.port import shown_units
 from spark_jobs.source.tasks import made, together
-from spark_jobs.spark.frames import kept
+from spark_jobs.spark.frames import kept, none
 from spark_jobs.spark.head import capped
 from spark_jobs.spark.session import parallelism
 from spark_jobs.work import Work
@@ -65,7 +65,7 @@ class Removal:
             going = archive(archives, scan, going, sorted({one for one, _ in containers}))
             self.work.progress.done(f"in {archives}")
         numbers = self._numbers(going)
-        found = [self.work.spark.createDataFrame([], OUTCOMES)]
+        found = [none(self.work.spark, OUTCOMES)]
         for (container, is_staged), number in sorted(numbers.items()):
             some = going.where((F.col("container") == container) & (_is_staged() == is_staged))
             if is_staged:

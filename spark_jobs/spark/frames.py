@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Final, cast
@@ -11,7 +11,7 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
 ROWS_OF_A_TASK: Final = 20_000
 """Rows that a task processes in about the time that its start takes."""
@@ -28,12 +28,20 @@ LITTLE: Final = {
 }
 """Settings for the rows of one task: compiling code, planning again and a job for each join take seconds, the work takes
 less."""
+_AS_THEY_ARE: Final = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
+"""How rows are held: texts that all differ do not shrink, and to try takes longer than to write them."""
 
 
 @contextmanager
 def suited(spark: SparkSession, rows: int) -> Iterator[None]:
     """Within the `with` block, the session plans for so many rows."""
-    settings = LITTLE if rows <= ROWS_OF_A_TASK else {}
+    with set_to(spark, LITTLE if rows <= ROWS_OF_A_TASK else {}):
+        yield
+
+
+@contextmanager
+def set_to(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Within the `with` block, the session has these settings."""
     before: dict[str, str] = {}
     try:
         for name, value in settings.items():
@@ -61,7 +69,8 @@ def held(frame: DataFrame) -> DataFrame:
 
     On disk: they are read once more, and ten million of them leave no memory to make the next ones.
     """
-    return frame.persist(StorageLevel.DISK_ONLY)
+    with set_to(frame.sparkSession, _AS_THEY_ARE):
+        return frame.persist(StorageLevel.DISK_ONLY)
 
 
 @contextmanager
@@ -81,6 +90,12 @@ def any_of(frame: DataFrame) -> DataFrame | None:
     """The rows of a frame, made now and kept; None if there are none. So what would be joined to them need not be made."""
     made = kept(frame)
     return None if made.isEmpty() else made
+
+
+def none(spark: SparkSession, schema: StructType) -> DataFrame:
+    """No rows. Spark knows that there are none, and leaves out of plans what depends on them."""
+    columns = (f"CAST(NULL AS {one.dataType.simpleString()}) AS `{one.name}`" for one in schema)
+    return spark.sql(f"SELECT {', '.join(columns)} WHERE false")
 
 
 def packed(frame: DataFrame, rows: int, of_a_task: int = ROWS_OF_A_TASK) -> DataFrame:

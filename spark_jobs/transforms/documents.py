@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
-from pyspark.sql.types import ArrayType, StringType, StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from exactlyonce.records.companions import KIND
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import SCHEMA
-from spark_jobs.spark.frames import by_row
+from spark_jobs.transforms.names import entity_key, plain_key
 from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE, ROW, row_of
 
 _COMMIT: Final = ("entity", "message", "tx", "at")
@@ -40,12 +38,18 @@ _ENTRIES: Final = cast("StructType", cast("ArrayType", LEDGER_READ["entries"].da
 _RECEPTION: Final = ("channel", "source", "next", "held")
 _KEPT: Final = ("id", "due", "tx")
 _ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest")
+_PARTS: Final = "struct<type: string, partition: string, id: string>"
 _ABSENT: Final = {"staged": "false", "recorded": "true"}
 """Properties of an entry that are left out where they have this value."""
 
 
 def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
-    """The documents of rows. Unknown properties are ignored.
+    """The documents of rows, with all their names: `schemas.DOCUMENT`. Arguments as of `unnamed`."""
+    return named(unnamed(raw, place, repeated=repeated))
+
+
+def unnamed(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
+    """The documents of rows, without the keys of entities that are not plain. Unknown properties are ignored.
 
     Args:
         raw: `port.RAW`: rows of any `schemas.Selection` of this place.
@@ -54,17 +58,24 @@ def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame
             of an exchange of all rows.
 
     Returns:
-        `schemas.DOCUMENT`.
+        `schemas.DOCUMENT`, and `parts`: null, or what `named` makes the key of. See `names`.
     """
     schema = row_of(place)
     row = raw.select(F.from_json("raw", schema).alias("row")).select("row.*", *_absent(schema))
     known = row.withColumns({"kind": _kind(place), "schema": F.coalesce("schema", "ledger.schema")})
-    known = known.withColumn("entity", _entity(place))
-    found = known.select(*_columns(place))
+    known = known.withColumns(_name(place))
+    found = known.select(*_columns(place), "parts")
     if not repeated:
         return found
     # By the ETag where a document names no entity: two rows are one document only with the same ETag.
-    return found.withColumn("whose", F.coalesce("entity", "etag")).dropDuplicates(["id", "kind", "whose"]).drop("whose")
+    whose = F.coalesce("entity", F.to_json("parts"), "etag")
+    return found.withColumn("whose", whose).dropDuplicates(["id", "kind", "whose"]).drop("whose")
+
+
+def named(found: DataFrame) -> DataFrame:
+    """What `unnamed` returns, with all keys: `schemas.DOCUMENT`."""
+    key = entity_key("parts.type", "parts.partition", "parts.id")
+    return found.withColumn("entity", F.coalesce("entity", key)).drop("parts")
 
 
 def _absent(schema: StructType) -> Iterable[Column]:
@@ -79,20 +90,20 @@ def _kind(place: str) -> Column:
     return F.when(F.col("has_ledger").isNotNull(), "entity").otherwise(F.col(KIND))
 
 
-def _entity(place: str) -> Column:
-    """Key of the entity; where a damaged document lacks it, the key of its partition."""
+def _name(place: str) -> dict[str, Column]:
+    """Key of the entity, of what it is made; where a damaged document lacks it, the key of its partition."""
+    none = F.lit(None).cast(_PARTS)
     if place == LIBRARY:
-        return F.coalesce("entity", "pk")
+        return {"entity": F.coalesce("entity", "pk"), "parts": none}
     type = F.when(F.length("ledger.type") > 0, F.col("ledger.type")).otherwise(place)
-    return F.when(F.col("kind") == "entity", entity_key(type, "partition", "id")).otherwise(F.col("entity"))
-
-
-@by_row(StringType())
-def entity_key(type: str, partition: str | None, id: str | None) -> str | None:
-    """`EntityRef.key`: JSON text has more than one form, and this is the library's own."""
-    if partition is None or id is None:
-        return None
-    return EntityRef(type, tuple(json.loads(partition)), id).key
+    key = plain_key(type, F.col("partition"), F.col("id"))
+    is_entity = F.col("kind") == "entity"
+    parts = F.struct(type.alias("type"), "partition", "id")
+    has_parts = key.isNull() & F.col("partition").isNotNull() & F.col("id").isNotNull()
+    return {
+        "entity": F.when(is_entity, key).otherwise(F.col("entity")),
+        "parts": F.when(is_entity & has_parts, parts),
+    }
 
 
 def _columns(place: str) -> Iterable[Column]:
@@ -155,7 +166,7 @@ def _about_ledger() -> Iterable[str]:
     """Problems of an entity's document. One without a ledger has none: it was not adopted yet."""
     lacks = " OR ".join(f"one.{name} IS NULL" for name in _ENTRY)
     reasons = [
-        _when("entity IS NULL", "its partition key cannot be read"),
+        _when("entity IS NULL AND parts IS NULL", "its partition key cannot be read"),
         f"if(has_ledger, {_unread({name: f'ledger.{name}' for name in ('schema', *_LEDGER)})}, NULL)",
         _when(
             f"exists(ledger.entries, one -> {lacks} OR {_bad('one.outputs')})",

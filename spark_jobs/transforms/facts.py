@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,13 +9,13 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, RETENTION
 from spark_jobs.job import limits
-from spark_jobs.spark.frames import by_row, kept, packed
+from spark_jobs.spark.frames import kept, none, packed
 from spark_jobs.spark.head import capped
+from spark_jobs.transforms.names import plain_source, prefix, source_of
 from spark_jobs.transforms.schemas import LIBRARY
 
 SEEN: Final = StructType(
@@ -125,16 +124,17 @@ class Facts:
     shared: dict[str, DataFrame] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, documents: DataFrame, seen: DataFrame | None = None) -> Facts:
+    def of(cls, documents: DataFrame, seen: DataFrame | None = None, *, plain: bool = False) -> Facts:
         """The facts in documents.
 
         Args:
             documents: `schemas.DOCUMENT`, of all places. They are read more than once: cache or write them first.
             seen: `SEEN`.
+            plain: whether it is known that the source of every entity is; see `names`.
         """
         known = documents.where(F.col("problem").isNull())
         ledgers = known.where((F.col("kind") == "entity") & F.col("ledger").isNotNull())
-        entities = _entities(ledgers)
+        entities = _entities(ledgers, plain)
         return cls(
             entities,
             _entries(ledgers).unionByName(_records(known)),
@@ -163,7 +163,7 @@ class Facts:
         def one(name: str) -> DataFrame:
             frame: DataFrame = getattr(self, name)
             if not sizes.get(name):
-                return frame.sparkSession.createDataFrame([], frame.schema)
+                return none(frame.sparkSession, frame.schema)
             return kept(packed(frame, sizes[name]))
 
         frames: dict[str, Any] = {name: one(name) for name in FRAMES}
@@ -200,12 +200,15 @@ class Facts:
 
 
 def facts_in(documents: DataFrame, seen: DataFrame | None = None) -> Facts:
-    """The facts in documents, made now. Arguments as of `Facts.of`."""
+    """The facts in documents, made now. `documents, seen` as of `Facts.of`."""
     known = {one for kinds in KINDS.values() for one in kinds}
     kind = F.when(F.col("problem").isNull(), F.col("kind")).otherwise(UNREADABLE)
-    rows, _ = capped(documents.groupBy(kind.alias("kind")).count().where(F.col("kind").isin(*known)), len(known))
-    counts = {row["kind"]: row["count"] for row in rows}
-    return Facts.of(documents, seen).made({name: sum(counts.get(kind, 0) for kind in KINDS[name]) for name in FRAMES})
+    not_plain = F.count(F.when((F.col("kind") == "entity") & plain_source("entity").isNull(), 1))
+    counted = documents.groupBy(kind.alias("kind")).agg(F.count(F.lit(1)).alias("rows"), not_plain.alias("not_plain"))
+    rows, _ = capped(counted.where(F.col("kind").isin(*known)), len(known))
+    counts = {row["kind"]: row["rows"] for row in rows}
+    facts = Facts.of(documents, seen, plain=not any(row["not_plain"] for row in rows))
+    return facts.made({name: sum(counts.get(kind, 0) for kind in KINDS[name]) for name in FRAMES})
 
 
 def kept_messages(facts: Facts) -> DataFrame:
@@ -234,45 +237,23 @@ def type_of(entity: Column | str) -> Column:
     return F.get_json_object(entity, "$[0]")
 
 
-def _entities(ledgers: DataFrame) -> DataFrame:
-    names = _names(F.col("entity"))
-    return ledgers.withColumn("names", names).select(
+def _entities(ledgers: DataFrame, plain: bool) -> DataFrame:
+    source = plain_source("entity")
+    if not plain:
+        source = F.coalesce(source, source_of(F.when(source.isNull(), F.col("entity"))))
+    return ledgers.withColumn("source", source).select(
         "entity",
         "id",
         type_of("entity").alias("type"),
         "ts",
-        F.col("names")[0].alias("source"),
-        F.col("names")[1].alias("prefix"),
+        "source",
+        prefix("source").alias("prefix"),
         *(
             F.col(f"ledger.{name}").alias(name)
             for name in ("version", "protocol", "receptions", "apart", "calls", "kept")
         ),
         F.coalesce("ledger.unrecorded", F.lit(0)).alias("unrecorded"),
     )
-
-
-@by_row(ArrayType(StringType()))
-def _names(key: str) -> list[str]:
-    """Source of an entity's messages, and the beginning of their keys."""
-    type, *partition, id = json.loads(key)
-    source = EntityRef(type, tuple(partition), id).source
-    return [source, message_key(source, "")]
-
-
-@by_row(StringType())
-def _prefix(source: str) -> str:
-    """The beginning of the keys of a source's messages."""
-    return message_key(source, "")
-
-
-@by_row(StringType())
-def source_of(entity: str | None) -> str | None:
-    """The source of what an entity sends; None if this is no key of an entity."""
-    try:
-        type, *partition, id = json.loads(entity or "")
-        return EntityRef(type, tuple(partition), id).source
-    except (ValueError, TypeError):
-        return None
 
 
 def _entries(ledgers: DataFrame) -> DataFrame:
@@ -296,7 +277,7 @@ def _channels(ledgers: DataFrame, known: DataFrame) -> DataFrame:
         "entity",
         F.col("channel.id").alias("channel"),
         "channel.source",
-        _prefix("channel.source").alias("prefix"),
+        prefix("channel.source").alias("prefix"),
         "channel.received",
         "version",
         "ts",

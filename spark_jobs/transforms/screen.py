@@ -17,17 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
 from spark_jobs.transforms.rules.expiry import proven_young
 
-_PLACED: Final = "array<struct<output: bigint, message: bigint, place: bigint>>"
 _COLUMNS: Final = {
     "stored": "bigint",
     "outbox": "boolean",
     "numbering": "boolean",
-    "version": "bigint",
-    "message": "bigint",
-    "tx": "bigint",
-    "commit": "bigint",
-    "told": "bigint",
-    "outputs": _PLACED,
+    "commit": "struct<version: bigint, message: bigint, tx: bigint, told: bigint, at: bigint,"
+    " outputs: array<struct<id: bigint, told: bigint, place: bigint>>>",
     "proven": "bigint",
     "young": "bigint",
     "doubt": "boolean",
@@ -36,16 +31,21 @@ _COLUMNS: Final = {
 
     stored, outbox: version of the ledger, and whether it is one of an outbox.
     numbering: whether versions may have neither entry nor record.
-    version, message, tx: of an entry or record; the last two as hashes. `commit`: all three; `told`: with all that it says.
-    outputs: ids of its outputs, the message, and their numbers, as hashes.
+    commit: of an entry or record its version, its time (seconds), and as hashes its message, its transaction, and all that it
+        tells; and of each output the id, all that it tells, and its number.
     proven: a version that the ledger had.
     young: first version that is proven to be younger than the retention.
     doubt: true if the rules have to judge the entity in any case.
 """
 
 
-def doubtful(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """The entities that rules about one entity alone have to judge: `entity`. Arguments as of a rule."""
+def screened(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What the documents about each entity show. Arguments as of a rule.
+
+    Returns:
+        `entity, doubtful` (whether rules about one entity alone have to judge it), and `committed`: the times of its commits in
+        seconds, of those that are known.
+    """
     said = reduce(
         DataFrame.unionByName,
         (
@@ -62,14 +62,16 @@ def doubtful(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
             *(F.max(name).alias(name) for name in ("stored", "proven")),
             *(F.bool_or(name).alias(name) for name in ("outbox", "numbering", "doubt")),
             F.min("young").alias("young"),
-            F.min("version").alias("oldest"),
-            F.max("version").alias("newest"),
-            *(_distinct(name) for name in ("version", "message", "tx", "commit", "told")),
-            F.array_distinct(F.flatten(F.collect_set("outputs"))).alias("outputs"),
+            F.min("commit.version").alias("oldest"),
+            F.max("commit.version").alias("newest"),
+            # One list, and not a set for each hash: to make more than a few sets Spark sorts all rows first.
+            F.collect_list("commit").alias("commits"),
         )
+        .withColumns({"versions": _number_of("commits.version"), "outputs": F.flatten("commits.outputs")})
     )
     reasons = (F.col("doubt"), _disagrees(), _outputs_share(), _lost(), ~_true("numbering") & _incomplete())
-    return known.where(reduce(or_, (F.coalesce(reason, F.lit(False)) for reason in reasons))).select("entity")
+    doubt = reduce(or_, (F.coalesce(reason, F.lit(False)) for reason in reasons))
+    return known.select("entity", doubt.alias("doubtful"), _committed().alias("committed"))
 
 
 def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
@@ -92,26 +94,28 @@ def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """What entries and records say. One that owes outputs is for the rules as soon as it is as old as one of them asks."""
     owing = F.col("owes").isNotNull() & (second("at") <= before(now, min(thresholds.owed_after, thresholds.grace)))
-    commit = ("version", "message", "tx")
-    placed = F.transform(
+    outputs = F.transform(
         "outputs",
         lambda one: F.struct(
-            F.xxhash64(one["id"]).alias("output"),
-            F.xxhash64("message").alias("message"),
+            F.xxhash64(one["id"]).alias("id"),
+            F.xxhash64("message", one["id"], one["place"]["channel"], one["place"]["number"]).alias("told"),
             F.when(one["place"].isNotNull(), F.xxhash64(one["place"]["channel"], one["place"]["number"])).alias(
                 "place"
             ),
         ),
     )
+    commit = F.struct(
+        "version",
+        F.xxhash64("message").alias("message"),
+        F.xxhash64("tx").alias("tx"),
+        F.xxhash64("version", "message", "tx", "digest", "outputs", "answer").alias("told"),
+        second("at").alias("at"),
+        outputs.alias("outputs"),
+    )
     ids = F.transform("outputs", lambda one: one["id"])
     return _row(
         facts.transactions,
-        version="version",
-        message=F.xxhash64("message"),
-        tx=F.xxhash64("tx"),
-        commit=F.xxhash64(*commit),
-        told=F.xxhash64(*commit, "digest", "outputs", "answer"),
-        outputs=placed,
+        commit=commit,
         proven=F.when(F.col("origin") != "entry", F.col("version")),
         doubt=owing | (F.size(F.array_distinct(ids)) < F.size(ids)),
     )
@@ -137,21 +141,37 @@ def _row(frame: DataFrame, **said: Column | str) -> DataFrame:
     return frame.select("entity", *made)
 
 
-def _distinct(name: str) -> Column:
-    """How many different values there are, but for equal hashes: fewer messages than versions are a doubt."""
-    return F.size(F.collect_set(name)).alias(f"{name}s")
+def _number_of(values: str | Column) -> Column:
+    """How many different values there are, but for equal hashes. Of numbers: of other types Spark compares each with each."""
+    return F.size(F.array_distinct(values))
+
+
+def _committed() -> Column:
+    """The times of commits: an entry and a record of one commit count once."""
+    commits = F.array_sort("commits")  # By version and message.
+
+    def is_first(one: Column, place: Column) -> Column:
+        before = commits[place - 1]
+        return (place == 0) | (before["version"] != one["version"]) | (before["message"] != one["message"])
+
+    return F.transform(F.filter(commits, is_first), lambda one: one["at"])
 
 
 def _disagrees() -> Column:
     """Whether a message, a transaction or a version is in two commits, or documents of one commit differ."""
-    return reduce(or_, (F.col("versions") != F.col(f"{name}s") for name in ("message", "tx", "commit", "told")))
+    others = (_number_of(f"commits.{name}") for name in ("message", "tx", "told"))
+    return reduce(or_, (F.col("versions") != other for other in others))
 
 
 def _outputs_share() -> Column:
     """Whether two outputs have one id, or one number of a channel."""
-    ids = F.array_distinct(F.transform("outputs", lambda one: one["output"]))
-    places = F.filter(F.transform("outputs", lambda one: one["place"]), lambda place: place.isNotNull())
-    return (F.size(ids) < F.size("outputs")) | (F.size(F.array_distinct(places)) < F.size(places))
+    placed = F.filter("outputs", lambda one: one["place"].isNotNull())
+    fewer_ids = _number_of("outputs.id") < _number_of("outputs.told")
+    return fewer_ids | (_number_of(_of_each(placed, "place")) < _number_of(_of_each(placed, "told")))
+
+
+def _of_each(outputs: Column, name: str) -> Column:
+    return F.transform(outputs, lambda one: one[name])
 
 
 def _lost() -> Column:

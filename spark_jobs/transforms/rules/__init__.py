@@ -44,7 +44,7 @@ class Rule:
         incremental: whether it may be judged by the documents that changed, if all documents of the suspects are read for the
             second look. The others ask what is absent, which a change feed does not show: they run in full audits only.
         grace: what it waits for before it accuses.
-        alone: the part that judges each entity by its own documents: only those that `screen.doubtful` names; None for none.
+        alone: the part that judges each entity by its own documents: only those that `screen.screened` doubts; None for none.
         across: the parts that compare entities, each with the facts without any of which it finds nothing.
     """
 

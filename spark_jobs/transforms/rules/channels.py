@@ -11,7 +11,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.transforms.facts import Facts, Thresholds, before, outboxes, second, source_of
+from spark_jobs.transforms.facts import Facts, Thresholds, before, outboxes, second
+from spark_jobs.transforms.names import source_of
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import outputs, prefix_of
 

@@ -8,7 +8,7 @@ from itertools import chain
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.spark.frames import any_of
+from spark_jobs.spark.frames import any_of, none
 from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages, second, type_of
 from spark_jobs.transforms.rules.channels import by_number, missing
 from spark_jobs.transforms.rules.findings import findings, sentence
@@ -180,7 +180,7 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def unknown_outputs(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """What messages show of `output_lost`."""
     if not thresholds.consumers:
-        return facts.entities.sparkSession.createDataFrame([], FINDING)
+        return none(facts.entities.sparkSession, FINDING)
     consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
     young = F.least(second("at"), F.col("after")) >= thresholds.kept_since(now)
     settled = (second("at") <= before(now, thresholds.lost_after)) & young
@@ -188,7 +188,7 @@ def unknown_outputs(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame
     # What a read model passed is known, whatever its commit says. That is most of what is sent, so the rest is soon grouped.
     left = any_of(sent.where(F.col("consumer").isNotNull()).alias("sent").join(*_passed(facts), "left_anti"))
     if left is None:
-        return facts.entities.sparkSession.createDataFrame([], FINDING)
+        return none(facts.entities.sparkSession, FINDING)
     sent = left.groupBy("entity", "version", "message", "output", "consumer").agg(
         F.min("at").alias("at"), F.min("after").alias("after"), _owed_still().alias("owed")
     )

@@ -6,11 +6,18 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType, TimestampType
 
-from spark_jobs.spark.frames import any_of
+from spark_jobs.spark.frames import any_of, none
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
 
-UNEXPLAINED: Final = "entity string, message string, consumer string, at timestamp, numbered boolean, ghost boolean"
+UNEXPLAINED: Final = StructType(
+    [
+        *(StructField(name, StringType()) for name in ("entity", "message", "consumer")),
+        StructField("at", TimestampType()),
+        *(StructField(name, BooleanType()) for name in ("numbered", "ghost")),
+    ]
+)
 """What `unexplained` returns."""
 
 
@@ -81,11 +88,11 @@ def _unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     settled = sightings(facts).where(second("at") <= before(now, thresholds.grace))
     seen = any_of(settled.join(senders, F.col("sender") == F.col("prefix")))
     if seen is None:
-        return facts.entities.sparkSession.createDataFrame([], UNEXPLAINED)
+        return none(facts.entities.sparkSession, UNEXPLAINED)
     listed = outputs(facts).select("entity", F.col("output.id").alias("output"))
     unlisted = any_of(seen.join(listed.distinct(), ["entity", "output"], "left_anti"))
     if unlisted is None:
-        return facts.entities.sparkSession.createDataFrame([], UNEXPLAINED)
+        return none(facts.entities.sparkSession, UNEXPLAINED)
     return unlisted.join(_covered(facts), "entity", "left").select(
         "entity", "message", "consumer", "at", "numbered", F.coalesce(_ghost(thresholds), F.lit(False)).alias("ghost")
     )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from spark_jobs.transforms.facts import Facts
-from spark_jobs.transforms.screen import doubtful
+from spark_jobs.transforms.screen import screened
 from tests.spark.transforms import healthy_cases
 from tests.spark.transforms.planting import LIMITS, seconds
 
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever el
 
 
 def test_of_what_is_in_order_the_screen_clears_most(planted_facts: Facts) -> None:
-    doubted = {json.loads(row["entity"])[-1] for row in doubtful(planted_facts, LIMITS, seconds()).collect()}
+    doubts = screened(planted_facts, LIMITS, seconds()).where("doubtful")
+    doubted = {json.loads(row["entity"])[-1] for row in doubts.collect()}
     assert len(doubted & set(healthy_cases.CASES)) < len(healthy_cases.CASES) / 2, sorted(
         doubted & set(healthy_cases.CASES)
     )
