@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from spark_jobs.auditor.judgement import MOST_CHOSEN
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.port import RAW, Made, Query, Spent
 from spark_jobs.spark.frames import held, none
@@ -21,6 +22,8 @@ ENTRIES: Final = 2
 """Versions that each ledger still has, above those that left it."""
 CHANGED: Final = 0.01
 """Share of the entities that change between two audits."""
+MOST_CHANGED: Final = MOST_CHOSEN // 2
+"""Most games that change: each with its read model. Of more the next audit would read everything."""
 AT: Final = 1_790_000_000
 """Seconds since 1970 when all of it was written, and later what changed."""
 LATER: Final = AT + 86_400
@@ -58,7 +61,7 @@ def generate(spark: SparkSession, folder: Path, records: int, *, changed: bool) 
         changed: whether the last entities have processed one message more since.
     """
     entities = records // RECORDS_PER_ENTITY
-    fresh = (F.col("n") >= int(entities * (1 - CHANGED))) if changed else F.lit(False)
+    fresh = (F.col("n") >= entities - min(int(entities * CHANGED), MOST_CHANGED)) if changed else F.lit(False)
     games = spark.range(entities).toDF("n").withColumn("fresh", fresh)
     games = games.withColumn("id", F.format_string("game-%09d", "n")).withColumn(
         "ts", F.when(fresh, LATER).otherwise(AT)

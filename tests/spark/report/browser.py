@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import re
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from aiohttp import ClientSession, ClientWebSocketResponse
@@ -92,20 +94,24 @@ class Page:
 async def page(chromium: str, profile: Path) -> AsyncIterator[Page]:
     """Start a browser with one tab; it ends with the block."""
     command = [chromium, *_ARGUMENTS, f"--user-data-dir={profile}", "about:blank"]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    try:
-        port = await _port(process.stderr)
-        draining = asyncio.create_task(process.stderr.read())  # A full pipe would stop the browser.
-        async with ClientSession(f"http://127.0.0.1:{port}") as session:
-            async with session.get("/json/list") as reply:
-                tab = next(one for one in await reply.json() if one["type"] == "page")
-            async with session.ws_connect(f"/devtools/page/{tab['id']}", max_msg_size=0) as socket:
-                yield Page(socket)
-    finally:
-        process.terminate()
-        await process.wait()
-    await draining
+    # What it leaves when it ends goes with the folder, whose path is short enough for its socket.
+    with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": folder}
+        )
+        assert process.stderr is not None
+        try:
+            port = await _port(process.stderr)
+            draining = asyncio.create_task(process.stderr.read())  # A full pipe would stop the browser.
+            async with ClientSession(f"http://127.0.0.1:{port}") as session:
+                async with session.get("/json/list") as reply:
+                    tab = next(one for one in await reply.json() if one["type"] == "page")
+                async with session.ws_connect(f"/devtools/page/{tab['id']}", max_msg_size=0) as socket:
+                    yield Page(socket)
+        finally:
+            process.terminate()
+            await process.wait()
+        await draining
 
 
 async def _port(errors: asyncio.StreamReader) -> int:
