@@ -27,7 +27,7 @@ from spark_jobs.work import Work
 CHOSEN_AT_ONCE: Final = 200_000
 """Bytes of the values in one query; the service takes 512 KiB of text, of which the rest of the query needs little."""
 
-FEW, MANY = 1_000, 1_000_000
+_FEW, _MANY = 1_000, 1_000_000
 """Rows that a read is planned for before it is known how many there are."""
 
 _ENTITY: Final = StructType([StructField("entity", StringType())])
@@ -87,7 +87,7 @@ class AccountReader:
         Raises:
             AccountError, ConfigurationError: as `Source.read`.
         """
-        return self._documents(purpose, [lambda _: ""], expected=MANY)
+        return self._documents(purpose, [lambda _: ""], expected=_MANY)
 
     def changed(self, purpose: str, since: int) -> DocumentsRead:
         """`entity, id` of documents written at this second of the service or later. Raises as `everything`."""
@@ -109,7 +109,7 @@ class AccountReader:
         conditions: Sequence[Condition],
         part: Callable[[DataFrame], DataFrame] = lambda found: found,
         columns: Iterable[str] = DOCUMENT.fieldNames(),
-        expected: int = FEW,
+        expected: int = _FEW,
     ) -> DocumentsRead:
         """Read the containers one after the other, then keep a part of their documents: rules read it many times.
 

@@ -12,26 +12,19 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from socket import create_server
 from typing import Final
 
 import pytest
 
 from demo.stack import ROOT
 from exactlyonce_dev.new import TEMPLATE
+from exactlyonce_dev_tests.apps import free_port
 from function_host.azurite import ACCOUNT_KEY
 
 pytestmark = pytest.mark.acceptance
 PAGE: Final = (ROOT / "docs" / "quickstart.md").read_text()
 COMMAND: Final = "import sys; from exactlyonce_dev.dev import main; sys.exit(main())"
-
-
-def free_port() -> int:
-    with closing(create_server(("127.0.0.1", 0))) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Final
 
 import pytest
@@ -24,12 +25,15 @@ from function_host.azurite import ACCOUNT_KEY
 
 COMMAND: Final = "import sys; from exactlyonce_dev.dev import main; sys.exit(main())"
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
+_chance: Final = SystemRandom()
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
+    """A port that is free, and that no process is given which asks for any."""
+    while True:
+        port = _chance.randrange(15_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def bus_at(port: int) -> str:

@@ -103,7 +103,7 @@ def azurite(
             endpoints = _await_endpoints(process, log, {"Queue", "Blob"} if blob else {"Queue"}, deadline)
             yield Azurite(queue_uri=endpoints["Queue"], blob_uri=endpoints["Blob"] if blob else None, pid=process.pid)
         finally:
-            _stop(process)
+            _stop(process, _STOP_GRACE if data else 0)
 
 
 def _command(*, blob: bool, data: Path | None, queue_port: int, blob_port: int) -> list[str]:
@@ -169,10 +169,11 @@ def _await_endpoints(
         time.sleep(_POLL)
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
+def _stop(process: "subprocess.Popen[bytes]", grace: float) -> None:
+    """End it. It waits for connections that clients keep open, and has only data on disk to write."""
     process.terminate()
     try:
-        process.wait(_STOP_GRACE)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from local_cosmos.admin_client import AdminClient
-from local_cosmos.in_loop import in_loop
 from local_cosmos.protocol.admin import AdminEndpoints
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.protocol.certificates import OwnCertificate
@@ -53,13 +52,13 @@ class RunningEmulator(AdminClient):
         url = urlsplit(path)
         said = serialise(body) if body is not None else b""
 
-        def answer() -> JsonObject:
-            return self._admin.answer(verb, url.path.split("/"), dict(parse_qsl(url.query)), said)
+        async def answer() -> JsonObject:
+            try:
+                return self._admin.answer(verb, url.path.split("/"), dict(parse_qsl(url.query)), said)
+            finally:
+                await self._server.release_hanging()
 
-        try:
-            return in_loop(self._loop, answer)
-        finally:
-            asyncio.run_coroutine_threadsafe(self._server.release_hanging(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(answer(), self._loop).result()
 
 
 @contextmanager

@@ -63,8 +63,9 @@ def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_a
     shops.spark.conf.set(PARTS, LITTLE[PARTS])
     assert shops.writes_after(begun) == []
     charged = sum(one.charge for one in shops.cosmos.requests(begun) if one.database == shops.database)
-    # The log has requests for documents only. Two tasks open the account, and one container each.
-    assert dry.units == pytest.approx(charged + 4)
+    # The log has requests for documents only. Two tasks open the account, and one container each; the SDK looks for the regions
+    # of the account once more, if there is time.
+    assert dry.units in [pytest.approx(charged + opening) for opening in (4, 5, 6)]
     going = shops.names("goes")
     assert (dry.mode, dry.total("goes"), dry.total("removed")) == ("dry run", len(going), 0)
     assert blue in going
