@@ -1,7 +1,7 @@
 """Processes that tests start import the packages of this checkout, whatever is installed: as pytest does by `pythonpath`.
 
 And in which order several processes share the tests: those of a file stay together, since they share what they start, and so do
-all of `tests/spark`, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all processes end
+those of `tests/spark` by halves, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all processes end
 together.
 
 And no property that Hypothesis tries fails because the machine is busy: neither slow examples nor slow chance are an error.
@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 PACKAGES = sorted(path.parent for path in (Path(__file__).resolve().parent / "packages").glob("*/pyproject.toml"))
-TOGETHER = ("tests/spark/",)
-"""Folders whose tests run in one process, one after the other."""
+TOGETHER = ("tests/spark/auditor/", "tests/spark/")
+"""Folders whose tests run in one process, one after the other; of two that hold a test, the first."""
 LONGEST = (
     "tests/spark/", "tests/acceptance/", "tests/model/", "packages/local-cosmos/", "packages/local-service-bus/",
     "packages/exactlyonce-dev/",

@@ -60,8 +60,9 @@ class FeedRanges:
         """Read the rows of queries; see `Source.read`."""
         container = container_of_all(queries)
         texts = [query.text for query in queries]
-        asked = [(text, one) for one in self._ranges(container) for text in texts]
-        tasks = self._tasks(len(asked))
+        ranges = self._ranges(container)
+        asked = [(text, one) for one in ranges for text in texts]
+        tasks = self._tasks(len(ranges))  # A task opens the account once for all queries of its range.
         reader = partial(
             RangeReader,
             self._account,

@@ -132,6 +132,7 @@ def test_what_lost_attempts_staged_is_counted_for_clean_up(audited: Audited) -> 
     assert audited.damaged.garbage == len(STRATEGIES)
 
 
+@pytest.mark.classic
 @pytest.mark.timeout(600)
 def test_the_connector_gives_an_audit_the_same_findings(audited: Audited, connector_jar: str, tmp_path: Path) -> None:
     through = replace(audited.again("connector"), out=tmp_path / "out")()
