@@ -11,7 +11,7 @@ CONNECT := tests/spark/connect tests/spark/source/test_feed_ranges.py tests/spar
 	tests/spark/auditor/test_incremental.py tests/spark/auditor/test_own_rules.py tests/spark/cleaner/test_cleanup.py \
 	tests/spark/cleaner/test_half_way.py tests/spark/cleaner/test_forgetting.py
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go packages/local-service-bus/local_service_bus_tests/go
-# Two processes more than cores, since tests start real processes and wait for them. conftest.py says which tests stay together.
+# Three processes more than cores, since tests start real processes and wait for them. conftest.py says which tests stay together.
 ACROSS := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3) --dist loadfile --no-loadscope-reorder
 
 SHOTS ?= 1000

@@ -1,8 +1,8 @@
 """Processes that tests start import the packages of this checkout, whatever is installed: as pytest does by `pythonpath`.
 
 And in which order several processes share the tests: those of a file stay together, since they share what they start, and so do
-those of `tests/spark` by halves, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all processes end
-together.
+those of `tests/spark` by halves, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all
+processes end together.
 
 And no property that Hypothesis tries fails because the machine is busy: neither slow examples nor slow chance are an error.
 

@@ -45,7 +45,8 @@ _ABSENT: Final = {"staged": "false", "recorded": "true"}
 
 def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
     """The documents of rows, with all their names: `schemas.DOCUMENT`. Arguments as of `unnamed`."""
-    return named(unnamed(raw, place, repeated=repeated))
+    found = unnamed(raw, place, repeated=repeated)
+    return found.drop("parts") if place == LIBRARY else named(found)  # Its documents hold keys.
 
 
 def unnamed(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:

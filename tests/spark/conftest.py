@@ -29,7 +29,7 @@ from tests.spark.connector.double import load_into
 PARTITIONS: Final = 3
 """Physical partitions of every container."""
 
-BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn256m"
 """Java for minutes on few cores: to compile what it runs any better takes longer than the tests."""
 
 REMOTE: Final = "SPARK_REMOTE" in os.environ

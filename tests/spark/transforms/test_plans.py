@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.source.port import RAW
+from spark_jobs.transforms.documents import documents, unnamed
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules.history import two_owners
+from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.planting import LIMITS, seconds
 
 pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
@@ -39,6 +42,19 @@ def test_conditions_are_pushed_down_to_the_files(planted_documents: DataFrame) -
         ((pushed, _),) = scans(getattr(facts, name))
         assert condition in pushed, name
     assert [("IsNull(problem)" in pushed) for pushed, _ in scans(facts.transactions)] == [True, True]
+
+
+def test_no_row_passes_through_python_unless_it_names_an_entity_itself(spark: SparkSession) -> None:
+    raw = spark.createDataFrame([("{}",)], RAW)
+    by_python = {
+        name: "EvalPython" in frame._jdf.queryExecution().executedPlan().toString()
+        for name, frame in {
+            "of the library": documents(raw, LIBRARY),
+            "of entities, plain": unnamed(raw, "shop"),
+            "of entities": documents(raw, "shop"),
+        }.items()
+    }
+    assert by_python == {"of the library": False, "of entities, plain": False, "of entities": True}
 
 
 def test_only_the_columns_that_matter_are_read(planted_documents: DataFrame) -> None:
