@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,16 +39,16 @@ with suppress(ImportError):  # Most packages are tested without it.
     settings.load_profile("however busy")
 
 
-def pytest_collection() -> None:
-    """Twelve thousand tests are collected, and none of them is garbage."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect the tests: twelve thousand, and none of them is garbage."""
     gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """From here on there is garbage."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

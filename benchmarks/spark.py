@@ -34,7 +34,7 @@ from spark_jobs.work import Work
 
 SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 USUAL: Final = 1_000_000
-"""The largest, unless another is asked for: ten times as many take a quarter of an hour, and 10 GB of disk."""
+"""The largest, unless another is asked for: ten times as many take ten minutes more, and 10 GB of disk."""
 WARMING: Final = 1_000
 MEMORY: Final = "4g"
 MOST: Final = {"full": 35.0, "incremental": 4.0}

@@ -28,7 +28,7 @@ _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "false",
 }
 _COLLECTOR: Final = "-XX:+UseParallelGC"
-"""On few cores, to collect garbage beside the work slows that down more than short stops do."""
+"""With few cores, short pauses cost less than a collector that runs concurrently with the job."""
 _OPTIONS_OF_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _GIVEN: Final = frozenset({"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"})
 """Settings that name a Spark to use: `spark-submit` sets the one, an operator sets the other for Spark Connect."""

@@ -1,7 +1,7 @@
 """Names of entities as columns: their keys, their sources, and how the keys of their messages begin.
 
-Nearly all of them are plain, and Spark puts those together. The others are left to the library's own code, a row at a time in
-Python, which takes ten times as long: so whoever has many rows asks first whether there are any.
+Most names are plain: nothing in them has to be escaped or encoded, and Spark builds them. All others are built by the library's
+own code, row by row in Python, which is ten times slower. So callers with many rows check first whether there are others.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ _COLUMNS: Final = {
     "stored": "bigint",
     "outbox": "boolean",
     "numbering": "boolean",
-    "commit": "struct<version: bigint, message: bigint, tx: bigint, told: bigint, at: bigint,"
-    " outputs: array<struct<id: bigint, told: bigint, place: bigint>>>",
+    "commit": "struct<version: bigint, message: bigint, tx: bigint, content: bigint, at: bigint,"
+    " outputs: array<struct<id: bigint, content: bigint, place: bigint>>>",
     "proven": "bigint",
     "young": "bigint",
     "doubt": "boolean",
@@ -31,8 +31,8 @@ _COLUMNS: Final = {
 
     stored, outbox: version of the ledger, and whether it is one of an outbox.
     numbering: whether versions may have neither entry nor record.
-    commit: of an entry or record its version, its time (seconds), and as hashes its message, its transaction, and all that it
-        tells; and of each output the id, all that it tells, and its number.
+    commit: what an entry or record says: version, time in seconds, and hashes of its message, its transaction and its whole
+        content; and of each output hashes of its id, its whole content and its number.
     proven: a version that the ledger had.
     young: first version that is proven to be younger than the retention.
     doubt: true if the rules have to judge the entity in any case.
@@ -98,7 +98,7 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
         "outputs",
         lambda one: F.struct(
             F.xxhash64(one["id"]).alias("id"),
-            F.xxhash64("message", one["id"], one["place"]["channel"], one["place"]["number"]).alias("told"),
+            F.xxhash64("message", one["id"], one["place"]["channel"], one["place"]["number"]).alias("content"),
             F.when(one["place"].isNotNull(), F.xxhash64(one["place"]["channel"], one["place"]["number"])).alias(
                 "place"
             ),
@@ -108,7 +108,7 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
         "version",
         F.xxhash64("message").alias("message"),
         F.xxhash64("tx").alias("tx"),
-        F.xxhash64("version", "message", "tx", "digest", "outputs", "answer").alias("told"),
+        F.xxhash64("version", "message", "tx", "digest", "outputs", "answer").alias("content"),
         second("at").alias("at"),
         outputs.alias("outputs"),
     )
@@ -159,15 +159,15 @@ def _committed() -> Column:
 
 def _disagrees() -> Column:
     """Whether a message, a transaction or a version is in two commits, or documents of one commit differ."""
-    others = (_number_of(f"commits.{name}") for name in ("message", "tx", "told"))
+    others = (_number_of(f"commits.{name}") for name in ("message", "tx", "content"))
     return reduce(or_, (F.col("versions") != other for other in others))
 
 
 def _outputs_share() -> Column:
     """Whether two outputs have one id, or one number of a channel."""
     placed = F.filter("outputs", lambda one: one["place"].isNotNull())
-    fewer_ids = _number_of("outputs.id") < _number_of("outputs.told")
-    return fewer_ids | (_number_of(_of_each(placed, "place")) < _number_of(_of_each(placed, "told")))
+    fewer_ids = _number_of("outputs.id") < _number_of("outputs.content")
+    return fewer_ids | (_number_of(_of_each(placed, "place")) < _number_of(_of_each(placed, "content")))
 
 
 def _of_each(outputs: Column, name: str) -> Column:
