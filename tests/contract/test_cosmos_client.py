@@ -83,7 +83,7 @@ async def test_a_request_that_is_throttled_without_end_is_sent_a_few_times(
 ) -> None:
     """By default the SDK sends a query a hundred times."""
     await create(store, entity)
-    before = emulator.requests()[-1].n
+    before = emulator.last_request()
     fault(action="status", when="before", status=429, substatus=3200, retry_after_ms=1)
     await REQUESTS[name](store, entity)
     assert 1 < len(emulator.requests(before)) <= 16
@@ -94,7 +94,7 @@ async def test_a_write_whose_replies_are_lost_is_sent_twice_at_most(
     store: CosmosStore, emulator: RunningEmulator, entity: EntityRef, fault: Fault, name: str
 ) -> None:
     await store.perform(LoadEntity(entity))
-    before = emulator.requests()[-1].n
+    before = emulator.last_request()
     fault(action="close", when="after")
     await REQUESTS[name](store, entity)
     assert 1 <= len(emulator.requests(before)) <= 2

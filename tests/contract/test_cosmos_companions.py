@@ -168,7 +168,7 @@ class TestCosts:
     ) -> None:
         entity = owned_entity()
         _, read = await three_entries(store, entity)
-        before = emulator.requests()[-1].n
+        before = emulator.last_request()
         named = tuple((id_of(entity, one), etag) for one, etag in read)
         await store.perform(DeleteCompanions(entity, named) if deletes else ReplaceCompanions(entity, read))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
@@ -181,7 +181,7 @@ class TestCosts:
         old = [an_entry(entity, number) for number in range(3)]
         await together(store, entity, *old)
         new = tuple(an_entry(entity, 1, one.message, padding="x" * 800_000) for one in old)
-        before = emulator.requests()[-1].n
+        before = emulator.last_request()
         await store.perform(ReplaceCompanions(entity, tuple((one, None) for one in new)))
         assert [request.operation for request in emulator.requests(before)] == ["batch", "replace"]
         assert await companions_now(store, entity, *(id_of(entity, one) for one in new)) == new

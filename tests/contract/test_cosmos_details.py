@@ -122,14 +122,14 @@ class TestCosts:
     ) -> None:
         await store.perform(Stage(entity, (a_staged(entity, tx="5f"), a_staged(entity, tx="9a"))))
         await store.perform(WriteRecords(entity, (a_channel(entity, "c1", 1), a_channel(entity, "c1", 2))))
-        before = emulator.requests()[-1].n
+        before = emulator.last_request()
         await REQUESTS[name](store, entity)
         assert len(emulator.requests(before)) == 1
 
     async def test_two_hundred_and_fifty_records_are_three_requests(
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
     ) -> None:
-        before = emulator.requests()[-1].n if emulator.requests() else 0
+        before = emulator.last_request()
         records = tuple(a_record(entity, f"web/{number}") for number in range(250))
         await store.perform(WriteRecords(entity, records))
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 3
@@ -139,7 +139,7 @@ class TestCosts:
     ) -> None:
         staged = tuple(a_staged(entity) for _ in range(150))
         await store.perform(Stage(entity, staged))
-        before = emulator.requests()[-1].n
+        before = emulator.last_request()
         await store.perform(DeleteStaged(entity, tuple(one.tx for one in staged)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 2
         assert await staged_now(store, entity, *(one.tx for one in staged)) == ()
@@ -151,7 +151,7 @@ class TestCosts:
         await write(store, entity, *messages)
         container = await connection.container(LIBRARY_CONTAINER)
         found = [await container.read_item(processed_id(message), entity.key) for message in messages]
-        before = emulator.requests()[-1].n
+        before = emulator.last_request()
         await store.perform(DeleteProcessed(entity, tuple((record["message"], record["_etag"]) for record in found)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
         assert await find(store, entity, *messages) == set()

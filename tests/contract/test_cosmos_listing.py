@@ -111,7 +111,7 @@ async def test_a_search_asks_for_names_only(
 ) -> None:
     entity = owned_entity()
     await put(store, entity, Ledger(1, token="x" * 1_000_000, entries=(an_owing(LONG_AGO),)))
-    before = emulator.requests()[-1].n
+    before = emulator.last_request()
     assert await all_of(listing.owing(OWNED, LATER)) == [entity]
     asked = [one for one in emulator.requests(before) if one.operation == "query"]
     assert len(asked) == 2

@@ -81,7 +81,7 @@ class TestPages:
         records = _records(entity)
         token = await _written(store, entity)
         messages = tuple(record.message for record in records)
-        before = emulator.requests()[-1].n
+        before = emulator.last_request()
         found = await store.perform(FindProcessed(entity, messages, token))
         assert len(emulator.requests(before)) > 1
         assert isinstance(found, Found)

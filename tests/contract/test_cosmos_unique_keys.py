@@ -115,7 +115,7 @@ async def test_a_look_at_a_replica_that_is_behind_proves_nothing(
 async def test_a_refusal_costs_the_save_and_one_read(
     store: CosmosStore, pair: tuple[EntityRef, EntityRef], emulator: RunningEmulator, saving: Save
 ) -> None:
-    before = emulator.requests()[-1].n
+    before = emulator.last_request()
     with pytest.raises(UniqueKeyTaken):
         await saving(store, pair[1], "a@x", None)
     operations = [request.operation for request in emulator.requests(before)]
@@ -129,7 +129,7 @@ async def test_a_companion_that_is_there_already_is_a_conflict_however_current_t
     entity = owned_entity(type=OWNED)
     entry = an_entry(entity, 1, "web/1")
     saved = await together(store, entity, entry)
-    before = emulator.requests()[-1].n
+    before = emulator.last_request()
     reply = await store.perform(SaveBatch(entity, entity_document(entity, total=2), saved.etag, (entry,)))
     assert isinstance(reply, Conflict)
     assert len(emulator.requests(before)) == 1

@@ -87,7 +87,7 @@ class Reality:
         self.documents = {ENTITIES.container: {}, LIBRARY_CONTAINER: {}}
         self.lsn = dict.fromkeys(self.documents, 0)
         self.transport = MemoryTransport(outcome=lambda _: (self.fate.arrives, self.fate.answered))
-        self._logged = max((request.n for request in self.emulator.requests()), default=0)
+        self._logged = self.emulator.last_request()
 
     @property
     def published(self) -> tuple[Output, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 
-from local_cosmos.protocol.admin import as_json
+from local_cosmos.protocol.admin import LARGEST_ANSWER, as_json
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.semantics.faults import FaultCounters, FaultRule
 from local_cosmos.semantics.history import AcceptedWrite
@@ -84,9 +84,13 @@ class AdminClient:
         """The request log after number `after`."""
         return [LoggedRequest(**entry) for entry in self._pages("requests", "requests", "n", after)]
 
+    def last_request(self) -> int:
+        """The number of the last request; 0 before the first."""
+        return int(self._ask("GET", "requests?limit=0")["last"])
+
     def totals(self) -> list[Total]:
         """Sums over all requests for items, by database, container and operation."""
-        return [Total(**total) for total in self._ask("GET", "requests?limit=0")["totals"]]
+        return [Total(**total) for total in self._ask("GET", "totals")["totals"]]
 
     def history(self, database: str | None = None, container: str | None = None, after: int = 0) -> list[AcceptedWrite]:
         """Every accepted write after sequence number `after`, of one database or container if named."""
@@ -94,10 +98,13 @@ class AdminClient:
         return [AcceptedWrite(**write) for write in self._pages("history", "writes", "sequence", after, **chosen)]
 
     def _pages(self, endpoint: str, name: str, number: str, after: int, **chosen: str) -> Iterator[dict[str, Any]]:
-        """All entries of a log; it is read until nothing is left."""
-        while entries := self._ask("GET", f"{endpoint}?{urlencode({'after': after, **chosen})}")[name]:
+        """All entries of a log, one answer after the other."""
+        full = True
+        while full:
+            entries = self._ask("GET", f"{endpoint}?{urlencode({'after': after, **chosen})}")[name]
             yield from entries
-            after = entries[-1][number]
+            full = len(entries) == LARGEST_ANSWER
+            after = entries[-1][number] if full else after
 
     def _ask(self, verb: str, path: str, body: JsonObject | None = None) -> JsonObject:
         request = urllib.request.Request(  # noqa: S310  # The endpoint is the emulator's.

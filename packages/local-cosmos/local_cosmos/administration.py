@@ -59,6 +59,9 @@ class Administration(Protocol):
     def requests(self, after: int = 0) -> list[LoggedRequest]:
         """The request log after number `after`."""
 
+    def last_request(self) -> int:
+        """The number of the last request; 0 before the first. `requests` after it returns those to come."""
+
     def totals(self) -> list[Total]:
         """Sums over all requests for items, by database, container and operation."""
 

@@ -88,7 +88,7 @@ OTHERS = {"young", "too-old-to-judge", "foreign"}
 def test_only_blobs_of_lost_attempts_go(gallery: Gallery) -> None:
     lost = gallery.left - gallery.hung - OTHERS
     assert (len(lost), len(gallery.hung)) == (len(PAINTERS), len(PAINTERS))
-    begun = gallery.shops.cosmos.requests()[-1].n
+    begun = gallery.shops.cosmos.last_request()
     dry = gallery.clean(writes=False)
     assert (gallery.shops.writes_after(begun), gallery.left) == ([], gallery.hung | lost | OTHERS)
     done = gallery.clean()

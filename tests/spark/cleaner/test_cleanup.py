@@ -53,7 +53,7 @@ def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_a
     entity = ref("outbox").key
     shops.put("exactlyonce", {"id": "parked:x", "pk": entity, "kind": "parked", "entity": entity, "message": "web/x"})
     shops.process([one for name in ("s", "t") for one in everywhere(range(9, 12), name)])
-    before, begun = shops.documents(), shops.cosmos.requests()[-1].n
+    before, begun = shops.documents(), shops.cosmos.last_request()
 
     shops.spark.conf.set(PARTS, "2")
     dry = shops.clean()
@@ -160,7 +160,7 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
         for hundred in range(10 * PAGES):
             some = [{"id": f"processed:{hundred}-{n}", "pk": "x", "kind": "processed"} for n in range(100)]
             library.execute_item_batch([("create", (one,)) for one in some], "x")
-    begun, rate = empty.cosmos.requests()[-1].n, 1000.0
+    begun, rate = empty.cosmos.last_request(), 1000.0
     arguments = [*config(empty, monkeypatch), "--out", str(empty.folder / "out"), "--rate", str(rate)]
     assert ending(lambda: run(arguments, empty.cosmos.now)) is Exit.DONE
 

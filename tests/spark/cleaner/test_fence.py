@@ -51,7 +51,7 @@ def test_what_no_entry_names_goes_behind_a_fence_and_what_one_names_stays(task: 
     (named,) = staged(task.shops)
     task.shops.stage("bulky", "lost")
     task.shops.stage("outbox", "lost-too")
-    begun = task.shops.cosmos.requests()[-1].n
+    begun = task.shops.cosmos.last_request()
     outcomes = task(("bulky", named), ("bulky", "lost"), ("outbox", "lost-too"))
     assert outcomes == {named: "named by its entity", "lost": "unknown", "lost-too": "unknown"}
     assert staged(task.shops) == {named}
@@ -65,7 +65,7 @@ def test_a_dry_run_comes_to_the_same_decision_and_writes_nothing(task: Task) -> 
     (named,) = staged(task.shops)
     task.shops.stage("bulky", "lost")
     task.shops.stage("outbox", "lost-too")
-    begun = task.shops.cosmos.requests()[-1].n
+    begun = task.shops.cosmos.last_request()
     listed = (("bulky", named), ("bulky", "lost"), ("outbox", "lost-too"))
     dry = task(*listed, writes=False)
     assert task.shops.writes_after(begun) == []
@@ -138,7 +138,7 @@ def test_what_it_costs_is_counted_and_kept_to_a_rate(task: Task, monkeypatch: py
     waited: list[float] = []
     task.shops.process(everywhere([1], types=["outbox"]))
     task.shops.stage("outbox", "lost")
-    begun = task.shops.cosmos.requests()[-1].n
+    begun = task.shops.cosmos.last_request()
     place = Place.of(job(task.shops.database), task.shops.account, rate=100.0, writes=True)
     monkeypatch.setattr("spark_jobs.source.pace.Allowance.spend", lambda _, units: waited.append(units))
     list(Fence(place, task.tally, AT_ONCE)([{"entity": ref("outbox").key, "tx": "lost"}]))

@@ -62,7 +62,7 @@ def test_old_channels_without_a_gap_are_forgotten(forgetful: Shops) -> None:
     forgetful.cosmos.advance_clock(21 * DAY)
     young, held = begun(forgetful, "young"), begun(forgetful, "held")
     forgetful.process([paid("young", young, 1), paid("held", held, 1)])
-    before, asked = apart(forgetful), forgetful.cosmos.requests()[-1].n
+    before, asked = apart(forgetful), forgetful.cosmos.last_request()
     assert before == {(one, "") for one in (gap, first, second, young)}
 
     dry = forgetful.clean()

@@ -37,11 +37,6 @@ def emulator() -> Iterator[RunningEmulator]:
         yield running
 
 
-def last(emulator: RunningEmulator) -> int:
-    """Number of the latest request."""
-    return max((one.n for one in emulator.requests(0)), default=0)
-
-
 async def process(emulator: RunningEmulator, observed: Observed | None, ids: tuple[str, ...]) -> None:
     """Process shots on a game of their own."""
     runtime = Runtime(ManualClock(), observer_slot=ObserverSlot(observed.telemetry if observed else None))
@@ -63,7 +58,7 @@ async def process(emulator: RunningEmulator, observed: Observed | None, ids: tup
 
 async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmulator) -> None:
     observed = Observed(ManualClock())
-    before = last(emulator)
+    before = emulator.last_request()
     await process(emulator, observed, ("g-1", "g-2"))
     # The log has requests for documents only. The first effects also open the account and two containers, and ask for the
     # ranges of one, for 1 each.
@@ -80,7 +75,7 @@ async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmu
 async def test_requests_are_the_same_with_and_without_an_observer(emulator: RunningEmulator) -> None:
     seen: list[list[tuple[str, float]]] = []
     for observed in (None, Observed(ManualClock())):
-        before = last(emulator)
+        before = emulator.last_request()
         await process(emulator, observed, (f"h-{len(seen)}", "h-2"))
         seen.append([(one.operation, one.charge) for one in emulator.requests(before)])
     assert seen[0] == seen[1]

@@ -10,7 +10,8 @@ POST   split       {"database", "container", "range"}   {"ranges": [ids]}
 POST   latency     {"milliseconds"}
 GET    clock                            {"now"}
 POST   clock       {"advance"}          {"now"}
-GET    requests    ?after&limit         {"requests": [...], "totals": [...]}
+GET    requests    ?after&limit         {"requests": [...], "last"}
+GET    totals                           {"totals": [...]}
 GET    history     ?database&container&after&limit   {"writes": [...]}
 """
 
@@ -59,6 +60,7 @@ class AdminEndpoints:
             ("GET", "clock"): lambda *_: {"now": emulator.clock.now()},
             ("POST", "clock"): lambda _, body: {"now": emulator.clock.advance(float(body["advance"]))},
             ("GET", "requests"): self._requests,
+            ("GET", "totals"): lambda *_: {"totals": [as_json(total) for total in emulator.log.totals()]},
             ("GET", "history"): self._history,
         }
 
@@ -128,11 +130,9 @@ class AdminEndpoints:
         return {}
 
     def _requests(self, query: Mapping[str, str], _: object) -> JsonObject:
-        entries = self._emulator.log.read(int(query.get("after", 0)), _limit(query))
-        return {
-            "requests": [as_json(entry) for entry in entries],
-            "totals": [as_json(total) for total in self._emulator.log.totals()],
-        }
+        log = self._emulator.log
+        entries = log.read(int(query.get("after", 0)), _limit(query))
+        return {"requests": [as_json(entry) for entry in entries], "last": log.last_number}
 
     def _history(self, query: Mapping[str, str], _: object) -> JsonObject:
         after = int(query.get("after", 0))

@@ -68,11 +68,15 @@ class Total:
 
 @dataclass(slots=True)
 class RequestLog:
-    """The last requests, and totals over all."""
+    """The last requests, and totals over all.
+
+    Attributes:
+        last_number: Of the last request; 0 before the first.
+    """
 
     _entries: deque[LoggedRequest] = field(default_factory=lambda: deque(maxlen=_KEPT))
     _totals: dict[tuple[str, str, str], Total] = field(default_factory=dict)
-    _last: int = 0
+    last_number: int = 0
 
     def add(
         self,
@@ -96,9 +100,9 @@ class RequestLog:
             fault: The rule that hit it.
             delayed: A delayed write is executed now.
         """
-        self._last += 1
+        self.last_number += 1
         entry = LoggedRequest(
-            n=self._last,
+            n=self.last_number,
             database=request.database,
             container=request.container,
             operation=request.operation,
@@ -118,10 +122,9 @@ class RequestLog:
 
     def read(self, after: int = 0, limit: int | None = None) -> list[LoggedRequest]:
         """At most `limit` entries after number `after`, as far as they are still kept."""
-        dropped = self._last - len(self._entries)
-        return list(
-            islice(self._entries, max(after - dropped, 0), None if limit is None else max(after - dropped, 0) + limit)
-        )
+        # From the end: most readers ask for the few that are new.
+        new = list(islice(reversed(self._entries), max(self.last_number - after, 0)))
+        return new[::-1][:limit]
 
     def last(self, number: int) -> list[LoggedRequest]:
         """The last entries, the newest first."""
