@@ -92,17 +92,18 @@ class Offers:
     """The offers of an account."""
 
     def __init__(self) -> None:
+        # By their owners: every new container asks whether its database has one.
         self._offers: dict[str, _Offer] = {}
         self._numbers = count(1)
 
     def add(self, owner: JsonObject, throughput: Throughput, now: float) -> None:
         """A database or container, as a client reads it, has a throughput from now on."""
         offer_id = f"o{next(self._numbers):03}"
-        self._offers[offer_id] = _Offer(offer_id, owner["_rid"], owner["_self"], throughput, int(now))
+        self._offers[owner["_rid"]] = _Offer(offer_id, owner["_rid"], owner["_self"], throughput, int(now))
 
     def has(self, rid: str) -> bool:
         """Whether a database or container has a throughput of its own."""
-        return any(offer.rid == rid for offer in self._offers.values())
+        return rid in self._offers
 
     def forget(self, link: str) -> None:
         """A database or container is gone, with all below it."""
@@ -126,11 +127,11 @@ class Offers:
         increment = _increment(content, present)
         wanted = Throughput.checked(_wanted(content, present), autoscale=present.autoscale, increment=increment)
         offer = replace(offer, throughput=wanted, modified=int(now))
-        self._offers[offer.id] = offer
+        self._offers[offer.rid] = offer
         return resource(offer.document())
 
     def _named(self, request: Request) -> _Offer:
-        offer = self._offers.get(request.offer)
+        offer = next((one for one in self._offers.values() if one.id == request.offer), None)
         if offer is None:
             raise not_found(f"offer {request.offer}")
         return offer
