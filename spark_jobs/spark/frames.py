@@ -24,10 +24,11 @@ LITTLE: Final = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.ui.explainMode": "simple",
     "spark.sql.shuffle.partitions": "1",
 }
-"""Settings for the rows of one task: compiling code, planning again and a job for each join take seconds, the work takes
-less."""
+"""Settings for the rows of one task: compiling code, planning again, a job for each join and describing each plan in full
+take seconds, the work takes less."""
 _AS_THEY_ARE: Final = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 """How rows are held: texts that all differ do not shrink, and to try takes longer than to write them."""
 
