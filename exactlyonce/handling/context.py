@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from exactlyonce.errors import ConfigurationError, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import Api, Call, Reply, call_of
-from exactlyonce.handling.keeping import NUMBERED, Keeping, utc
+from exactlyonce.handling.kept_messages import NUMBERED, KeptMessages, utc
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.replies import answer_of
 from exactlyonce.handling.routes import Destination, Routes, name_of
@@ -57,7 +57,7 @@ class Context:
         self._sent = sent
         self._version = version
         self._calls: dict[str, Call] = {}
-        self._keeping = Keeping(kept)
+        self._kept_messages = KeptMessages(kept)
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -140,7 +140,7 @@ class Context:
         Raises:
             ConfigurationError: the entity's strategy is not `Outbox()`.
         """
-        return self._keeping.cancel(id)
+        return self._kept_messages.cancel(id)
 
     def call(
         self,
@@ -191,7 +191,7 @@ class Context:
         due: datetime | None = None,
     ) -> str:
         name, data = encoded
-        id = self._origin.output_id(len(self._outputs) + self._keeping.count)
+        id = self._origin.output_id(len(self._outputs) + self._kept_messages.count)
         # A kept message gets its number when it is released, so that a cancelled one leaves no gap.
         sequences, place = self._placed(destination, message) if due is None else (self._sequences, None)
         room = 0 if due is None else NUMBERED
@@ -220,7 +220,7 @@ class Context:
         if due is None:
             self._outputs.append(output)
         else:
-            self._keeping.keep(due, output)
+            self._kept_messages.keep(due, output)
         return id
 
     def _placed(self, destination: str, message: object) -> tuple[Sequences, Place | None]:
@@ -347,12 +347,12 @@ class Context:
     @property
     def kept(self) -> tuple[tuple[datetime, Output], ...]:
         """The messages to keep so far, each with the time at which it is due."""
-        return self._keeping.kept
+        return self._kept_messages.kept
 
     @property
     def cancelled(self) -> frozenset[str]:
         """Ids of the messages that were cancelled so far, but for those of this handler."""
-        return self._keeping.cancelled
+        return self._kept_messages.cancelled
 
     @property
     def outputs(self) -> tuple[Output, ...]:

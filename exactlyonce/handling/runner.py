@@ -10,7 +10,7 @@ from exactlyonce.attempt import Before, Evolve, Handled, key_of
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
-from exactlyonce.handling.keeping import released
+from exactlyonce.handling.kept_messages import released
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event

@@ -19,7 +19,6 @@ from exactlyonce.hosting.accounts.needs import Needs
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.accounts.port import Accounts
 from exactlyonce.hosting.accounts.resources import AzureResources
-from exactlyonce.hosting.calling import Calling
 from exactlyonce.hosting.config.checks import require_destinations, require_distinct, require_rebuilds
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
@@ -27,13 +26,14 @@ from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.deliveries.adapters import Adapter
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.deliveries.triggers import Delivered
+from exactlyonce.hosting.opened_requests import OpenedRequests
 from exactlyonce.hosting.operators.operator import Operator
-from exactlyonce.hosting.querying import queried
+from exactlyonce.hosting.queries import queried
 from exactlyonce.hosting.requests.asker import Answered, Request, require_answers
 from exactlyonce.hosting.requests.door import Door
 from exactlyonce.hosting.requests.keys import Keys
-from exactlyonce.hosting.serving import Serving
-from exactlyonce.hosting.tending import Tending
+from exactlyonce.hosting.service_calls import ServiceCalls
+from exactlyonce.hosting.single_entities import SingleEntities
 from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.hosting.upkeep.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.wiring import wire
@@ -43,7 +43,7 @@ from exactlyonce.values.identity import PartitionValue
 State = TypeVar("State")
 
 
-class ExactlyOnce(Calling, Serving, Tending):
+class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
     """The entry of an application. Make one per process; its clients open on first use.
 
     Args:

@@ -61,7 +61,7 @@ class Tally:
         self.saved: SaveEntity | SaveBatch | None = None
         self._loaded: tuple[EntityRef, Loaded] | None = None
         self._records: frozenset[str] = frozenset()
-        self._beside: dict[str | None, Companion] = {}
+        self._companions: dict[str | None, Companion] = {}
 
     def note(self, effect: Effect[Any], reply: Any) -> None:
         """Note an effect of the attempt and its reply."""
@@ -73,7 +73,7 @@ class Tally:
         elif isinstance(reply, Found):
             self._records |= reply.messages
         elif isinstance(effect, LoadCompanions) and isinstance(reply, FoundCompanions):
-            self._beside |= {one.message: one for one, _ in reply.companions}
+            self._companions |= {one.message: one for one, _ in reply.companions}
         elif isinstance(reply, Begun):
             self._given |= {reply.at, *reply.given}
         elif isinstance(effect, (SaveEntity, SaveBatch)) and isinstance(reply, Saved):
@@ -111,7 +111,7 @@ class Tally:
         if written is not None:
             return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
         entry = next((one for one in self._ledger.entries if one.message == key), None)
-        found = self._beside.get(key) or entry
+        found = self._companions.get(key) or entry
         if found is None:
             return "number"  # Clean-up has deleted the document of its number.
         if _origin(found) not in self._before:

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
-from spark_jobs.cleaner.forgetting import forget
+from spark_jobs.cleaner.channels import forget
 from spark_jobs.cleaner.removal import WAVE, Removal
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.model import broken_requests, broken_requests_beside
+from tests.model import broken_requests, broken_requests_of_companions
 from tests.model.broken_requests import BODIES, ONE, TOGETHER
 from tests.model.searches import assert_falls, assert_holds, name_of
 from tests.model.zoo import Broken
@@ -14,7 +14,7 @@ from verification.checker.search import explore
 from verification.scenarios.requests import IN_ONE_PARTITION, SMALL
 from verification.world.scenario import Chores, Scenario
 
-TWINS = (*broken_requests.TWINS, *broken_requests_beside.TWINS)
+TWINS = (*broken_requests.TWINS, *broken_requests_of_companions.TWINS)
 LIMIT = 100_000
 """More states than any twin takes to fall."""
 

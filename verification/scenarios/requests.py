@@ -30,7 +30,7 @@ def _scenario(
     return Scenario(name, copies, strategy, requests=requests, witnesses=witnesses, **more)  # type: ignore[arg-type]
 
 
-def _beside(
+def _with_companions(
     kind: str, name: str, strategy: Strategy, messages: tuple[Message, ...], *seen: str, queued: int = 0, **more: object
 ) -> Scenario:
     """A scenario of a protocol whose records are companions; so many of the messages, the last ones, come by queues."""
@@ -74,7 +74,7 @@ SMALL: Final = (
 )  # fmt: skip
 
 IN_ONE_PARTITION: Final = (
-    _beside(
+    _with_companions(
         "co-located",
         "lost replies",
         Colocated(),
@@ -84,7 +84,7 @@ IN_ONE_PARTITION: Final = (
         LATE,
         budget=swept(crashes=1, unknown=1, repeated=1),
     ),
-    _beside(
+    _with_companions(
         "co-located",
         "stale reads",
         Colocated(),
@@ -92,7 +92,7 @@ IN_ONE_PARTITION: Final = (
         STALE,
         budget=swept(crashes=1, stale=1),
     ),
-    _beside(
+    _with_companions(
         "stream",
         "lost replies",
         STREAM,
@@ -102,8 +102,10 @@ IN_ONE_PARTITION: Final = (
         LATE,
         budget=swept(crashes=1, unknown=1, repeated=1),
     ),
-    _beside("stream", "stale reads", STREAM, (Message(copies=2), Message()), STALE, budget=swept(crashes=1, stale=1)),
-    _beside(
+    _with_companions(
+        "stream", "stale reads", STREAM, (Message(copies=2), Message()), STALE, budget=swept(crashes=1, stale=1)
+    ),
+    _with_companions(
         "stream",
         "groups beside messages from a queue",
         STREAM,

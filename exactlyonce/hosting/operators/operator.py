@@ -18,7 +18,7 @@ from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.deliveries.poison import require_readable
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
-from exactlyonce.protocols.outbox.closing import close_number
+from exactlyonce.protocols.outbox.close import close_number
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue

@@ -22,7 +22,7 @@ from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.requests import CONSISTENCY_LEVELS
 from local_cosmos.semantics.story import Recorder
-from local_cosmos.storage.keeping import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper, MemoryKeeper
 from local_cosmos.storage.sqlite import DataInUseError, SqliteKeeper
 
 _BANNER: Final = """\

@@ -19,7 +19,7 @@ from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.story import Recorder
-from local_cosmos.storage.keeping import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper, MemoryKeeper
 from local_cosmos.values import JsonObject, serialise
 
 

@@ -21,7 +21,7 @@ from local_cosmos.semantics.account import Account, AccountSettings
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.history import History
 from local_cosmos.semantics.requests import Request
-from local_cosmos.storage.keeping import Keeper
+from local_cosmos.storage.keeper import Keeper
 from local_cosmos.storage.sqlite import FILE_NAME, DataInUseError, SqliteKeeper
 from local_cosmos_tests.commands import COMMAND, PACKAGE
 

@@ -19,7 +19,7 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.raw_connection import RawConnection, Signer
 from local_cosmos.semantics.clock import Clock
-from local_cosmos.storage.keeping import NotKeptError
+from local_cosmos.storage.keeper import NotKeptError
 from local_cosmos.storage.sqlite import FILE_NAME, SqliteKeeper
 from local_cosmos.storage.sqlite_items import transaction
 from local_cosmos_tests.commands import COMMAND, PACKAGE

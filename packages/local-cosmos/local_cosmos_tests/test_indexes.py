@@ -16,7 +16,7 @@ from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.requests import OperationKind, Reply, Request
 from local_cosmos.storage import memory
 from local_cosmos.storage.items import Item, ItemStore, PropertyPath, Range
-from local_cosmos.storage.keeping import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper, MemoryKeeper
 from local_cosmos.storage.memory import MemoryItemStore
 from local_cosmos.values import parse_own, serialise
 

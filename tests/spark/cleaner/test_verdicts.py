@@ -89,19 +89,21 @@ def histories(random: Random, number: int) -> Iterator[Planted]:
             random.choice([29, 30, 31, 60]) * DAY + random.randint(-1, 1) * timedelta(seconds=1) for _ in range(8)
         )
         entries = [told(entity, version, age) for version, age in zip(range(8, 0, -1), ages, strict=True)]
-        beside: list[Companion] = [stream_entry(entity, one) for one in entries if random.random() < 0.8]
+        companions: list[Companion] = [stream_entry(entity, one) for one in entries if random.random() < 0.8]
         for one in random.sample(entries, 5):
             owed = (Output("o", "q", Json.of({})),) if random.random() < 0.5 else None
-            beside.append(replace(record(entity, one), owed=owed, owing_since=one.at if owed else None))
+            companions.append(replace(record(entity, one), owed=owed, owing_since=one.at if owed else None))
             held = Json.of({"secret": 1}) if random.random() < 0.3 else None
-            beside.append(numbered(entity, one.version, NOW - one.at, source=SOURCE, held=held))
-        yield Planted(entity, ledger if random.random() < 0.9 else None, beside=[(one, NOW - one.at) for one in beside])
+            companions.append(numbered(entity, one.version, NOW - one.at, source=SOURCE, held=held))
+        yield Planted(
+            entity, ledger if random.random() < 0.9 else None, companions=[(one, NOW - one.at) for one in companions]
+        )
 
 
 def expected(planted: Planted) -> list[bool]:
     """What `is_candidate` says of each companion, in order."""
     ledger = planted.ledger or Ledger()
-    old = [one.version for one, age in planted.beside if isinstance(one, StreamEntry) and age > RETENTION]
+    old = [one.version for one, age in planted.companions if isinstance(one, StreamEntry) and age > RETENTION]
     last = last_entry(max(old, default=0), snapshot_every=ledger.snapshot_every, event_sourced=ledger.event_sourced)
     following = next((one.next for one in ledger.receptions if one.source == SOURCE), 1)
 
@@ -115,7 +117,7 @@ def expected(planted: Planted) -> list[bool]:
                 unfinished, number = one.held is not None, one.number
                 return is_candidate("numbered", age, RETENTION, unfinished=unfinished, place=number, last=following - 1)
 
-    return [goes(one, age) for one, age in planted.beside]
+    return [goes(one, age) for one, age in planted.companions]
 
 
 def test_both_forms_of_the_rule_say_the_same_of_every_companion(spark: SparkSession) -> None:
@@ -215,6 +217,6 @@ def test_no_key_of_an_entity_that_makes_no_sense_stops_the_rest(spark: SparkSess
         )
         more.append(Stored(LIBRARY, {**document, "id": f"staged:{number}", "pk": key, "entity": key}))
     odd = numbered(ref("shop", "odd"), 1, 60 * DAY, source=SOURCE)
-    planted = Planted(ref("shop", "odd"), None, beside=[(replace(odd, entity="no JSON"), 60 * DAY)], more=more)
+    planted = Planted(ref("shop", "odd"), None, companions=[(replace(odd, entity="no JSON"), 60 * DAY)], more=more)
     found = judged(parsed(spark, [planted, outbox("well")]), JOB, beginning(seconds())).collect()
     assert Counter(row.verdict for row in found) == {"of no entity of the job file": 7, "too young": 4}

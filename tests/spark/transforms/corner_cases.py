@@ -41,7 +41,7 @@ ONE, OTHER = "shop/of%20nobody", "shop/of%20somebody"
 
 def all_removed(case: str) -> list[Planted]:
     """Nothing at all is kept of it, and an audit saw it at its second version a few days ago."""
-    return [replace(colocated(case), beside=[])]
+    return [replace(colocated(case), companions=[])]
 
 
 def perhaps_removed(case: str) -> list[Planted]:
@@ -211,7 +211,7 @@ def _mailer(case: str, *seen: tuple[str, timedelta]) -> Planted:
 
 def _board(case: str, receptions: tuple[Reception, ...], *documents: NumberedMessage) -> Planted:
     ledger = Ledger(version=4, type="reader", protocol="resequencer", receptions=receptions)
-    return Planted(ref("reader", case), ledger, 2 * DAY, beside=[(one, age_of(one.at)) for one in documents])
+    return Planted(ref("reader", case), ledger, 2 * DAY, companions=[(one, age_of(one.at)) for one in documents])
 
 
 def _wire(case: str, message: str, destination: str = "else", index: int = 0) -> str:

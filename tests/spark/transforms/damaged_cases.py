@@ -60,13 +60,13 @@ def applied_twice_in_a_stream(case: str) -> list[Planted]:
     other = Stored(
         "shop", _as_stored(planted, stream_entry(planted.entity, again), "entry:other"), ("/tenant", "/owner/name")
     )
-    return [replace(planted, beside=planted.beside[:3], more=[other])]
+    return [replace(planted, companions=planted.companions[:3], more=[other])]
 
 
 def _as_stored(planted: Planted, companion: Any, id: str) -> dict[str, Any]:
     (stored,) = [
         one
-        for one in replace(planted, beside=[(companion, 2 * DAY)], records=[], more=[]).stored()
+        for one in replace(planted, companions=[(companion, 2 * DAY)], records=[], more=[]).stored()
         if "_kind" in one.document
     ]
     return {**stored.document, "id": id}
@@ -115,19 +115,19 @@ def nothing_is_recorded(case: str) -> list[Planted]:
 
 def hole_in_companions(case: str) -> list[Planted]:
     planted = colocated(case)
-    del planted.beside[2]
+    del planted.companions[2]
     return [planted]
 
 
 def hole_at_the_top_of_a_stream(case: str) -> list[Planted]:
     planted = stream(case)
-    del planted.beside[3]
+    del planted.companions[3]
     return [planted]
 
 
 def number_passed_over(case: str) -> list[Planted]:
     planted = reader(case)
-    del planted.beside[1:3]
+    del planted.companions[1:3]
     return [planted]
 
 
@@ -174,7 +174,7 @@ def without_its_ledger(case: str) -> list[Planted]:
 def number_above_the_next(case: str) -> list[Planted]:
     """A document of the read model of before: of one source it says less, and of another nothing."""
     board = reader(case)
-    board.beside.append((numbered(board.entity, 1, DAY, source=SOMEBODY), DAY))
+    board.companions.append((numbered(board.entity, 1, DAY, source=SOMEBODY), DAY))
     return [_receiving(board, received(NOBODY, 3))]
 
 
@@ -190,7 +190,7 @@ def one_id_twice(case: str) -> list[Planted]:
     output = sent(planted.entity, "web/m-2")
     other = told(planted.entity, 3, 3 * DAY, outputs=(output,))
     last = told(planted.entity, 4, 2 * DAY, outputs=(sent(planted.entity, "web/m-4"),) * 2)
-    planted.beside[2:] = [(record(planted.entity, other), 3 * DAY), (record(planted.entity, last), 2 * DAY)]
+    planted.companions[2:] = [(record(planted.entity, other), 3 * DAY), (record(planted.entity, last), 2 * DAY)]
     return [planted]
 
 
@@ -210,7 +210,7 @@ def ghost(case: str) -> list[Planted]:
     messages = [on_the_wire(planted.entity, sent(planted.entity, f"web/ghost-{number}")) for number in (1, 2)]
     mailer, read = ref("mailer", f"{case}:mailer"), reader(f"{case}:reader", taken=1, source=planted.entity.source)
     ledger = Ledger(version=1, entries=(told(mailer, 1, DAY, message=messages[0]),), type="mailer")
-    read.beside = [(numbered(read.entity, 1, DAY, source=planted.entity.source, message=messages[1]), DAY)]
+    read.companions = [(numbered(read.entity, 1, DAY, source=planted.entity.source, message=messages[1]), DAY)]
     return [planted, Planted(mailer, ledger), read]
 
 
@@ -239,7 +239,7 @@ def owing_in_companions(case: str) -> list[Planted]:
     planted = colocated(case)
     output = Output(sent(planted.entity, "web/m-4").id, "else", Json.of({"secret": 5}))
     owes = record(planted.entity, told(planted.entity, 4, 2 * DAY))
-    planted.beside[3] = (replace(owes, owed=(output,), owing_since=owes.at), 2 * DAY)
+    planted.companions[3] = (replace(owes, owed=(output,), owing_since=owes.at), 2 * DAY)
     return [planted]
 
 
@@ -276,14 +276,16 @@ def waiting(case: str) -> list[Planted]:
 def _receiving(board: Planted, reception: Reception, *held: int) -> Planted:
     assert board.ledger is not None
     body = Json.of({"secret": 6})
-    board.beside += [(numbered(board.entity, one, 11 * MINUTE, source=NOBODY, held=body), 11 * MINUTE) for one in held]
+    board.companions += [
+        (numbered(board.entity, one, 11 * MINUTE, source=NOBODY, held=body), 11 * MINUTE) for one in held
+    ]
     return replace(board, ledger=replace(board.ledger, receptions=(reception,)))
 
 
 def skipped(case: str) -> list[Planted]:
     board = reader(case)
     gone = [numbered(board.entity, number, DAY, source=NOBODY, message=None) for number in (2, 3)]
-    board.beside[1:3] = [(one, DAY) for one in gone]
+    board.companions[1:3] = [(one, DAY) for one in gone]
     return [board]
 
 

@@ -69,10 +69,10 @@ def written_anew(case: str) -> list[Planted]:
 
 
 def settled_late(case: str) -> list[Planted]:
-    """The first record beside the entity was written again when its outputs had been published at last."""
+    """The first companion was written again when its outputs had been published at last."""
     planted = colocated(case, versions=3)
     first, third = (told(planted.entity, number, age) for number, age in ((1, 32 * DAY), (3, 29 * DAY)))
-    planted.beside = [(record(planted.entity, first), 11 * DAY), (record(planted.entity, third), 29 * DAY)]
+    planted.companions = [(record(planted.entity, first), 11 * DAY), (record(planted.entity, third), 29 * DAY)]
     return [planted]
 
 
@@ -127,7 +127,7 @@ def delivered(case: str) -> list[Planted]:
         Planted(
             read,
             Ledger(version=2, type="reader", protocol="resequencer", receptions=(reception,)),
-            beside=[(numbered(read, 2, 2 * DAY, source=shop.source, message=on_the_wire(shop, outputs[4])), DAY)],
+            companions=[(numbered(read, 2, 2 * DAY, source=shop.source, message=on_the_wire(shop, outputs[4])), DAY)],
         ),
     ]
 
@@ -147,7 +147,7 @@ def on_their_way(case: str) -> list[Planted]:
     assert board.ledger is not None
     source = board.ledger.receptions[0].source
     held = numbered(board.entity, 7, MINUTE, source=source, held=Json.of({"secret": 4}))
-    board.beside.append((held, MINUTE))
+    board.companions.append((held, MINUTE))
     waiting = received(source, 5, held=((7, 7),), gap_since=NOW - 9 * MINUTE)
     board.ledger = replace(board.ledger, receptions=(waiting,))
     return [planted, board]
@@ -182,8 +182,8 @@ def seen_late(case: str) -> list[Planted]:
 
 
 def all_taken(case: str) -> list[Planted]:
-    """Clean-up has taken all that lay beside it: only of an outbox the newest version is always there."""
-    quiet = [replace(one, beside=[], age=40 * DAY) for one in (colocated(case), stream(f"{case}:stream"))]
+    """Clean-up has taken all its companions: only of an outbox the newest version is always there."""
+    quiet = [replace(one, companions=[], age=40 * DAY) for one in (colocated(case), stream(f"{case}:stream"))]
     return list(quiet)
 
 
@@ -193,13 +193,13 @@ def held_since(case: str) -> list[Planted]:
     assert board.ledger is not None
     source = board.ledger.receptions[0].source
     held = numbered(board.entity, 5, 11 * MINUTE, source=source, held=Json.of({"secret": 7}))
-    board.beside.append((held, MINUTE))
+    board.companions.append((held, MINUTE))
     return [board]
 
 
 def deleted(case: str) -> list[Planted]:
     """A handler deleted them: what remains is a tombstone, whose ledger goes on."""
-    planted = [outbox(case), colocated(f"{case}:beside"), stream(f"{case}:stream"), reader(f"{case}:reader")]
+    planted = [outbox(case), colocated(f"{case}:colocated"), stream(f"{case}:stream"), reader(f"{case}:reader")]
     return [replace(one, ledger=replace(one.ledger, deleted=True)) for one in planted if one.ledger is not None]
 
 
@@ -287,7 +287,7 @@ def answered(case: str) -> list[Planted]:
 CASES: Mapping[str, Plant] = {
     "answered": answered,
     "an outbox": lambda case: [outbox(case)],
-    "records beside": lambda case: [colocated(case)],
+    "co-located records": lambda case: [colocated(case)],
     "a stream": lambda case: [stream(case)],
     "a read model": lambda case: [reader(case)],
     "clean-up was stopped": after_clean_up,

@@ -75,7 +75,7 @@ class Planted:
         ledger: of its document; None if the document has none.
         age: of its document's last write.
         records: in the library's container, each with its age.
-        beside: companions, each with its age.
+        companions: each with its age.
         more: other documents.
         gone: whether its document was deleted.
     """
@@ -84,7 +84,7 @@ class Planted:
     ledger: Ledger | None
     age: timedelta = DAY
     records: list[tuple[LibraryRecord, timedelta]] = field(default_factory=list)
-    beside: list[tuple[Companion, timedelta]] = field(default_factory=list)
+    companions: list[tuple[Companion, timedelta]] = field(default_factory=list)
     more: list[Stored] = field(default_factory=list)
     gone: bool = False
 
@@ -95,7 +95,7 @@ class Planted:
         document = body if self.ledger is None else entity_document(body, self.ledger)
         if not self.gone:
             yield Stored(self.entity.type, {**document.value, **_system(self.age, 0)}, PATHS)
-        for number, (companion, age) in enumerate(self.beside, 1):
+        for number, (companion, age) in enumerate(self.companions, 1):
             yield Stored(
                 self.entity.type, {**companion_document(self.entity, companion), **keys, **_system(age, number)}, PATHS
             )
@@ -146,14 +146,14 @@ def sealed(entity: EntityRef) -> Seal:
 
 
 def colocated(case: str, *, versions: int = 4) -> Planted:
-    """An entity with records beside it."""
+    """An entity with companions."""
     entity = ref("shop", case)
     commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
     return Planted(
         entity,
         Ledger(version=versions, type="shop", protocol="colocated"),
         2 * DAY,
-        beside=[(record(entity, entry), age_of(entry.at)) for entry in commits],
+        companions=[(record(entity, entry), age_of(entry.at)) for entry in commits],
     )
 
 
@@ -165,7 +165,7 @@ def stream(case: str, *, versions: int = 4) -> Planted:
         entity,
         Ledger(version=versions, type="shop", protocol="stream", snapshot_every=2),
         2 * DAY,
-        beside=[(stream_entry(entity, entry), age_of(entry.at)) for entry in commits],
+        companions=[(stream_entry(entity, entry), age_of(entry.at)) for entry in commits],
     )
 
 
@@ -174,7 +174,7 @@ def reader(case: str, *, taken: int = 4, source: str = "shop/of%20nobody") -> Pl
     entity = ref("reader", case)
     numbers = [numbered(entity, number, (taken - number + 2) * DAY, source=source) for number in range(1, taken + 1)]
     ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(received(source, taken + 1),))
-    return Planted(entity, ledger, 2 * DAY, beside=[(one, age_of(one.at)) for one in numbers])
+    return Planted(entity, ledger, 2 * DAY, companions=[(one, age_of(one.at)) for one in numbers])
 
 
 def numbered(entity: EntityRef, number: int, age: timedelta, *, source: str, **more: Any) -> NumberedMessage:

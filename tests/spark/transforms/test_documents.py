@@ -117,14 +117,14 @@ SEAL: dict[str, Any] = {name: RECORD[name] for name in ("id", "_etag", "_ts", "p
     "kind": "seal"
 }
 APART: dict[str, Any] = {**SEAL, "kind": "channel", "version": 4, "turn": "", "channel": LEDGER["channels"][0]}
-BESIDE: dict[str, Any] = {
+COMPANION: dict[str, Any] = {
     **{name: one for name, one in RECORD.items() if name not in ("pk", "kind")},
     "_kind": "processed",
     "owes_inline": False,
     "owes_none": True,
 }
 NUMBERED: dict[str, Any] = {
-    **{name: BESIDE[name] for name in ("id", "_etag", "_ts", "entity", "at", "schema")},
+    **{name: COMPANION[name] for name in ("id", "_etag", "_ts", "entity", "at", "schema")},
     "_kind": "numbered",
     "order": {"channel": "c", "receiver": "shop/e", "number": 1},
     "source": "s",
@@ -151,7 +151,7 @@ READ: dict[str, tuple[str, Any, str | None]] = {
     "a channel": (LIBRARY, APART, None),
     "a channel of nobody": (LIBRARY, {**APART, "channel": {"id": "c", "received": []}}, "no channel.source that can"),
     "a channel without a version": (LIBRARY, without(APART, "version"), "no version that can be read"),
-    "a record beside": ("shop", BESIDE, None),
+    "a co-located record": ("shop", COMPANION, None),
     "a number that was skipped": ("shop", NUMBERED, None),
     "a newer record": (LIBRARY, {**RECORD, "schema": 2, "version": "two"}, "schema version 2"),
     "a newer ledger": ("shop", {**ENTITY, "ledger": {"schema": 3, "entries": "elsewhere"}}, "schema version 3"),
@@ -160,7 +160,7 @@ READ: dict[str, tuple[str, Any, str | None]] = {
     "no ETag": (LIBRARY, without(RECORD, "_etag"), "no document"),
     "an unknown kind": (LIBRARY, {**RECORD, "kind": "held"}, "kind is not known"),
     "no kind": (LIBRARY, without(RECORD, "kind"), "kind is not known"),
-    "an unknown companion": ("shop", {**BESIDE, "_kind": "staged"}, "kind is not known"),
+    "an unknown companion": ("shop", {**COMPANION, "_kind": "staged"}, "kind is not known"),
     "a record without a version": (LIBRARY, without(RECORD, "version"), "no version that can be read"),
     "a record with text for a version": (LIBRARY, {**RECORD, "version": "1", "tx": None}, "no tx, version that can"),
     "a record at no time": (LIBRARY, {**RECORD, "at": "soon"}, "no at that can be read"),
@@ -168,11 +168,11 @@ READ: dict[str, tuple[str, Any, str | None]] = {
     "an output without an id": (LIBRARY, {**RECORD, "outputs": [{"destination": "d"}]}, "outputs cannot be read"),
     "an output without a number": (
         "shop",
-        {**BESIDE, "outputs": [{"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k"}}]},
+        {**COMPANION, "outputs": [{"id": "o", "destination": "d", "place": {"channel": "c", "receiver": "r/k"}}]},
         "outputs cannot be read",
     ),
     "a record in another partition": (LIBRARY, {**RECORD, "pk": '["shop","f"]'}, "another entity"),
-    "a record that may owe": ("shop", {**BESIDE, "owes_none": False}, "no owed that can be read"),
+    "a record that may owe": ("shop", {**COMPANION, "owes_none": False}, "no owed that can be read"),
     "a number that may be held": ("shop", {**NUMBERED, "holds_none": False}, "no held that can be read"),
     "a number without one": ("shop", {**NUMBERED, "order": {"channel": "c"}}, "no order.number that can be read"),
     "a ledger that is none": ("shop", {**ENTITY, "ledger": {}}, "no schema, version, entries"),
@@ -259,9 +259,9 @@ def test_the_frames_have_the_declared_columns(planted_documents: DataFrame) -> N
 
 
 def test_a_document_that_was_read_twice_counts_once(spark: SparkSession) -> None:
-    elsewhere = {**BESIDE, "entity": '["shop","f"]'}
-    newer = {**BESIDE, "_etag": '"2"', "_ts": 8}
-    raws = [(json.dumps(one),) for one in (BESIDE, BESIDE, newer, elsewhere, ENTITY, ENTITY)]
+    elsewhere = {**COMPANION, "entity": '["shop","f"]'}
+    newer = {**COMPANION, "_etag": '"2"', "_ts": 8}
+    raws = [(json.dumps(one),) for one in (COMPANION, COMPANION, newer, elsewhere, ENTITY, ENTITY)]
     found = documents(spark.createDataFrame(raws, RAW), "shop").collect()
     assert sorted((row["kind"], row["entity"]) for row in found) == [
         ("entity", '["shop","t",1,true,"e"]'),

@@ -43,7 +43,7 @@ def documents(kept: Kept) -> DataFrame:
     Of the one a record is gone; of the other all is known, and of one message twice.
     """
     shop, board = outbox("shop"), reader("board")
-    del shop.records[:2], board.beside[:2]
+    del shop.records[:2], board.companions[:2]
     lacking, whole = (receiver(case, channel(NOBODY, (1, 3), (5, 6)), version=7) for case in ("lacking", "whole"))
     lacking = with_entries(lacking, told(lacking.entity, 7, 2 * DAY))
     whole.records.append((kept_of(whole.entity, told(whole.entity, 2, 3 * DAY)), 3 * DAY))

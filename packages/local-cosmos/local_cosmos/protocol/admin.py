@@ -25,7 +25,7 @@ from local_cosmos.semantics.emulator import Emulator
 from local_cosmos.semantics.errors import RefusedError
 from local_cosmos.semantics.faults import FaultCounters, FaultRule
 from local_cosmos.semantics.replicas import Lag
-from local_cosmos.storage.keeping import NotKeptError
+from local_cosmos.storage.keeper import NotKeptError
 from local_cosmos.values import JsonObject, MalformedJsonError, parse
 
 if TYPE_CHECKING:

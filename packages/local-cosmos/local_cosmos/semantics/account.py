@@ -26,7 +26,7 @@ from local_cosmos.semantics.requests import ITEM_OPERATIONS, ConsistencyLevel, R
 from local_cosmos.semantics.resource_ids import container_rid, database_rid
 from local_cosmos.semantics.transactions import checked_name
 from local_cosmos.semantics.usage import resource_usage, statistics
-from local_cosmos.storage.keeping import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
+from local_cosmos.storage.keeper import Keeper, KeptDatabase, MemoryKeeper, NotKeptError
 from local_cosmos.values import JsonObject, serialise
 
 _CONTAINER_ABSENT: Final = 1003

@@ -22,7 +22,7 @@ from local_cosmos.semantics.requests import CONSISTENCY_LEVELS, ConsistencyLevel
 from local_cosmos.semantics.sessions import SessionToken, token
 from local_cosmos.semantics.transactions import ItemFactory, Transaction
 from local_cosmos.storage.items import Item, ItemStore
-from local_cosmos.storage.keeping import Keeper, KeptContainer, NotKeptError
+from local_cosmos.storage.keeper import Keeper, KeptContainer, NotKeptError
 from local_cosmos.values import JsonObject, serialise
 
 _OF_THE_PRIMARY: Final = frozenset({"Strong", "BoundedStaleness"})

@@ -15,7 +15,7 @@ from local_cosmos.semantics.replies import refused
 from local_cosmos.semantics.request_log import RequestLog
 from local_cosmos.semantics.requests import ITEM_OPERATIONS, Reply, Request
 from local_cosmos.semantics.story import Recorder
-from local_cosmos.storage.keeping import Keeper, MemoryKeeper
+from local_cosmos.storage.keeper import Keeper, MemoryKeeper
 
 Manner = Literal["answer", "close", "reset", "hang", "truncate"]
 

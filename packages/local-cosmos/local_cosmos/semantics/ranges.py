@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from local_cosmos.semantics.errors import RefusedError
 from local_cosmos.semantics.key_hashes import LARGEST, SMALLEST, KeyHash
-from local_cosmos.storage.keeping import KeptRange
+from local_cosmos.storage.keeper import KeptRange
 from local_cosmos.values import JsonObject
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from local_cosmos.storage.items import ItemStore
-from local_cosmos.storage.keeping import KeptContainer, KeptDatabase, KeptRange, NotKeptError
+from local_cosmos.storage.keeper import KeptContainer, KeptDatabase, KeptRange, NotKeptError
 from local_cosmos.storage.sqlite_items import SqliteItemStore, transaction
 
 FILE_NAME: Final = "cosmos.sqlite3"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from local_cosmos.storage.items import IndexKey, Item, ItemKey, PropertyPath, Range
-from local_cosmos.storage.keeping import NotKeptError
+from local_cosmos.storage.keeper import NotKeptError
 from local_cosmos.storage.memory import MemoryItemStore
 
 _WRITE = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -8,7 +8,7 @@ from exactlyonce.hosting.deliveries.triggers import Delivered
 from exactlyonce.hosting.wiring import Parts
 
 
-class Calling:
+class ServiceCalls:
     """An application whose handlers call other services."""
 
     _parts: Parts

@@ -13,7 +13,7 @@ from exactlyonce.hosting.requests.opened_door import OpenedDoor
 from exactlyonce.hosting.wiring import Parts
 
 
-class Serving:
+class OpenedRequests:
     """An application that other services call: OPEN, POST, GET, DELETE."""
 
     _parts: Parts

@@ -18,7 +18,7 @@ from verification.twins.modules import Patch, around
 from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name.removeprefix("requests: "): scenario for scenario in IN_ONE_PARTITION}
-BESIDE = WORLDS["co-located, lost replies"]
+COLOCATED = WORLDS["co-located, lost replies"]
 STREAM = WORLDS["stream, lost replies"]
 
 
@@ -31,12 +31,12 @@ def _keeping(make: Any, **less: Any) -> Patch:
 
 
 TWINS: tuple[Broken[Scenario], ...] = (
-    Broken("co-located: answered before published", (around(Colocated._commit, UNPUBLISHED),), BESIDE, LOST),
-    Broken("co-located: a record without its answer", (_keeping(colocated._record, answer=None),), BESIDE, ANSWER),
+    Broken("co-located: answered before published", (around(Colocated._commit, UNPUBLISHED),), COLOCATED, LOST),
+    Broken("co-located: a record without its answer", (_keeping(colocated._record, answer=None),), COLOCATED, ANSWER),
     Broken(
         "co-located: swept without publishing",
         (around(publishing.sweep_records, UNPUBLISHED),),
-        BESIDE,
+        COLOCATED,
         LOST,
     ),
     Broken(

@@ -18,7 +18,7 @@ NUMBERED: Final = 256
 """Bytes that are left in a kept message for the attributes that it gets when it is released."""
 
 
-class Keeping:
+class KeptMessages:
     """What one handler keeps and cancels.
 
     Args:

@@ -9,7 +9,7 @@ from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.wiring import Parts
 
 
-class Tending:
+class SingleEntities:
     """An application whose read models may have gaps, and whose streams may send again."""
 
     _parts: Parts

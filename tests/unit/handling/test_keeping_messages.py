@@ -19,7 +19,7 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import Before, Work, keeps_nothing
-from exactlyonce.handling.keeping import NUMBERED
+from exactlyonce.handling.kept_messages import NUMBERED
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
