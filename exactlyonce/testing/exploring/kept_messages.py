@@ -25,7 +25,7 @@ DUE: Final = "exactlyonce.due"
 """Type of what waits in no queue: the sweeper's turn for a kept message."""
 
 
-class KeptMessages:
+class KeptByEntities:
     """Knows what entities keep, and sweeps them.
 
     Args:

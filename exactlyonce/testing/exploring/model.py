@@ -21,7 +21,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents
-from exactlyonce.testing.exploring.kept_messages import DUE, KeptMessages
+from exactlyonce.testing.exploring.kept_messages import DUE, KeptByEntities
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes
 
@@ -184,7 +184,7 @@ class Application:
         self._judge = judge
         self._bounds = bounds
         self._answers = Answers(now)
-        self._kept_messages = KeptMessages(entities, routes, self._answers, now)
+        self._kept = KeptByEntities(entities, routes, self._answers, now)
         self._situations: Situations[int] = Situations(self._deliver)
         self._numbers: dict[tuple[str, Envelope], int] = {}
         self._replied: dict[int, tuple[int, ...]] = {}
@@ -194,7 +194,7 @@ class Application:
 
     def begin(self, documents: Documents, waiting: list[Waiting]) -> None:
         """Set the state in which the search starts: what the store holds, and the messages that wait."""
-        due = (self._number("", *one) for one in self._kept_messages.possible(documents))
+        due = (self._number("", *one) for one in self._kept.possible(documents))
         queue = tuple(sorted((*(self._number(*one) for one in waiting), *due)))
         idle, nothing, bounds = (None,) * self._bounds.instances, frozenset[int](), self._bounds
         self._first = State(documents, queue, idle, nothing, nothing, (), bounds.faults, bounds.interruptions)
@@ -234,7 +234,7 @@ class Application:
 
     def _released(self, state: State, place: int, number: int) -> Move:
         """The sweeper releases a kept message, if it is still kept."""
-        documents, outputs = self._kept_messages.released(self.messages[number].envelope, number, state.documents)
+        documents, outputs = self._kept.released(self.messages[number].envelope, number, state.documents)
         arrived = [self._arrival(output) for output in outputs]
         after = state.queued(*(one for one in arrived if self.messages[one].entity is not None))
         after = after._replace(documents=documents, arrived=state.arrived.union(arrived))
@@ -277,7 +277,7 @@ class Application:
             arrived = tuple(self._arrival(output) for output in answer.arrived)
             taken = tuple(number for number in arrived if self.messages[number].entity is not None)
             called = [self._replied[number] for number in arrived if self._replied[number]]
-            taken += tuple(self._number("", *one) for one in self._kept_messages.begun_by(effect, documents, answer))
+            taken += tuple(self._number("", *one) for one in self._kept.begun_by(effect, documents, answer))
             yield answer, arrived, (*taken, *(replies[0] for replies in called))
             if any(len(replies) > 1 for replies in called) and not answer.fault:
                 unknown = replace(answer, said=f"{answer.said} (and no final answer comes of it)", fault=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import RemoteDisconnected
@@ -20,6 +21,8 @@ from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos.semantics.errors import RefusedError
 from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.replicas import Lag
+from local_cosmos.semantics.request_log import RequestLog
+from local_cosmos.semantics.requests import Request
 from local_cosmos_tests.commands import COMMAND, PACKAGE
 from local_cosmos_tests.raw import RawClient
 
@@ -159,6 +162,29 @@ def test_the_request_log_has_what_came_and_what_it_cost(admin: Administration, d
     (creates, reads) = [total for total in admin.totals() if total.database == database]
     assert (creates.requests, creates.applied, creates.refused, creates.charge) == (2, 1, 1, 6.5)
     assert (reads.operation, reads.container, reads.requests) == ("read", "c", 1)
+
+
+def test_logs_of_many_entries_are_read_in_parts(
+    admin: Administration, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("admin_client", "protocol.admin"):
+        monkeypatch.setattr(f"local_cosmos.{module}.LARGEST_ANSWER", 2)
+    after = admin.last_request()
+    for name in "abcde":
+        create(admin, database, name)
+    assert [(entry.n, entry.id) for entry in admin.requests(after)] == list(enumerate("abcde", after + 1))
+    assert [write.id for write in admin.history(database)] == list("abcde")
+
+
+def test_the_request_log_forgets_the_oldest_and_keeps_their_numbers() -> None:
+    log = RequestLog(deque(maxlen=3))
+    for _ in range(5):
+        log.add(Request("read", "d", "c"), "a", None, executed=None, times=(0, 0))
+    kept = [[entry.n for entry in log.read(*asked)] for asked in [(0,), (3,), (0, 2), (5,), (9,), (-1,)]]
+    assert kept == [[3, 4, 5], [4, 5], [3, 4], [], [], [3, 4, 5]]
+    assert log.last_number == 5
+    with pytest.raises(ValueError, match="islice"):
+        log.read(0, -1)
 
 
 def test_the_history_holds_every_accepted_write_and_nothing_else(admin: Administration, database: str) -> None:

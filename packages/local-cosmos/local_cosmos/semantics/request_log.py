@@ -124,7 +124,7 @@ class RequestLog:
         """At most `limit` entries after number `after`, as far as they are still kept."""
         # From the end: most readers ask for the few that are new.
         new = list(islice(reversed(self._entries), max(self.last_number - after, 0)))
-        return new[::-1][:limit]
+        return list(islice(reversed(new), limit))
 
     def last(self, number: int) -> list[LoggedRequest]:
         """The last entries, the newest first."""
