@@ -157,4 +157,4 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2, default=str))  # Decimals, as their digits.

@@ -169,7 +169,7 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
 
 def pretty(body: Json) -> str:
     """A body as indented JSON, with control characters escaped."""
-    return json.dumps(body.value, indent=2)
+    return json.dumps(body.value, indent=2, default=str)  # Decimals, as their digits.
 
 
 def _section(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:

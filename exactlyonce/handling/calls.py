@@ -128,7 +128,11 @@ class Reply(BaseModel):
             will try again.
         status: status code of the answer; None if the outcome is unknown.
         headers: of the answer: those that the `Api` names and the answer has.
-        body: JSON where the answer is JSON, else its text; None if it has none, or one that is cut.
+        body: JSON where the answer is JSON, else its text; None if it has none, or one that is cut. A number of more digits
+            than a double keeps is a `Decimal`, or an `int`. JSON that not every parser reads alike, as where a property comes
+            twice, is text.
+        undecoded: whether the body could not be decoded, since nobody knows its charset, or it is in another one than its
+            `Content-Type` says. Then it is text in which `\\xe9` stands for a byte that is not UTF-8.
         cut: whether the body was left out, since it is larger than `most_bytes` of the `Api`, or than its queue takes.
     """
 
@@ -138,7 +142,8 @@ class Reply(BaseModel):
     outcome: Literal["answered", "unknown"]
     status: int | None = None
     headers: dict[str, str] = {}
-    body: JsonValue = None
+    body: Any = None
+    undecoded: bool = False
     cut: bool = False
 
     @property

@@ -7,7 +7,6 @@ Patterns".
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
@@ -17,8 +16,8 @@ from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.errors import MalformedMessage, OutputTooLarge, TryAgainLater
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Blob
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.envelope import MOST_NESTED, Envelope
+from exactlyonce.values.frozen_json import Json, read_json
 
 _NOTHING: Final = Json("null")
 _LONGEST_NAME: Final = 1024
@@ -57,9 +56,9 @@ class ClaimChecks:
         if len(content) > MAX_BLOB_BYTES:
             raise MalformedMessage(f"{subject} is too large; at most {MAX_BLOB_BYTES} bytes are read.")
         try:
-            return envelope.with_data(Json.of(json.loads(content)))
+            return envelope.with_data(Json.of(read_json(content, nesting=MOST_NESTED)))
         except (ValueError, RecursionError) as error:
-            raise MalformedMessage(f"{subject} is not JSON ({type(error).__name__}).") from None
+            raise MalformedMessage(f"{subject} is not JSON. {error}") from None
 
     async def left(self, envelope: Envelope) -> Envelope:
         """Write the data of a message to a blob; return the message that refers to it. The same message gives the same blob.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -14,6 +13,7 @@ from exactlyonce.handling.calls import Api
 from exactlyonce.hosting.calls import wire
 from exactlyonce.hosting.calls.wire import Received
 from exactlyonce.testing.services import Request, Response, Service, Trouble
+from exactlyonce.values.frozen_json import Json, read_json
 
 CALLED: Final[ContextVar[Api]] = ContextVar("called")
 """The `Api` of the call that a task makes; two may have the same address."""
@@ -76,11 +76,11 @@ class MemoryWire:
 
 def _read(api: Api, request: wire.Request) -> Request:
     path = request.address.removeprefix(api.base.rstrip("/"))
-    body = None if request.body is None else json.loads(request.body)
+    body = None if request.body is None else read_json(request.body)
     return Request(request.method, path, request.headers[api.key_header], body, request.headers)
 
 
 def _received(response: Response, api: Api) -> Received:
-    body = b"" if response.body is None else json.dumps(response.body).encode()
+    body = b"" if response.body is None else Json.of(response.body).text.encode()
     headers = {"content-type": "application/json", **{name.lower(): one for name, one in response.headers.items()}}
     return Received(response.status, headers, body if len(body) <= api.most_bytes else None)

@@ -16,13 +16,16 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from exactlyonce.errors import MalformedMessage
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.frozen_json import MAX_NESTING, Json, read_json
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 """Longest envelope that is read. What may be sent is the transport's limit, which is lower on most queues."""
 
 MAX_ATTRIBUTE_LENGTH: Final = 1024
 """Longest `id`, `source` and `type`, in characters: they become part of every record."""
+
+MOST_NESTED: Final = MAX_NESTING + 10
+"""Levels of an envelope. What was read by itself, such as a request's body, is some levels deeper in a message."""
 
 DATAREF: Final = "dataref"
 
@@ -196,8 +199,17 @@ class Envelope:
                 "its address in the message."
             )
         try:
-            event = JSONFormat().read(_AsGiven, body)
-            return cls._from_event(event.get_attributes(), event.get_data())
+            attributes = read_json(body, nesting=MOST_NESTED)
+        except ValueError as error:
+            raise MalformedMessage(
+                f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Send it as one, or give this queue an adapter "
+                "for foreign bodies."
+            ) from None
+        try:
+            # Apart from its data: the package's parser knows doubles only.
+            data = Json.of(attributes.pop("data", None))
+            event = JSONFormat().read(_AsGiven, Json.of(attributes).text)
+            return cls._from_event(event.get_attributes(), event.get_data(), data)
         except MalformedMessage:
             raise
         except BaseCloudEventException as error:
@@ -205,7 +217,7 @@ class Envelope:
                 f"The message is not a CloudEvents 1.0 envelope: {error}. Send it as one, or give this queue an adapter "
                 "for foreign bodies."
             ) from error
-        # The package lets whatever its parsers meet pass: broken JSON, a list in place of an object, endless nesting.
+        # A list in place of an object, nesting without end, and whatever the package meets.
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise MalformedMessage(
                 f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Send it as one, or give "
@@ -213,8 +225,8 @@ class Envelope:
             ) from error
 
     @classmethod
-    def _from_event(cls, attributes: dict[str, Any], data: Any) -> Envelope:
-        if isinstance(data, bytes):
+    def _from_event(cls, attributes: dict[str, Any], binary: object, data: Json) -> Envelope:
+        if binary is not None:
             raise MalformedMessage("The message carries binary data (data_base64); handlers take JSON data only.")
         for name, value in attributes.items():
             if isinstance(value, str):
@@ -237,7 +249,7 @@ class Envelope:
             source=attributes["source"],
             id=attributes["id"],
             type=attributes["type"],
-            data=Json.of(data),
+            data=data,
             time=attributes.get("time"),
             subject=attributes.get("subject"),
             extensions=tuple(sorted(extensions.items())),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.frozen_json import Json, read_json
 
 
 class Adapter(Protocol):
@@ -47,10 +46,10 @@ class PlainJson:
         if len(body) > MAX_MESSAGE_BYTES:
             raise MalformedMessage(f"The message has {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are read.")
         try:
-            content = json.loads(body)
+            content = read_json(body)
             data = Json.of(content)
         except (ValueError, RecursionError) as error:
-            raise MalformedMessage(f"The message is not JSON ({type(error).__name__}).") from None
+            raise MalformedMessage(f"The message is not JSON. {error}") from None
         if not isinstance(content, dict):
             raise MalformedMessage(f"The message is not a JSON object but a {type(content).__name__}.")
         if "specversion" in content:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any, Final
 
 import azure.functions as func
@@ -11,7 +10,8 @@ import azure.functions as func
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.hosting.deliveries.adapters import Adapter, PlainJson
 from exactlyonce.transports.service_bus.binding import Content, read
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, REQUEUED, Envelope
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, REQUEUED, Envelope
+from exactlyonce.values.frozen_json import read_json
 
 Delivered = func.QueueMessage | func.ServiceBusMessage
 """A message as a trigger delivers it."""
@@ -81,8 +81,8 @@ def _was_returned(message: Delivered) -> bool:
         body = _structured(message)
         if REQUEUED.encode() not in body or len(body) > MAX_MESSAGE_BYTES:
             return False  # As nearly always; the body is not parsed twice.
-        content = json.loads(body)
-    except (MalformedMessage, ValueError, RecursionError):
+        content = read_json(body, nesting=MOST_NESTED)
+    except (MalformedMessage, ValueError):
         return False
     return isinstance(content, dict) and "specversion" in content and REQUEUED in content
 

@@ -6,14 +6,13 @@ filter by it. In structured mode the whole envelope is the body. Binary mode is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from exactlyonce.errors import MalformedMessage
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED
+from exactlyonce.values.frozen_json import Json, read_json
 
 _STRUCTURED: Final = "application/cloudevents"
 """How the content type of structured mode begins."""
@@ -65,7 +64,7 @@ def read(content: Content) -> bytes:
     if not attributes or len(content.body) > MAX_MESSAGE_BYTES:
         return content.body
     try:
-        data = json.loads(content.body) if content.body else None
+        data = read_json(content.body, nesting=MOST_NESTED) if content.body else None
         if _is_structured(content, data):
             return content.body
         if content.type:
@@ -73,8 +72,8 @@ def read(content: Content) -> bytes:
         return Json.of({**attributes, "data": data}).text.encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise MalformedMessage(
-            f"The message is a CloudEvent in binary mode whose data ({content.type or 'of no type'}) is no JSON "
-            f"({type(error).__name__}). Handlers take JSON data only: correct the sender, or give this queue an adapter."
+            f"The message is a CloudEvent in binary mode whose data ({content.type or 'of no type'}) is no JSON. {error} "
+            "Handlers take JSON data only: correct the sender, or give this queue an adapter."
         ) from None
 
 

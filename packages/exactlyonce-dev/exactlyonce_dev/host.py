@@ -119,7 +119,7 @@ def _show(told: TextIO) -> Backstage:
     backstage = Backstage(applications, names=Names.of(_modules()))
 
     def tell(event: Event) -> None:
-        print(json.dumps(event), file=told, flush=True)
+        print(json.dumps(event, default=str), file=told, flush=True)  # Decimals, as their digits.
 
     def now() -> datetime:
         return datetime.now(UTC)

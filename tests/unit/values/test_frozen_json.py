@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.frozen_json import MAX_NESTING, Json, changed_by_doubles, is_json, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -94,3 +96,131 @@ def test_in_a_record_it_is_a_string_that_keeps_the_text_to_the_letter(value: Any
 def test_in_a_record_nothing_else_passes_for_it(held: Any) -> None:
     with pytest.raises(ValidationError):
         Holder.model_validate({"held": held})
+
+
+DIGITS = st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+
+
+def beyond_doubles(digits: str) -> bool:
+    number, exact = float(digits), Decimal(digits)
+    return number in (float("inf"), float("-inf")) or (number == 0) != (exact == 0)
+
+
+@given(DIGITS)
+@settings(max_examples=500, deadline=None)
+def test_a_number_keeps_its_digits_or_is_refused(digits: str) -> None:
+    body = f'{{"a":[{digits}]}}'
+    if "." not in digits and "e" not in digits.lower():
+        assert read_json(body) == {"a": [int(digits)]}
+    elif beyond_doubles(digits):
+        with pytest.raises(ValueError, match="beyond every double"):
+            read_json(body)
+    else:
+        (number,) = read_json(body)["a"]
+        assert Decimal(str(number)) == Decimal(digits)
+        frozen = Json.of(read_json(body))
+        assert frozen.value == read_json(body)
+        assert Json.of(frozen.value) == frozen
+        assert Decimal(frozen.text[6:-2]) == Decimal(digits)
+        assert changed_by_doubles(body) == (None if isinstance(number, float) else "a.0")
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_whatever_is_written_here_is_read_as_it_was(value: Any) -> None:
+    assert read_json(Json.of(value).text) == value
+    assert read_json(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("digits", "number"),
+    [
+        ("1e2", 100.0),
+        ("5.0", 5.0),
+        ("-0", 0),
+        ("0e999999999999999999999", 0.0),
+        ("1234567890123456789.0", 1234567890123456789),
+        ("12345678901234567890e0", 12345678901234567890),
+        ("9007199254740993", 9007199254740993),
+        ("1e22", 1e22),
+    ],
+)
+def test_a_whole_number_is_whole_however_it_is_written(digits: str, number: float) -> None:
+    assert read_json(digits) == number
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "Expecting value"),
+        (b"{", "property name"),
+        (b"NaN", "NaN is no number"),
+        (b"[-Infinity]", "-Infinity is no number"),
+        (b"1e400", "beyond every double"),
+        (b"-1e99999999999999999999999", "beyond every double"),
+        (b"1e-99999999999999999999999", "beyond every double"),
+        (b"0." + b"1" * 1_000, "more than 1000 characters"),
+        (b"1" * 100_000, "digits"),
+        (b'{"a":1,"a":1}', "property twice"),
+        (b'[{"b":{"a":1,"\\u0061":2}}]', "property twice"),
+        (b'"\\ud800"', "half a surrogate pair"),
+        (b'{"\\udfff":1.00000000000000000001}', "half a surrogate pair"),
+        (b'"\xed\xa0\x80"', "not UTF-8"),
+        (b"\xff\xfe[\x00]\x00", "not UTF-8"),
+        (b"[\x00]\x00", "Expecting value"),
+        (b"[" * 100_000, "levels"),
+        (b"[" * (MAX_NESTING + 1) + b"]" * (MAX_NESTING + 1), "levels"),
+        ('{"a":' * (MAX_NESTING + 1) + "1" + "}" * (MAX_NESTING + 1), "levels"),
+        ("\ud800", "half a surrogate pair"),
+        ('"\ud800"', "half a surrogate pair"),
+    ],
+    ids=lambda part: str(part[:30]),
+)
+def test_what_not_every_parser_reads_alike_is_refused(body: bytes | str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as caught:
+        read_json(body)
+    assert str(caught.value).endswith(".")
+    assert caught.value.__cause__ is None
+    assert type(caught.value) is ValueError  # That of the parser carries the whole text.
+
+
+@pytest.mark.parametrize("body", [b'\xef\xbb\xbf{"a":"\xc3\xa9"}', '\ufeff{"a":"é"}', '{"a":"\\u00e9"}'])
+def test_a_byte_order_mark_is_passed_over(body: bytes | str) -> None:
+    assert read_json(body) == {"a": "é"}
+    assert changed_by_doubles(body) is None
+
+
+def test_pairs_of_surrogates_and_brackets_in_texts_are_taken() -> None:
+    assert read_json('["\\ud83c\\udfaf"]') == ["🎯"]
+    assert read_json(json.dumps(["[" * 500])) == ["[" * 500]
+    deep = "[" * MAX_NESTING + "]" * MAX_NESTING
+    assert Json.of(read_json(deep)).text == deep
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('{"a":{"b.c":[1.5,{"d":0.10000000000000000001}]}}', "a.b.c.1.d"),
+        ("0.10000000000000000001", "the whole"),
+        ('{"a":1234567890123456789.0}', "a"),
+        ('{"a":1234567890123456789,"b":1.50}', None),
+    ],
+)
+def test_the_place_of_a_number_that_doubles_change_is_named(body: str, place: str | None) -> None:
+    assert changed_by_doubles(body) == changed_by_doubles(body.encode()) == place
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), [Decimal("Infinity")], {1: Decimal(1), "a": {2, 3}}])
+def test_decimals_that_are_no_numbers_are_refused(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Json.of(value)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Text/JSON ; charset=utf-8", "application/problem+json"])
+def test_kinds_of_json_are_known(kind: str) -> None:
+    assert is_json(kind)
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/jsonl", "application/json-seq", "json"])
+def test_other_kinds_are_not_json(kind: str) -> None:
+    assert not is_json(kind)
