@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from exactlyonce.errors import ConfigurationError, KeyReused
+from exactlyonce.errors import ConfigurationError, InvalidMessage, KeyReused
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import encode
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, Envelope
+from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 
 MOST_ASKED: Final = 128
@@ -79,7 +80,7 @@ class Asker:
 
     async def ask(self, entity: Entity[Any], message: object, request: Request) -> Answered:
         """As `ExactlyOnce.ask`, which documents it."""
-        name, data = encode(message)
+        name, data = encoded(message)
         await self.ready()
         time = request.time or self.now()
         envelope = Envelope(request.source, request.key, name, data, time, asked=request.fingerprint)
@@ -90,6 +91,16 @@ class Asker:
             about = message_key(request.source, request.key)
             raise KeyReused(f"Request {about} differs from the one that had its key. It changed nothing.")
         return Answered(answer.status, answer.headers, answer.body, processed.before)
+
+
+def encoded(message: object) -> tuple[str, Json]:
+    """As `encode`; a message that no JSON can be is `InvalidMessage`, too."""
+    try:
+        return encode(message)
+    except ValueError as error:
+        raise InvalidMessage(
+            f"The {type(message).__name__} has a value that JSON does not have, such as NaN."
+        ) from error
 
 
 def require_answers(entity: Entity[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,13 +17,18 @@ from exactlyonce.handling.messages import is_message
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.requests.asker import Answered, Asker, Request
 from exactlyonce.hosting.requests.fingerprint import fingerprint
-from exactlyonce.hosting.requests.keys import HEADER, Keys, read_key, time_of
-from exactlyonce.hosting.requests.problems import NOT_JSON, misfit, problem_of
+from exactlyonce.hosting.requests.keys import HEADER, Keys, read_key, source_of, time_of
+from exactlyonce.hosting.requests.problems import COMPRESSED, NOT_JSON, Refused, misfit, not_allowed, problem_of
+from exactlyonce.values.frozen_json import changed_by_doubles, is_json, read_json
 from exactlyonce.values.validation import problems
 
 CALLER: Final = "x-ms-client-principal-id"
 """Header in which the front end of Azure names the authenticated caller."""
 REPLAYED: Final = "Idempotent-Replayed"
+METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
+"""Methods whose requests are answered. The others are safe: whoever repeats them expects that nothing happens."""
+_MISMADE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What code raises for a body that has not the form it reads."""
 _log = logging.getLogger(__name__)
 
 
@@ -40,21 +46,21 @@ class Door:
         self, request: func.HttpRequest, entity: Entity[Any], message: object, scope: str | None, keys: Keys
     ) -> func.HttpResponse:
         """As `ExactlyOnce.answer`, which documents it."""
-        body = request.get_body()
-        if body and not is_json(request.headers.get("Content-Type")):
-            return NOT_JSON.response()
         try:
+            if request.method.upper() not in METHODS:
+                raise Refused(not_allowed(METHODS))
+            body = body_of(request)
             key = read_key(request.headers.get(HEADER))
             await self.asker.ready()
             time = time_of(key, self.asker.now()) if keys == "uuid7" else None
             caller = request.headers.get(CALLER) if scope is None else scope
-            source = f"http:{caller}" if caller else "http"
-            asked = fingerprint(request.method, urlsplit(request.url).path, body)
-            answered = await self.asker.ask(entity, made(message), Request(key, asked, source, time))
+            asked = fingerprint(request.method, urlsplit(request.url).path, body.text)
+            identity = Request(key, asked, source_of(caller), time)
+            answered = await self.asker.ask(entity, made(message, body), identity)
         except ConfigurationError:
             raise  # The operator's, not the client's.
-        except ValidationError as error:
-            return misfit(problems(error)).response()
+        except Refused as refusal:
+            return refusal.problem.response()
         except ExactlyOnceError as error:
             problem = problem_of(error)
             _log.warning("a request for %s was answered with %d: %s", entity, problem.status, named(error))
@@ -62,15 +68,60 @@ class Door:
         return response_of(answered)
 
 
-def made(message: object) -> object:
-    """A message, or what makes one. Raises pydantic's `ValidationError`."""
-    return message() if callable(message) and not is_message(message) else message
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of a request.
+
+    Attributes:
+        text: as it was sent.
+        content: as `read_json` reads it; None if it is empty.
+    """
+
+    text: bytes
+    content: Any
 
 
-def is_json(media_type: str | None) -> bool:
-    """Whether a body is JSON, as far as its sender says."""
-    name = (media_type or "application/json").partition(";")[0].strip().lower()
-    return name == "application/json" or (name.startswith("application/") and name.endswith("+json"))
+def body_of(request: func.HttpRequest) -> Body:
+    """The body of a request. Raises `Refused` if it is compressed, or no JSON."""
+    text = request.get_body() or b""
+    if not text:
+        return Body(text, None)
+    encodings = request.headers.get("Content-Encoding", "").split(",")
+    if {encoding.strip().lower() for encoding in encodings} - {"", "identity"}:
+        raise Refused(COMPRESSED)
+    if not is_json(request.headers.get("Content-Type") or "application/json"):
+        raise Refused(NOT_JSON)
+    try:
+        return Body(text, read_json(text))
+    except ValueError as error:
+        raise Refused(misfit(f"The body is not JSON that every parser reads alike. {error}")) from None
+
+
+def made(message: object, body: Body) -> object:
+    """A message, or what makes one, with the content of a body or without. Raises `Refused` if the body does not fit."""
+    makes = callable(message) and not is_message(message)
+    takes_content = makes and _takes_argument(message)
+    if body.text and not takes_content and (place := changed_by_doubles(body.text)):
+        raise Refused(misfit(f"{place}: This number has more digits than a double keeps. Send it as a string."))
+    try:
+        return message(*[body.content] * takes_content) if makes else message
+    except ValidationError as error:
+        raise Refused(misfit(problems(error))) from None
+    except ExactlyOnceError:
+        raise
+    except _MISMADE as error:
+        _log.warning("the body of a request does not make its message: %s", type(error).__name__)
+        raise Refused(misfit("The body does not have the form that this operation takes.")) from None
+
+
+def _takes_argument(maker: Any) -> bool:
+    """Whether a function has a parameter that it cannot be called without."""
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = signature(maker).parameters.values()
+    except (TypeError, ValueError):  # Some built-in functions have no signature.
+        return False
+    return any(one.kind in kinds and one.default is Parameter.empty for one in parameters)
 
 
 def response_of(answered: Answered) -> func.HttpResponse:

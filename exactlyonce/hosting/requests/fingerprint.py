@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from decimal import Decimal
+from typing import Any
+
+from exactlyonce.values.frozen_json import Json, read_json
 
 
 def fingerprint(method: str, path: str, body: bytes) -> str:
     """SHA-256 of a request, in hex.
 
     It covers the body as it was sent, not as the application reads it: a retry across a deploy that adds a default to the
-    message is the same request. Blanks and the order of properties do not count. The query does not, since keys of the host
-    travel there.
+    message is the same request. Blanks, the order of properties and the spelling of numbers (1, 1.0, 1e0) do not count. The
+    query does not, since keys of the host travel there.
 
     Args:
         method: of HTTP.
@@ -19,13 +22,20 @@ def fingerprint(method: str, path: str, body: bytes) -> str:
         body: as sent; JSON, or anything else.
     """
     sent = "\n".join((method.upper(), path, ""))
-    return hashlib.sha256(sent.encode(errors="surrogateescape") + _canonical(body)).hexdigest()
+    return hashlib.sha256(sent.encode(errors="surrogatepass") + _canonical(body)).hexdigest()
 
 
 def _canonical(body: bytes) -> bytes:
     try:
-        # Fractions stay text: as numbers, two that differ could be one.
-        content = json.loads(body, parse_float=str)
-        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    except (ValueError, RecursionError):
+        return Json.of(_plain(read_json(body))).text.encode()
+    except ValueError:
         return body
+
+
+def _plain(value: Any) -> Any:
+    """A value in one form of several that are the same to JSON."""
+    if isinstance(value, dict):
+        return {name: _plain(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return int(Decimal(repr(value))) if isinstance(value, float) and value.is_integer() else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime, timedelta, timezone
 from typing import Final, Literal
@@ -18,6 +19,7 @@ AHEAD: Final = timedelta(minutes=5)
 _STRUCTURED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
 _BARE: Final = re.compile(r"[ -~]{1,255}")
 _TIMED: Final = 7
+_CALLER: Final = re.compile(r"[ -~]{1,255}")
 _RULE: Final = "It is a string of 1 to 255 printable ASCII characters, with or without quotes."
 
 
@@ -37,6 +39,15 @@ def read_key(header: str | None) -> str:
     if not _BARE.fullmatch(key):
         raise InvalidKey(f"The header {HEADER} is no key. {_RULE}")
     return key
+
+
+def source_of(caller: str | None) -> str:
+    """The source of a caller's requests: the caller's id, or a hash of one that is too long or not fit for a log."""
+    if not caller:
+        return "http"
+    if _CALLER.fullmatch(caller):
+        return f"http:{caller}"
+    return f"http/sha256:{hashlib.sha256(caller.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def time_of(key: str, now: datetime) -> datetime:

@@ -9,9 +9,8 @@ from typing import Any, Final
 from exactlyonce.effects.requests import FoundRequests
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.messages import encode
 from exactlyonce.hosting.deliveries.receiver import Receiver
-from exactlyonce.hosting.requests.asker import Answered
+from exactlyonce.hosting.requests.asker import Answered, encoded
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import request_unknown
 from exactlyonce.protocols.outbox.protocol import Outbox
@@ -40,7 +39,7 @@ class Requests:
 
     async def open(self, entity: Entity[Any], message: object) -> Opened:
         """Open a request; nothing is carried out yet. Raises `InvalidMessage`, `HandlerFailed` or `TryAgainLater`."""
-        name, data = encode(message)
+        name, data = encoded(message)
         if data.size > MAX_MESSAGE_BYTES:
             raise InvalidMessage(f"The request has {data.size} bytes; at most {MAX_MESSAGE_BYTES} are taken.")
 

@@ -12,23 +12,24 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import azure.functions as func
-from pydantic import ValidationError
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.deliveries.failures import named
-from exactlyonce.hosting.requests.door import is_json, made, response_of
+from exactlyonce.hosting.requests.door import body_of, made, response_of
 from exactlyonce.hosting.requests.opened import Requests
-from exactlyonce.hosting.requests.problems import METHOD, NOT_JSON, NOT_THERE, NOT_YET, misfit, problem_of
+from exactlyonce.hosting.requests.problems import NOT_THERE, NOT_YET, Refused, not_allowed, problem_of
 from exactlyonce.protocols.outbox.requests import Opened
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import problems
 
 AT: Final = "at"
 """Parameter of a request's address: the session token that shows it, encoded."""
 REQUEST: Final = "request"
 """Parameter of a route: the id of a request."""
+METHODS: Final = ("GET", "HEAD", "POST", "DELETE")
+"""Of an opened request."""
+_OF_PATHS: Final = "%/:@!$&'()*+,;=~"
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:-?[0-9]{1,20}#[0-9]{1,20}(?:#[0-9]{1,20}=-?[0-9]{1,20}){0,64}")
 _ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
 _MOST_ENCODED: Final = 4096
@@ -47,12 +48,13 @@ class OpenedDoor:
 
     async def open(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
         """As `ExactlyOnce.open_request`, which documents it."""
-        if request.get_body() and not is_json(request.headers.get("Content-Type")):
-            return NOT_JSON.response()
 
         async def opened() -> func.HttpResponse:
-            one = await self.requests.open(entity, made(message))
-            place = f"{urlsplit(request.url).path.rstrip('/')}/{quote(one.request, safe='')}?{AT}={encoded(one.token)}"
+            if request.method.upper() != "POST":
+                raise Refused(not_allowed(("POST",)))
+            one = await self.requests.open(entity, made(message, body_of(request)))
+            path = quote(urlsplit(request.url).path.rstrip("/"), safe=_OF_PATHS)
+            place = f"{path}/{quote(one.request, safe='')}?{AT}={encoded(one.token)}"
             return func.HttpResponse(status_code=201, headers={"Location": place})
 
         return await _guarded(opened(), entity)
@@ -64,25 +66,27 @@ class OpenedDoor:
                 f"The route of {entity}'s requests names none. Let it end with {{{REQUEST}}}, as in "
                 f"accounts/{{account}}/charges/{{{REQUEST}}}."
             )
-        id, token = request.route_params[REQUEST], decoded(request.params.get(AT))
-        if token is None or not _ID.fullmatch(id):
-            return NOT_THERE.response()
-        return await _guarded(self._served(request.method.upper(), entity, key, Opened(id, token)), entity)
+        opened = Opened(request.route_params[REQUEST], decoded(request.params.get(AT)) or "")
+        method = request.method.upper()
+        response = await _guarded(self._served(method, entity, key, opened), entity)
+        return without_body(response) if method == "HEAD" else response
 
     async def _served(
         self, method: str, entity: Entity[Any], key: str | EntityKey, opened: Opened
     ) -> func.HttpResponse:
+        if method not in METHODS:
+            raise Refused(not_allowed(METHODS))
+        if not opened.token or not _ID.fullmatch(opened.request):
+            raise Refused(NOT_THERE)
         ref: EntityRef = entity.ref(key)
         match method:
             case "POST":
                 return response_of(await self.requests.carry_out(entity, ref, opened))
-            case "GET":
+            case "GET" | "HEAD":
                 answered = await self.requests.answer(ref, opened)
                 return NOT_YET.response() if answered is None else response_of(answered)
-            case "DELETE":
-                await self.requests.close(ref, opened)
-                return func.HttpResponse(status_code=204)
-        return METHOD.response()
+        await self.requests.close(ref, opened)
+        return func.HttpResponse(status_code=204)
 
 
 async def _guarded(response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
@@ -91,12 +95,19 @@ async def _guarded(response: Awaitable[func.HttpResponse], entity: Entity[Any]) 
         return await response
     except ConfigurationError:
         raise
-    except ValidationError as error:
-        return misfit(problems(error)).response()
+    except Refused as refusal:
+        return refusal.problem.response()
     except ExactlyOnceError as error:
         problem = problem_of(error)
         _log.warning("an opened request for %s was answered with %d: %s", entity, problem.status, named(error))
         return problem.response()
+
+
+def without_body(response: func.HttpResponse) -> func.HttpResponse:
+    """The response to HEAD in the place of one to GET (RFC 9110, 9.3.2)."""
+    return func.HttpResponse(
+        status_code=response.status_code, headers=dict(response.headers), mimetype=response.mimetype
+    )
 
 
 def encoded(token: str) -> str:

@@ -33,23 +33,45 @@ class Problem:
         title: the kind of problem.
         detail: what to do.
         retry_after: seconds after which the request may be repeated; None if that does not help.
+        headers: names and values of further headers.
     """
 
     status: int
     title: str
     detail: str
     retry_after: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
     def response(self) -> func.HttpResponse:
         """As a response."""
         body = {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail}
-        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        headers = dict(self.headers)
+        if self.retry_after is not None:
+            headers["Retry-After"] = str(self.retry_after)
         return func.HttpResponse(
             json.dumps(body), status_code=self.status, headers=headers, mimetype="application/problem+json"
         )
 
 
+class Refused(Exception):
+    """A request that is refused before anything is looked up.
+
+    Attributes:
+        problem: that the client is told.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.title)
+        self.problem = problem
+
+
 NOT_JSON: Final = Problem(415, "Unsupported media type", "Send the body as application/json.")
+COMPRESSED: Final = Problem(
+    415,
+    "Unsupported content encoding",
+    "Send the body as it is: compressed again, a retry would look like another request.",
+    headers=(("Accept-Encoding", "identity"),),
+)
 
 NOT_THERE: Final = Problem(
     404,
@@ -57,8 +79,6 @@ NOT_THERE: Final = Problem(
     "It was closed, or left open for too long, and is not carried out now; or this is not its address as opening it gave it.",
 )
 NOT_YET: Final = Problem(409, "Not answered yet", "It is open. POST carries it out.", RETRY_AFTER)
-METHOD: Final = Problem(405, "Method not allowed", "An opened request takes POST, GET and DELETE.")
-
 _EXPIRED: Final = Problem(
     400,
     "Key expired",
@@ -97,6 +117,12 @@ def problem_of(error: ExactlyOnceError) -> Problem:
     if isinstance(error, InvalidKey):
         return Problem(400, "Invalid key", str(error))
     return next((problem for kind, problem in _PROBLEMS if isinstance(error, kind)), _FAILED)
+
+
+def not_allowed(methods: tuple[str, ...]) -> Problem:
+    """The problem of a method that an address does not take."""
+    allowed = ", ".join(methods)
+    return Problem(405, "Method not allowed", f"This address takes {allowed}.", headers=(("Allow", allowed),))
 
 
 def misfit(detail: str) -> Problem:

@@ -122,6 +122,34 @@ async def test_kinds_of_json_are_taken(media_type: str) -> None:
     assert (await Desk().post(Content_Type=media_type)).status_code == 200
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "x"])
+async def test_a_compressed_body_is_415_since_a_retry_would_look_like_another_request(encoding: str) -> None:
+    response = await Desk().post(Content_Encoding=encoding)
+    assert told(response) == (415, "Unsupported content encoding")
+    assert response.headers["Accept-Encoding"] == "identity"
+
+
+async def test_a_body_that_is_as_it_is_may_say_so() -> None:
+    assert (await Desk().post(Content_Encoding="Identity")).status_code == 200
+
+
+@pytest.mark.parametrize("caller", ["x" * 2_000, "a\nb", "Jos\u00e9", "\udcff"])
+async def test_a_caller_of_any_name_has_keys_of_its_own(caller: str) -> None:
+    desk = Desk()
+    await desk.post(x_ms_client_principal_id=caller)
+    again = await desk.post(x_ms_client_principal_id=caller)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    await desk.post(x_ms_client_principal_id=f"{caller}x")
+    assert await desk.total == 2
+
+
+async def test_one_key_for_two_entities_is_two_requests() -> None:
+    desk = Desk()
+    assert (await desk.post(b'{"to":"c"}')).status_code == 200
+    assert told(await desk.post(b'{"to":"d"}')) == (422, "Key reused")
+    assert (await desk.post(b'{"to":"d"}', message=Add("d"))).status_code == 200
+
+
 async def test_a_request_without_a_body_needs_no_media_type() -> None:
     assert (await Desk().post(b"", Content_Type="text/plain")).status_code == 200
 

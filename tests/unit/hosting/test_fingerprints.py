@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce.hosting.requests.fingerprint import fingerprint
@@ -50,6 +51,28 @@ def test_bodies_that_differ_have_fingerprints_that_differ(one: Any, other: Any) 
 
 def test_fractions_that_are_one_as_doubles_differ() -> None:
     assert of_body(b'{"amount":0.1}') != of_body(b'{"amount":0.1000000000000000055}')
+
+
+def test_a_number_is_no_text() -> None:
+    assert of_body(b'{"a":1.5}') != of_body(b'{"a":"1.5"}')
+    assert of_body(b'{"a":99999999999999.99}') != of_body(b'{"a":"99999999999999.99"}')
+
+
+@pytest.mark.parametrize(
+    "numbers", [("1", "1.0", "1e0", "10E-1"), ("0", "-0", "0.0", "-0e5"), ("1e23", "1" + "0" * 23)]
+)
+def test_the_spelling_of_a_number_does_not_count(numbers: tuple[str, ...]) -> None:
+    assert len({of_body(f'{{"a":[{number}]}}'.encode()) for number in numbers}) == 1
+
+
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+
+
+@given(NUMBERS, NUMBERS)
+@settings(max_examples=300, deadline=None)
+def test_numbers_that_differ_have_fingerprints_that_differ(one: str, other: str) -> None:
+    assert (of_body(one.encode()) == of_body(other.encode())) == (Decimal(one) == Decimal(other))
+    assert of_body(one.encode()) != of_body(f'"{one}"'.encode())
 
 
 def test_the_order_of_a_list_counts() -> None:

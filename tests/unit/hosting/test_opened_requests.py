@@ -149,7 +149,26 @@ async def test_a_request_is_not_found_at_another_entity() -> None:
 
 async def test_other_methods_are_405() -> None:
     desk = Desk()
-    assert told(await desk.serve("PATCH", await opened(desk))) == (405, "Method not allowed")
+    response = await desk.serve("PATCH", await opened(desk))
+    assert told(response) == (405, "Method not allowed")
+    assert response.headers["Allow"] == "GET, HEAD, POST, DELETE"
+
+
+async def test_head_is_answered_as_get_without_a_body_and_carries_nothing_out() -> None:
+    desk = Desk()
+    location = await opened(desk, Add("c", 2, status=201))
+    assert (await desk.serve("HEAD", location)).status_code == 409
+    assert await desk.total == 0
+    await desk.serve("POST", location)
+    response = await desk.serve("HEAD", location)
+    assert (response.status_code, response.get_body(), response.mimetype) == (201, b"", "application/json")
+    assert response.headers["Location"] == "/counters/c"
+
+
+async def test_a_compressed_body_is_415_and_opens_nothing() -> None:
+    desk = Desk()
+    assert told(await desk.open(Content_Encoding="gzip")) == (415, "Unsupported content encoding")
+    assert desk.left() == set()
 
 
 async def test_a_body_that_is_not_json_is_415_and_opens_nothing() -> None:

@@ -203,7 +203,7 @@ def test_pairs_of_surrogates_and_brackets_in_texts_are_taken() -> None:
         ('{"a":{"b.c":[1.5,{"d":0.10000000000000000001}]}}', "a.b.c.1.d"),
         ("0.10000000000000000001", "the whole"),
         ('{"a":1234567890123456789.0}', "a"),
-        ('{"a":1234567890123456789,"b":1.50}', None),
+        ('{"a":1234567890123456789,"b":1.50,"c":6.02214076e23}', None),
     ],
 )
 def test_the_place_of_a_number_that_doubles_change_is_named(body: str, place: str | None) -> None:
