@@ -1,7 +1,7 @@
 """The Functions app: wiring only. Business code is in `handlers`, the protocol in `exactlyonce`."""
 
 import os
-from typing import List  # noqa: UP035  # The worker does not take list[...] on every Python.
+from typing import Any, List  # noqa: UP035  # The worker does not take list[...] on every Python.
 
 import azure.functions as func
 from pydantic import BaseModel, Field
@@ -141,8 +141,8 @@ class Shot(BaseModel):
 async def fire(req: func.HttpRequest) -> func.HttpResponse:
     """Fire a shot, and say whether it hit. Requests with one `Idempotency-Key` are one shot, and get the same answer."""
 
-    def shot() -> FireAt:
-        return FireAt(game_id=req.route_params["game"], position=Shot.model_validate_json(req.get_body()).position)
+    def shot(content: Any) -> FireAt:
+        return FireAt(game_id=req.route_params["game"], position=Shot.model_validate(content).position)
 
     return await once.answer(req, ranges, shot)
 

@@ -48,6 +48,7 @@ from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import read_json
 
 __version__ = "0.1.0"
 
@@ -95,4 +96,5 @@ __all__ = [
     "UnknownMessageType",
     "VersionStream",
     "message",
+    "read_json",
 ]

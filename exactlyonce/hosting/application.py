@@ -281,8 +281,10 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         Args:
             request: as the trigger gives it.
             entity: the type whose handler takes the message; its strategy keeps answers, as all but `Resequencer` do.
-            message: an instance of a registered message type; or a function without arguments that makes one, whose
-                `ValidationError` of pydantic is answered with 400.
+            message: an instance of a registered message type; or a function that makes one, with the content of the body as
+                its argument, as `read_json` reads it (None for an empty body), or without arguments. What a body of another
+                form makes it raise, such as `ValidationError`, `ValueError` or `KeyError`, is answered with 400. So is a number
+                that has more digits than a double keeps, unless the function takes the content.
             scope: the caller; None for the authenticated one, if there is one. Callers do not share keys.
             keys: "uuid7" to take only keys that carry their time: a key that is too old to be known is refused, so none is
                 applied twice. "any" takes all keys, and may apply one again after the retention.

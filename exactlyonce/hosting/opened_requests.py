@@ -41,8 +41,8 @@ class OpenedRequests:
         """Serve a request that was opened, at the address that opening it gave.
 
         POST carries it out, once however often it comes and however late, and answers with what the handler replied; GET gives
-        the answer once more, or 409 while there is none; DELETE closes the request. From then on nothing is known of it, and
-        all three answer 404, but DELETE 204.
+        the answer once more, or 409 while there is none, and HEAD the same without a body; DELETE closes the request. From then
+        on nothing is known of it, and all of them answer 404, but DELETE 204. Other methods are 405 with `Allow`.
 
         Args:
             request: as the trigger gives it; the route has a parameter `request`.

@@ -18,7 +18,7 @@ once.sweep_on(app)
 async def place_order(req: func.HttpRequest) -> func.HttpResponse:
     """Place an order. A retry under the same Idempotency-Key gets the same answer."""
     order = req.route_params["order"]
-    return await once.answer(req, orders, lambda: PlaceOrder.model_validate({**req.get_json(), "order": order}))
+    return await once.answer(req, orders, lambda content: PlaceOrder.model_validate({**content, "order": order}))
 
 
 @app.route("customers/{customer}", methods=["GET"])

@@ -99,12 +99,12 @@ def body_of(request: func.HttpRequest) -> Body:
 
 def made(message: object, body: Body) -> object:
     """A message, or what makes one, with the content of a body or without. Raises `Refused` if the body does not fit."""
-    makes = callable(message) and not is_message(message)
-    takes_content = makes and _takes_argument(message)
+    maker: Any = message if callable(message) and not is_message(message) else None
+    takes_content = maker is not None and _takes_argument(maker)
     if body.text and not takes_content and (place := changed_by_doubles(body.text)):
         raise Refused(misfit(f"{place}: This number has more digits than a double keeps. Send it as a string."))
     try:
-        return message(*[body.content] * takes_content) if makes else message
+        return message if maker is None else maker(body.content) if takes_content else maker()
     except ValidationError as error:
         raise Refused(misfit(problems(error))) from None
     except ExactlyOnceError:

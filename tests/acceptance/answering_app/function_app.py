@@ -25,7 +25,7 @@ async def open_add(req: func.HttpRequest) -> func.HttpResponse:
     return await once.open_request(req, entity, lambda: Add(counter, **req.get_json()))
 
 
-@app.route("counters/{counter}/adds/{request}", methods=["POST", "GET", "DELETE"])
+@app.route("counters/{counter}/adds/{request}", methods=["POST", "GET", "HEAD", "DELETE"])
 async def serve_add(req: func.HttpRequest) -> func.HttpResponse:
     """Add, say once more what the total was, or forget it."""
     return await once.serve_request(req, entity, req.route_params["counter"])

@@ -2,6 +2,7 @@
 
 import azure.functions as func
 
+from exactlyonce import read_json
 from exactlyonce.hosting import ExactlyOnce
 from orders import Order, OrderLine, Stock, orders, stocks, to_orders, to_stocks
 
@@ -33,7 +34,7 @@ async def settle_stocks(message: func.QueueMessage) -> None:
 @app.route("orders/{order}/lines/{line}", methods=["PUT"])
 async def put_line(req: func.HttpRequest) -> func.HttpResponse:
     try:
-        given = OrderLine(order=req.route_params["order"], **req.get_json())
+        given = OrderLine(order=req.route_params["order"], **read_json(req.get_body()))
     except (TypeError, ValueError):
         return func.HttpResponse('The body has to be such as {"item": "tea", "quantity": 2}.', status_code=400)
     await once.send(to_orders, given, message_id=req.route_params["line"], source="http")
