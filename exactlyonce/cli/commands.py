@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
-import json
 import logging
 import os
 import sys
@@ -30,6 +29,7 @@ from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.local_settings import use_local_settings
+from exactlyonce.values.frozen_json import read_json
 from exactlyonce.values.identity import EntityRef
 
 _RISK: Final = """\
@@ -266,7 +266,7 @@ def _place(text: str) -> str:
 def _array(text: str) -> list[Any] | None:
     """A JSON array of two values or more; None if the text is anything else."""
     try:
-        value = json.loads(text) if text.startswith("[") else None
+        value = read_json(text) if text.startswith("[") else None
     except ValueError:
         return None
     return value if isinstance(value, list) and len(value) > 1 else None

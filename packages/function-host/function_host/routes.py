@@ -2,7 +2,7 @@
 
 A template is a path whose segments are literals or parameters: `{name}`, `{name:int}`, `{name?}`, `{*rest}`. Literals match
 in any case, as on the real host. A path that is known, but not with this method, is unknown: the real host answers 404,
-not 405 (Azure/azure-functions-host#10098).
+not 405 (Azure/azure-functions-host#10098). That holds for HEAD and OPTIONS, too: a route that is to take them lists them.
 """
 
 import re

@@ -80,6 +80,26 @@ async def test_what_matches_no_route_and_method_is_not_found(client: aiohttp.Cli
         assert reply.status == 404
 
 
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT"])
+async def test_a_method_that_the_route_does_not_list_is_not_found_be_it_head(method: str) -> None:
+    app = func.FunctionApp()
+
+    @app.route(route="listed", methods=["GET", "HEAD"])
+    async def listed(req: func.HttpRequest) -> func.HttpResponse:
+        return func.HttpResponse("text", headers={"X-Method": req.method})
+
+    @app.route(route="unlisted", methods=["GET"])
+    async def unlisted(req: func.HttpRequest) -> func.HttpResponse:
+        return func.HttpResponse("text")
+
+    async with function_host(app, {}) as host, aiohttp.ClientSession(host.http) as session:
+        async with session.request(method, "/api/unlisted") as reply:
+            assert reply.status == 404
+        async with session.request(method, "/api/listed") as reply:
+            seen = (reply.status, reply.headers.get("X-Method"), await reply.read())
+    assert seen == ((200, "HEAD", b"") if method == "HEAD" else (404, None, b""))
+
+
 @pytest.mark.parametrize("path", ["/api/broken", "/api/wrong", "/api/nothing"])
 async def test_a_failure_shows_no_details_to_the_caller_but_is_logged(
     client: aiohttp.ClientSession, path: str, caplog: pytest.LogCaptureFixture

@@ -6,7 +6,8 @@ import pytest
 
 from exactlyonce import Outbox, TryAgainLater
 from exactlyonce.cli.__main__ import main
-from exactlyonce.cli.tables import plain, table
+from exactlyonce.cli.tables import plain, pretty, table
+from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, deposit
 from tests.unit.boards import scored
 from tests.unit.operated import OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app
@@ -155,3 +156,7 @@ def test_tables_fit_their_cells_and_escape_control_characters() -> None:
     assert list(table(("A", "B"), [("x", None), ("yyy", 7)])) == ["A    B", "x    -", "yyy  7"]
     assert list(table(("A",), [])) == []
     assert plain("a\nb\x1b\u202e ÄÖ") == "a\\nb\\x1b\\u202e ÄÖ"
+
+
+def test_a_body_is_shown_with_the_digits_of_its_numbers() -> None:
+    assert "99999999999999.99" in pretty(Json('{"amount":99999999999999.99}'))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, InvalidMessage, Outbox
+from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, InvalidMessage, Outbox, Reply, message
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing import App, Request, Response
@@ -53,6 +55,41 @@ class Shop:
 @pytest.fixture
 def shop() -> Shop:
     return Shop()
+
+
+@message("priced")
+class Priced(Reply):
+    """The price of something, by a service that writes numbers."""
+
+    body: dict[str, Decimal]
+
+
+class Price(BaseModel):
+    price: Decimal = Decimal(0)
+
+
+def test_a_price_that_is_no_double_reaches_the_handler_as_it_was_answered() -> None:
+    priced = Entity("priced", state=Price, container="priced", strategy=Outbox())
+    queue = Destination("priced", receives=(Priced,))
+
+    @priced.handles(Bill, key=lambda bill: bill.order)
+    def ask(state: Price, bill: Bill, context: Context) -> Price:
+        context.call(API, "GET", "/price", then=Priced, tag=bill.order)
+        return state
+
+    @priced.handles(Priced, key=lambda reply: reply.tag)
+    def note(state: Price, reply: Priced, context: Context) -> Price:
+        return Price(price=reply.body["price"])
+
+    price = Decimal("99999999999999.99")
+    app = App(
+        priced,
+        destinations=(queue, API),
+        queues={"priced": priced},
+        apis={API: lambda request: Response(200, {"price": price})},
+    )
+    app.send(priced, Bill("a"))
+    assert app.state(priced, "a") == Price(price=price)
 
 
 PAID, UNKNOWN, OPEN = Order(bills=1, paid=1), Order(bills=1, unknown=1), Order(bills=1)
