@@ -163,6 +163,27 @@ async def test_a_body_that_does_not_fit_its_message_is_400_without_its_values() 
     assert (await desk.post(message=lambda: Add("c"))).status_code == 200  # Nothing was kept of the first.
 
 
+@message("counter.weigh")
+class Weighed(BaseModel):
+    counter: str = "c"
+    grams: float
+
+
+async def test_a_message_that_no_json_can_be_is_400_at_both_doors() -> None:
+    desk = Desk()
+    for response in (
+        await desk.post(b'{"grams":"NaN"}', message=Weighed.model_validate),
+        await desk.open(lambda: Weighed(grams=float("inf"))),
+    ):
+        assert told(response) == (400, "Invalid request")
+    assert desk.left() == set()
+
+
+async def test_a_function_whose_parameters_nobody_knows_is_called_without_arguments() -> None:
+    with pytest.raises(ConfigurationError, match="dict is not a message type"):
+        await Desk().post(message=dict)
+
+
 async def test_a_handler_that_raises_is_500_and_leaves_the_key_free(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
     with caplog.at_level(logging.WARNING):
