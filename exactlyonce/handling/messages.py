@@ -10,7 +10,8 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
-from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed, InvalidMessage
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from exactlyonce.values.validation import adapter, comes_back, misfits, problems, written
@@ -78,11 +79,20 @@ def encode(message: object) -> tuple[str, Json]:
     Raises:
         ConfigurationError: its class is not registered.
         InvalidMessage: its receiver would read something else.
+        HandlerFailed: it cannot be written; a serializer of the model's own raised.
     """
     model = type(message)
     name = message_type(model).name
-    data = Json.of(written(model, message))
-    if not comes_back(model, message, data.value):
+    with ApplicationsCode(
+        lambda error: HandlerFailed(
+            f"This {model.__name__} cannot be written as JSON: writing it raised {class_of(error)}. Correct its serializers, "
+            "or give its fields values that JSON has."
+        ),
+        ExactlyOnceError,
+    ):
+        data = Json.of(written(model, message))
+        same = comes_back(model, message, data.value)
+    if not same:
         raise InvalidMessage(
             f"The receiver of this {model.__name__} would read something else. Give its fields values of their declared types, "
             "and neither exclude fields nor read and write them under different names."
@@ -96,19 +106,22 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
     Raises:
         InvalidMessage: naming the message and every field that does not fit, without their values.
     """
+
+    def failed(error: BaseException) -> InvalidMessage:  # A validator of the model's own may raise anything.
+        return InvalidMessage(
+            f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {class_of(error)}. "
+            "Correct the sender, or the model's validators."
+        )
+
     try:
-        decoded: _Model = adapter(model).validate_python(data.value)
+        with ApplicationsCode(failed, ValidationError):
+            decoded: _Model = adapter(model).validate_python(data.value)
     except ValidationError as error:
         raise InvalidMessage(
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "
             "or give the model a before-validator that upgrades old bodies.",
             kept=misfits(error, model),
         ) from None  # The cause would quote the body.
-    except Exception as error:  # A validator of the model's own may raise anything; so may nesting without end.
-        raise InvalidMessage(
-            f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {type(error).__name__}. "
-            "Correct the sender, or the model's validators."
-        ) from error
     return decoded
 
 

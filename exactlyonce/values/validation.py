@@ -9,6 +9,9 @@ from typing import Any, Final
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticKnownError
 
+from exactlyonce.errors import InvalidMessage
+from exactlyonce.raised import ApplicationsCode, class_of
+
 _MOST_MISFITS: Final = 5
 
 
@@ -31,8 +34,9 @@ def comes_back(model: type, value: Any, content: Any) -> bool:
     if not isinstance(value, model):
         return False
     try:
-        read = adapter(model).validate_python(content)
-    except Exception:  # A validator of the model's own may raise anything.
+        with ApplicationsCode(lambda error: InvalidMessage(f"reading it raised {class_of(error)}")):
+            read = adapter(model).validate_python(content)
+    except InvalidMessage:
         return False
     if type(value).__eq__ is object.__eq__:
         return bool(written(model, read) == content)

@@ -22,13 +22,14 @@ from urllib.parse import quote
 from exactlyonce.attempt import key_of
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
-from exactlyonce.handling.calls import Api, Call, read_call
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, InvalidMessage, TryAgainLater
+from exactlyonce.handling.calls import Api, Call, Credentials, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.calls.answers import content_of
 from exactlyonce.hosting.calls.wire import Received, Request, Wire
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of
+from exactlyonce.raised import ApplicationsCode, Show, cause_of, class_of, shown
 from exactlyonce.records.calls import CALL_TYPE, ReplyTo
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -80,6 +81,7 @@ class Caller:
         begin: awaited before anything else.
         now: the present.
         random: draws delays.
+        show: makes of an exception what may be logged of it.
     """
 
     apis: Mapping[str, Api]
@@ -90,6 +92,7 @@ class Caller:
     begin: Callable[[], Awaitable[None]]
     now: Callable[[], datetime]
     random: Random
+    show: Show = shown
     _places: dict[str, asyncio.Semaphore] = field(default_factory=dict)
 
     async def take(self, message: Delivered) -> None:
@@ -157,11 +160,8 @@ class Caller:
             address = api.address(call.path)
         except ValueError as error:
             raise InvalidMessage(f"Message {key_of(taken.delivered)}: {error}") from None
-        try:
-            given: Any = {} if api.credentials is None else api.credentials()
-            credentials: Mapping[str, str] = await given if inspect.isawaitable(given) else given
-        except Exception as error:  # It is the application's code, and asks services of its own.
-            _log.warning("the credentials for api %s could not be had: %s", api.name, type(error).__name__)
+        credentials = await self._credentials(api)
+        if credentials is None:
             return None
         delivered = taken.delivered
         data = (await self.claims.redeemed(delivered) if self.claims.claims(delivered) else delivered).data
@@ -169,6 +169,28 @@ class Caller:
         content_type = {} if body is None else {"Content-Type": "application/json"}
         headers = {**credentials, **content_type, api.key_header: delivered.id}
         return Request(call.method, address, headers, body, api.timeout, api.most_bytes)
+
+    async def _credentials(self, api: Api) -> Mapping[str, str] | None:
+        """What proves who calls; None if it cannot be had now. The function is the application's, and asks services of its own.
+
+        It has a task of its own: there it may raise what would end this one, and a cancellation from outside differs from a
+        `CancelledError` of its own.
+        """
+        if api.credentials is None:
+            return {}
+        asked = asyncio.create_task(_asked(api.credentials))
+        try:
+            await asyncio.wait({asked})
+        except asyncio.CancelledError:
+            asked.cancel()
+            await asyncio.wait({asked})
+            raise
+        try:
+            return asked.result()
+        except _NoCredentials as error:
+            why, failure = class_of(cause_of(error) or error), self.show(cause_of(error) or error)
+            _log.warning("the credentials for api %s could not be had: %s", api.name, why, exc_info=failure)
+            return None
 
     async def _again(self, taken: _Taken, api: Api, received: Received | str) -> None:
         """Send a call to its queue once more, for a try while there is time for one, or else to be answered."""
@@ -208,6 +230,19 @@ class Caller:
     async def _send(self, output: Output) -> None:
         if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
             raise TryAgainLater(f"Message {output.id} may not have been sent; its call comes again.")
+
+
+class _NoCredentials(ExactlyOnceError):
+    """The function for credentials raised, or gave none."""
+
+
+async def _asked(function: Credentials) -> dict[str, str]:
+    with ApplicationsCode(lambda error: _NoCredentials(class_of(error))):
+        given: Any = function()
+        headers = dict(await given if inspect.isawaitable(given) else given)
+        if not all(isinstance(part, str) for pair in headers.items() for part in pair):
+            raise TypeError("credentials= has to give names and values of headers, which are strings")
+        return headers
 
 
 def _asked_delay(received: Received, now: datetime) -> float:

@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 import azure.functions as func
 from pydantic import ValidationError
 
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import is_message
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.requests.asker import Answered, Asker, Request
 from exactlyonce.hosting.requests.fingerprint import fingerprint
 from exactlyonce.hosting.requests.keys import HEADER, Keys, read_key, time_of
-from exactlyonce.hosting.requests.problems import NOT_JSON, misfit, problem_of
+from exactlyonce.hosting.requests.problems import FAULT, NOT_JSON, misfit, problem_of
+from exactlyonce.raised import ApplicationsCode, Show, class_of, shown
 from exactlyonce.values.validation import problems
 
 CALLER: Final = "x-ms-client-principal-id"
@@ -32,9 +33,11 @@ class Door:
 
     Attributes:
         asker: asks the entities.
+        show: makes of an exception what may be logged of it.
     """
 
     asker: Asker
+    show: Show = shown
 
     async def answer(
         self, request: func.HttpRequest, entity: Entity[Any], message: object, scope: str | None, keys: Keys
@@ -57,14 +60,29 @@ class Door:
             return misfit(problems(error)).response()
         except ExactlyOnceError as error:
             problem = problem_of(error)
-            _log.warning("a request for %s was answered with %d: %s", entity, problem.status, named(error))
+            told = None if problem.status < FAULT else self.show(error)
+            _log.warning(
+                "a request for %s was answered with %d: %s", entity, problem.status, named(error), exc_info=told
+            )
             return problem.response()
         return response_of(answered)
 
 
 def made(message: object) -> object:
-    """A message, or what makes one. Raises pydantic's `ValidationError`."""
-    return message() if callable(message) and not is_message(message) else message
+    """A message, or what makes one.
+
+    Raises:
+        ValidationError: of pydantic: what came does not fit.
+        HandlerFailed: the function that makes the message raised anything else.
+    """
+    if is_message(message) or not callable(message):
+        return message
+    with ApplicationsCode(
+        lambda error: HandlerFailed(f"The function that makes the message of a request raised {class_of(error)}."),
+        ExactlyOnceError,
+        ValidationError,
+    ):
+        return message()
 
 
 def is_json(media_type: str | None) -> bool:

@@ -20,8 +20,9 @@ from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.requests.door import is_json, made, response_of
 from exactlyonce.hosting.requests.opened import Requests
-from exactlyonce.hosting.requests.problems import METHOD, NOT_JSON, NOT_THERE, NOT_YET, misfit, problem_of
+from exactlyonce.hosting.requests.problems import FAULT, METHOD, NOT_JSON, NOT_THERE, NOT_YET, misfit, problem_of
 from exactlyonce.protocols.outbox.requests import Opened
+from exactlyonce.raised import Show, shown
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.validation import problems
 
@@ -41,9 +42,11 @@ class OpenedDoor:
 
     Attributes:
         requests: of the application.
+        show: makes of an exception what may be logged of it.
     """
 
     requests: Requests
+    show: Show = shown
 
     async def open(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
         """As `ExactlyOnce.open_request`, which documents it."""
@@ -55,7 +58,7 @@ class OpenedDoor:
             place = f"{urlsplit(request.url).path.rstrip('/')}/{quote(one.request, safe='')}?{AT}={encoded(one.token)}"
             return func.HttpResponse(status_code=201, headers={"Location": place})
 
-        return await _guarded(opened(), entity)
+        return await self._guarded(opened(), entity)
 
     async def serve(self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey) -> func.HttpResponse:
         """As `ExactlyOnce.serve_request`, which documents it."""
@@ -67,7 +70,7 @@ class OpenedDoor:
         id, token = request.route_params[REQUEST], decoded(request.params.get(AT))
         if token is None or not _ID.fullmatch(id):
             return NOT_THERE.response()
-        return await _guarded(self._served(request.method.upper(), entity, key, Opened(id, token)), entity)
+        return await self._guarded(self._served(request.method.upper(), entity, key, Opened(id, token)), entity)
 
     async def _served(
         self, method: str, entity: Entity[Any], key: str | EntityKey, opened: Opened
@@ -84,19 +87,25 @@ class OpenedDoor:
                 return func.HttpResponse(status_code=204)
         return METHOD.response()
 
-
-async def _guarded(response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
-    """The response, or the problem that the client is told in place of it. Raises `ConfigurationError`: the operator's."""
-    try:
-        return await response
-    except ConfigurationError:
-        raise
-    except ValidationError as error:
-        return misfit(problems(error)).response()
-    except ExactlyOnceError as error:
-        problem = problem_of(error)
-        _log.warning("an opened request for %s was answered with %d: %s", entity, problem.status, named(error))
-        return problem.response()
+    async def _guarded(self, response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
+        """The response, or the problem that the client is told in place of it. Raises `ConfigurationError`: the operator's."""
+        try:
+            return await response
+        except ConfigurationError:
+            raise
+        except ValidationError as error:
+            return misfit(problems(error)).response()
+        except ExactlyOnceError as error:
+            problem = problem_of(error)
+            told = None if problem.status < FAULT else self.show(error)
+            _log.warning(
+                "an opened request for %s was answered with %d: %s",
+                entity,
+                problem.status,
+                named(error),
+                exc_info=told,
+            )
+            return problem.response()
 
 
 def encoded(token: str) -> str:
