@@ -12,7 +12,7 @@ from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode, message_type
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
-from exactlyonce.values.validation import adapter, problems
+from exactlyonce.values.validation import adapter, problems, raised_in
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -98,4 +98,4 @@ class Appliers(Generic[State]):
         except ValidationError as error:
             raise HandlerFailed(
                 f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error, model)}. {advice}"
-            ) from None  # The cause would quote the event.
+            ) from raised_in(error)  # Pydantic's own error would quote the event.

@@ -14,7 +14,7 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFail
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import adapter, comes_back, misfits, problems, written
+from exactlyonce.values.validation import adapter, comes_back, misfits, problems, raised_in, written
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
@@ -121,7 +121,7 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "
             "or give the model a before-validator that upgrades old bodies.",
             kept=misfits(error, model),
-        ) from None  # The cause would quote the body.
+        ) from raised_in(error)  # Pydantic's own error would quote the body.
     return decoded
 
 

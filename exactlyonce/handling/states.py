@@ -16,7 +16,7 @@ from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import adapter, comes_back, problems, written
+from exactlyonce.values.validation import adapter, comes_back, problems, raised_in, written
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """Properties of the library and the service. With `ttl` the entity would expire, and its ledger with it."""
@@ -62,7 +62,7 @@ class StateShape:
             raise ConfigurationError(
                 f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
                 f"partition key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
-            ) from None  # The cause would quote the key.
+            ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:
         return adapter(self._state).validate_python(self._known(self._identity(entity)))
@@ -83,7 +83,7 @@ class StateShape:
             raise DamagedDocument(
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error, self._state)}. Nothing "
                 "was changed. Correct the document, or give the model a default or a before-validator that reads the old form."
-            ) from None  # The cause would quote the document.
+            ) from raised_in(error)  # Pydantic's own error would quote the document.
 
     def write(self, entity: EntityRef, state: Any, before: Json | None) -> Json:
         """State to body; properties of the body before that the model does not know survive.

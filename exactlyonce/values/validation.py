@@ -7,10 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticKnownError
-
-from exactlyonce.errors import InvalidMessage
-from exactlyonce.raised import ApplicationsCode, class_of
+from pydantic_core import ErrorDetails, PydanticKnownError
 
 _MOST_MISFITS: Final = 5
 
@@ -34,9 +31,8 @@ def comes_back(model: type, value: Any, content: Any) -> bool:
     if not isinstance(value, model):
         return False
     try:
-        with ApplicationsCode(lambda error: InvalidMessage(f"reading it raised {class_of(error)}")):
-            read = adapter(model).validate_python(content)
-    except InvalidMessage:
+        read = adapter(model).validate_python(content)
+    except ValidationError:
         return False
     if type(value).__eq__ is object.__eq__:
         return bool(written(model, read) == content)
@@ -53,7 +49,20 @@ def problems(error: ValidationError, model: Any = None) -> str:
     """
     names = None if model is None else _names(model)
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{_path(one['loc'], names)}: {one['msg']}" for one in found)
+    return "; ".join(f"{_path(one['loc'], names)}: {_said(one, is_quoted=model is None)}" for one in found)
+
+
+def raised_in(error: ValidationError) -> BaseException | None:
+    """The exception with which a validator of the model's own refused a value, the first one; None if there is none."""
+    found = error.errors(include_input=False, include_url=False)
+    raised = (one.get("ctx", {}).get("error") for one in found)
+    return next((one for one in raised if isinstance(one, BaseException)), None)
+
+
+def _said(one: ErrorDetails, *, is_quoted: bool) -> str:
+    """What pydantic says; of a validator of the model's own, whose words may quote a value, only that it refused."""
+    is_own = one["type"] in ("value_error", "assertion_error")
+    return "a validator of the model refused it" if is_own and not is_quoted else one["msg"]
 
 
 def _path(location: tuple[int | str, ...], names: frozenset[str] | None) -> str:
