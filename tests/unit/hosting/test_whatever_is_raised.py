@@ -61,7 +61,7 @@ class Hidden(Exception):
     def __cause__(self) -> Any:  # type: ignore[override]
         raise Silent
 
-    __context__ = __traceback__ = __notes__ = __cause__  # type: ignore[assignment]
+    __context__ = __traceback__ = __notes__ = __cause__
 
     def __bool__(self) -> bool:
         raise Silent
@@ -290,7 +290,7 @@ def test_whatever_is_raised_behind_http_is_answered_with_500_and_shown(
     host = host_of(PLAIN)
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler.emit = records.append  # type: ignore[method-assign, assignment]
     log = logging.getLogger("exactlyonce.hosting.requests.door")
 
     def maker() -> Put:
