@@ -275,7 +275,8 @@ def test_whatever_is_raised_fails_its_message_alone(
         assert type(error).__name__ in "".join(traceback.format_exception(shown(error, text=text)))
     told = "".join(traceback.format_exception(shown(error)))
     assert SECRET not in told
-    if place != "validator of a state":  # There pydantic's own error is only that the state would not come back.
+    # There pydantic's own error is only that the state would not come back; and it drops a RecursionError in a serializer.
+    if place != "validator of a state" and "PydanticSerializationError" not in told:
         assert "test_whatever_is_raised.py" in told
 
 
