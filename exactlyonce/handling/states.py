@@ -61,7 +61,8 @@ class StateShape:
         except ValidationError as error:
             raise ConfigurationError(
                 f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: {problems(error, self._state)}. Declare them as their messages' keys are, or not at all."
+                f"partition key it is given: {problems(error, is_quoted=False)}. Declare them as their messages' keys are, "
+                "or not at all."
             ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:

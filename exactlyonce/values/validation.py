@@ -39,17 +39,20 @@ def comes_back(model: type, value: Any, content: Any) -> bool:
     return bool(read == value)
 
 
-def problems(error: ValidationError, model: Any = None) -> str:
+def problems(error: ValidationError, model: Any = None, *, is_quoted: bool = True) -> str:
     """What does not fit and where, without the values: they may hold what a log must not.
 
     Args:
         error: of the validation.
         model: what was read. Of places only the names of its properties are quoted: keys of mappings are values.
             None where all names are the library's own, or only their sender reads them.
+        is_quoted: whether the words of a model's own validators are quoted, where `model` is None: they may hold a value.
     """
     names = None if model is None else _names(model)
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{_path(one['loc'], names)}: {_said(one, is_quoted=model is None)}" for one in found)
+    return "; ".join(
+        f"{_path(one['loc'], names)}: {_said(one, is_quoted=is_quoted and model is None)}" for one in found
+    )
 
 
 def raised_in(error: ValidationError) -> BaseException | None:
