@@ -6,6 +6,7 @@ Business code imports this package only; it loads no Azure library. Applications
 
 from exactlyonce.errors import (
     ConfigurationError,
+    ContextClosed,
     DamagedDocument,
     EntityRefused,
     EntityTooLarge,
@@ -57,6 +58,7 @@ __all__ = [
     "Colocated",
     "ConfigurationError",
     "Context",
+    "ContextClosed",
     "DamagedDocument",
     "Destination",
     "Entity",

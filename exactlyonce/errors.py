@@ -16,6 +16,7 @@
     │   └── RequestUnknown          no such request is open, or it was closed
     ├── HandlerError            the business code's: nothing was changed, nothing was sent
     │   ├── HandlerFailed           it raised; the cause is chained
+    │   ├── ContextClosed           it used a context after its handler had returned or raised
     │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
     │   ├── IdentityChanged         it changed the document's id or partition key
     │   ├── UnknownDestination      it sent to a destination that is not configured
@@ -32,7 +33,8 @@
     └── TryAgainLater           the environment's: deliver the message again
 
 An error names its message and entity as soon as they are known, and says what to do. The library's own errors never quote
-bodies, which may hold secrets. An exception that a handler raises is chained unchanged.
+bodies, which may hold secrets. An exception that a handler raises is chained unchanged, but for what the host gets: there a
+stand-in of the same class name and frames takes its place, without its text, unless `EXACTLYONCE__exceptionText` is on.
 """
 
 from __future__ import annotations
@@ -108,7 +110,11 @@ class HandlerError(ExactlyOnceError):
 
 
 class HandlerFailed(HandlerError):
-    """The handler raised; the exception it raised is the `__cause__`."""
+    """The handler raised, or other code of the application's, such as `key=`; what it raised is the `__cause__`."""
+
+
+class ContextClosed(HandlerError):
+    """A context was used after its handler had returned or raised: nothing would come of it."""
 
 
 class NoStateReturned(HandlerError):

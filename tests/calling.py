@@ -88,7 +88,7 @@ def charged(
     )
 
 
-def taken(envelope: Envelope | Json) -> QueueMessage:
+def taken(envelope: Envelope | Json, times: int | None = None) -> QueueMessage:
     """A message as the trigger of a storage queue delivers it."""
     wire = envelope if isinstance(envelope, Json) else envelope.to_json()
-    return QueueMessage(id="q-1", body=wire.text.encode())  # type: ignore[no-untyped-call]
+    return QueueMessage(id="q-1", body=wire.text.encode(), dequeue_count=times)  # type: ignore[no-untyped-call]

@@ -28,7 +28,8 @@ from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
 from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.errors import ExactlyOnceError, HandlerError, TryAgainLater
+from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
+from exactlyonce.raised import Show, cause_of, class_of, shown
 from exactlyonce.records.answers import Answer
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -90,15 +91,24 @@ class Lanes:
         clock: for `mark_after` and deadlines.
         mark_after: seconds of quiet after which an entity's published outputs are marked by a save of their own.
         memory: bytes that documents of entities may take which nothing is done for at the moment.
+        show: makes of an exception what may be logged of it.
     """
 
     def __init__(
-        self, driver: AsyncDriver, retrying: Retrying, clock: Clock, mark_after: float = 10.0, memory: int = 0
+        self,
+        driver: AsyncDriver,
+        retrying: Retrying,
+        clock: Clock,
+        mark_after: float = 10.0,
+        memory: int = 0,
+        *,
+        show: Show = shown,
     ) -> None:
         self._driver = driver
         self._retrying = retrying
         self._clock = clock
         self._mark_after = mark_after
+        self._show = show
         self._memories = Memories(memory)
         self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -213,7 +223,7 @@ class Lanes:
         if not group:
             return
         given = lane.assignment
-        failed: dict[str, Exception] = {}
+        failed: dict[str, BaseException] = {}
         finished = Finished(lane.memory)
         lane.attempts = 0
 
@@ -243,18 +253,31 @@ class Lanes:
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
-            _log_stopped(given.entity, finished)
-        except Exception as error:  # Any error fails every delivery of the group.
-            if isinstance(error, HandlerError) and len(group) > 1:  # Of one message, and it is not known which.
-                lane.waiting[:0], lane.apart = group, len(group)
-                return
-            failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
-        except BaseException:  # Cancelled, or worse.
+            self._log_stopped(given.entity, finished)
+        except (asyncio.CancelledError, KeyboardInterrupt):  # The process ends, or is made to look like that.
             for one in group:
                 one.done.cancel()
             raise
+        except BaseException as error:
+            # The store and what it holds concern the whole group; anything else is due to one message, not known which.
+            if len(group) > 1 and (isinstance(error, HandlerError) or not isinstance(error, ExactlyOnceError)):
+                lane.waiting[:0], lane.apart = group, len(group)
+                return
+            failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
         for one, processed in _processed(group, finished):
             _resolve(one.done, failed.get(key_of(one.envelope)), processed)
+
+    def _log_stopped(self, entity: EntityRef, finished: Finished) -> None:
+        """Log what was stopped: its delivery is acknowledged, so only this log reports it."""
+        for key, error in finished.stopped:
+            cause = cause_of(error)
+            _log.warning(
+                "entity %s: the handler of message %s raised (%s); it stays held, with all that follow it in its sequence",
+                entity,
+                key,
+                class_of(error if cause is None else cause),
+                exc_info=None if cause is None else self._show(cause),
+            )
 
     async def _mark(self, lane: _Lane) -> None:
         entity, strategy = lane.assignment.entity, lane.assignment.strategy
@@ -307,17 +330,6 @@ def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator
         new.discard(key)
 
 
-def _log_stopped(entity: EntityRef, finished: Finished) -> None:
-    """Log what was stopped: its delivery is acknowledged, so only this log reports it."""
-    for key, error in finished.stopped:
-        _log.warning(
-            "entity %s: the handler of message %s raised (%s); it stays held, with all that follow it in its sequence",
-            entity,
-            key,
-            type(error.__cause__ or error).__name__,
-        )
-
-
 def _give_back(lane: _Lane, one: _Waiting) -> None:
     """Fail a delivery whose deadline passes while an attempt is under way."""
     if any(other is one for other in lane.waiting):
@@ -329,16 +341,20 @@ def _give_back(lane: _Lane, one: _Waiting) -> None:
     one.done.set_exception(_about(one.envelope, TryAgainLater(late)))
 
 
-def _about(envelope: Envelope, error: Exception) -> Exception:
-    """The error of a group, as the error of one of its messages."""
-    if not isinstance(error, ExactlyOnceError):
+def _about(envelope: Envelope, error: BaseException) -> BaseException:
+    """The error of a group, as the error of one of its messages. None ends the task that waits, or its event loop."""
+    about_message: ExactlyOnceError
+    if isinstance(error, ExactlyOnceError):
+        about_message = type(error)(f"Message {key_of(envelope)}: {error}")
+    elif isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    about_message = type(error)(f"Message {key_of(envelope)}: {error}")
+    else:
+        about_message = HandlerFailed(f"Message {key_of(envelope)}: processing it raised {class_of(error)}.")
     about_message.__cause__ = error
     return about_message
 
 
-def _resolve(done: asyncio.Future[Processed], error: Exception | None, processed: Processed) -> None:
+def _resolve(done: asyncio.Future[Processed], error: BaseException | None, processed: Processed) -> None:
     if done.done():
         return  # The caller was cancelled.
     if error is None:

@@ -134,6 +134,8 @@ class Reply(BaseModel):
         undecoded: whether the body could not be decoded, since nobody knows its charset, or it is in another one than its
             `Content-Type` says. Then it is text in which `\\xe9` stands for a byte that is not UTF-8.
         cut: whether the body was left out, since it is larger than `most_bytes` of the `Api`, or than its queue takes.
+        tried_before: whether a try went before, or may have gone, whose outcome nobody knows. That of a copy of the call, which
+            a queue makes at times, is not among them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -145,14 +147,24 @@ class Reply(BaseModel):
     body: Any = None
     undecoded: bool = False
     cut: bool = False
+    tried_before: bool = False
 
     @property
     def ok(self) -> bool:
         """Whether the service answered that it has carried out the call: a status from 200 to 299.
 
-        Another status proves nothing about an earlier try whose answer was lost, unless the service looks for the key first.
+        Without that it may still have carried out an earlier try: see `refused`.
         """
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004
+
+    @property
+    def refused(self) -> bool:
+        """Whether the service answered that it has not carried out the call, and no try of unknown outcome went before.
+
+        If neither `ok` nor `refused`, the call may have been carried out or not. A service that looks for the key first, before
+        anything in front of it can refuse the request, gives every try the same answer; then a status that is not `ok` will do.
+        """
+        return self.outcome == "answered" and not self.ok and not self.tried_before
 
 
 @dataclass(frozen=True, slots=True)

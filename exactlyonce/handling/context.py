@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 from urllib.parse import quote
 
-from exactlyonce.errors import ConfigurationError, OutputTooLarge, UnknownDestination
+from exactlyonce.errors import ConfigurationError, ContextClosed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import Api, Call, Reply, call_of
 from exactlyonce.handling.kept_messages import NUMBERED, KeptMessages, utc
 from exactlyonce.handling.messages import encode
@@ -32,7 +32,8 @@ class Context:
     """A handler's only source of time, ids and chance, and its only way to send.
 
     Ids and chance derive from the message and the entity: handling the same message again gives the same ids and chance.
-    Messages are sent after the new state is committed.
+    Messages are sent after the new state is committed. A context belongs to its handler: once that has returned or raised, all
+    but `now` raise `ContextClosed`.
     """
 
     def __init__(
@@ -65,6 +66,18 @@ class Context:
         self._blobs: dict[str, Blob] = {}
         self._deleted = False
         self._answer: Answer | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """End the use of the context, since its handler has returned or raised. The results can still be read."""
+        self._closed = True
+
+    def _require_open(self, what: str) -> None:
+        if self._closed:
+            raise ContextClosed(
+                f"context.{what} was used after the handler of message {self._origin.message} on entity {self._origin.entity} "
+                "had ended, so nothing would come of it. Use a context only inside of its handler, and keep it nowhere."
+            )
 
     @property
     def now(self) -> datetime:
@@ -74,12 +87,14 @@ class Context:
     @property
     def random(self) -> Random:
         """Random numbers, seeded by message and entity. Not for secrets."""
+        self._require_open("random")
         if self._random is None:
             self._random = self._origin.random()
         return self._random
 
     def new_id(self) -> str:
         """A new UUID; the n-th one of a message is the same in every attempt."""
+        self._require_open("new_id")
         self._ids += 1
         return self._origin.new_id(self._ids - 1)
 
@@ -111,6 +126,7 @@ class Context:
                 appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone, or
                 comes with a delay.
         """
+        self._require_open("send")
         if at is not None:
             if delay is not None:
                 raise ValueError("A message has delay= or at=, not both.")
@@ -140,6 +156,7 @@ class Context:
         Raises:
             ConfigurationError: the entity's strategy is not `Outbox()`.
         """
+        self._require_open("cancel")
         return self._kept_messages.cancel(id)
 
     def call(
@@ -171,6 +188,7 @@ class Context:
             UnknownDestination, OutputTooLarge: as for `send`.
             ValueError: the method, the path or the tag cannot be.
         """
+        self._require_open("call")
         if self._version is None:
             raise ConfigurationError(
                 "Only entities with the strategy Outbox() make calls: only they know their replies."
@@ -249,6 +267,7 @@ class Context:
             OutputTooLarge: the blobs of one message have more than 64 MiB together.
             ValueError: the name or the media type is not valid, or another blob of this message has the name.
         """
+        self._require_open("write_once")
         if not _BLOB_NAME.fullmatch(name) or any(part.endswith(".") or not part for part in name.split("/")):
             raise ValueError(
                 "The name of a blob has 1 to 200 letters, digits and .-_/ and begins with a letter or a digit; no part of it "
@@ -290,6 +309,7 @@ class Context:
 
     def announce(self, event: object) -> None:
         """Send an event to every destination that receives its type, if any. Raises as `send` does."""
+        self._require_open("announce")
         name, data = encode(event)
         for destination in self._subscribers(name):
             self._send(destination, event, (name, data), timedelta(0))
@@ -311,6 +331,7 @@ class Context:
 
         A tombstone remains, so that late duplicates are still recognized. A later message finds the entity absent.
         """
+        self._require_open("delete")
         self._deleted = True
 
     def reply(
@@ -330,6 +351,7 @@ class Context:
             ConfigurationError: the body is neither a pydantic model nor a dataclass.
             ValueError: the handler has replied before, or the status code or a header cannot be.
         """
+        self._require_open("reply")
         if self._answer is not None:
             raise ValueError("A handler replies once.")
         self._answer = answer_of(body, status, headers or {})

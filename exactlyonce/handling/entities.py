@@ -16,6 +16,7 @@ from exactlyonce.handling.events import Applier, Appliers
 from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef, message_key
@@ -169,10 +170,10 @@ class Entity(Generic[State]):
         """
         registration, message = self.read(envelope)
         about = f"Message {message_key(envelope.source, envelope.id)}"
-        try:
+        with ApplicationsCode(
+            lambda error: HandlerFailed(f"{about}: the key= of its handler raised {class_of(error)}.")
+        ):
             key = registration.key(message)
-        except Exception as error:
-            raise HandlerFailed(f"{about}: the key= of its handler raised {type(error).__name__}.") from error
         try:
             return self.ref(key)
         except InvalidMessage as error:
@@ -219,13 +220,18 @@ class Entity(Generic[State]):
 
         Raises:
             ConfigurationError: no handler takes messages of its class.
+            HandlerFailed: the function given as `key=` raised.
             InvalidMessage: its key is not valid for an entity.
         """
         name = message_type(type(message)).name
         registration = self._registrations.get(name)
         if registration is None:
             raise ConfigurationError(f"Entity {self.name!r} has no handler for messages of type {name!r}.")
-        return self.ref(registration.key(message))
+        with ApplicationsCode(
+            lambda error: HandlerFailed(f"The key= of entity {self.name!r} for a {name!r} raised {class_of(error)}.")
+        ):
+            key = registration.key(message)
+        return self.ref(key)
 
 
 def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:

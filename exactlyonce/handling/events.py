@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode, message_type
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
-from exactlyonce.values.validation import adapter, problems
+from exactlyonce.values.validation import adapter, problems, raised_in
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -71,10 +72,10 @@ class Appliers(Generic[State]):
             )
         model, applier = self._appliers[event.type]
         read = self._read(model, event)
-        try:
+        with ApplicationsCode(
+            lambda error: HandlerFailed(f"Applying an event of type {event.type!r} raised {class_of(error)}.")
+        ):
             after = applier(state, read)
-        except Exception as error:
-            raise HandlerFailed(f"Applying an event of type {event.type!r} raised {type(error).__name__}.") from error
         if not isinstance(after, self.state):
             raise HandlerFailed(
                 f"The applier of events of type {event.type!r} returned a {type(after).__name__}. Return the new "
@@ -84,14 +85,17 @@ class Appliers(Generic[State]):
 
     def _read(self, model: type, event: Event) -> Any:
         advice = "Give the model defaults, or a before-validator that reads old events."
+
+        def failed(error: BaseException) -> HandlerFailed:  # A validator of the model's own may raise anything.
+            return HandlerFailed(
+                f"An event of type {event.type!r} cannot be read as {model.__name__}: reading it raised {class_of(error)}. "
+                f"{advice}"
+            )
+
         try:
-            return adapter(model).validate_python(event.data.value)
+            with ApplicationsCode(failed, ValidationError):
+                return adapter(model).validate_python(event.data.value)
         except ValidationError as error:
             raise HandlerFailed(
                 f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error, model)}. {advice}"
-            ) from None  # The cause would quote the event.
-        except Exception as error:  # A validator of the model's own may raise anything.
-            raise HandlerFailed(
-                f"An event of type {event.type!r} cannot be read as {model.__name__}: reading it raised "
-                f"{type(error).__name__}. {advice}"
-            ) from error
+            ) from raised_in(error)  # Pydantic's own error would quote the event.

@@ -10,10 +10,11 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
-from exactlyonce.errors import ConfigurationError, InvalidMessage
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed, InvalidMessage
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import adapter, comes_back, misfits, problems, written
+from exactlyonce.values.validation import adapter, comes_back, misfits, problems, raised_in, written
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
@@ -77,12 +78,30 @@ def encode(message: object) -> tuple[str, Json]:
 
     Raises:
         ConfigurationError: its class is not registered.
-        InvalidMessage: its receiver would read something else.
+        InvalidMessage: its receiver would read something else, or it holds what JSON does not have.
+        HandlerFailed: a serializer of the model's own raised.
     """
     model = type(message)
     name = message_type(model).name
-    data = Json.of(written(model, message))
-    if not comes_back(model, message, data.value):
+    serializers = ApplicationsCode(
+        lambda error: HandlerFailed(
+            f"This {model.__name__} cannot be written as JSON: writing it raised {class_of(error)}. Correct its serializers, "
+            "or give its fields values that JSON has."
+        ),
+        ExactlyOnceError,
+    )
+    with serializers:
+        content = written(model, message)
+    try:
+        data = Json.of(content)
+    except ValueError:
+        raise InvalidMessage(
+            f"This {model.__name__} holds NaN, an infinity or half a character, which JSON does not have. Leave it out, or "
+            "keep it as a text."
+        ) from None  # The cause would quote it.
+    with serializers:
+        same = comes_back(model, message, data.value)
+    if not same:
         raise InvalidMessage(
             f"The receiver of this {model.__name__} would read something else. Give its fields values of their declared types, "
             "and neither exclude fields nor read and write them under different names."
@@ -96,19 +115,22 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
     Raises:
         InvalidMessage: naming the message and every field that does not fit, without their values.
     """
+
+    def failed(error: BaseException) -> InvalidMessage:  # A validator of the model's own may raise anything.
+        return InvalidMessage(
+            f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {class_of(error)}. "
+            "Correct the sender, or the model's validators."
+        )
+
     try:
-        decoded: _Model = adapter(model).validate_python(data.value)
+        with ApplicationsCode(failed, ValidationError):
+            decoded: _Model = adapter(model).validate_python(data.value)
     except ValidationError as error:
         raise InvalidMessage(
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "
             "or give the model a before-validator that upgrades old bodies.",
             kept=misfits(error, model),
-        ) from None  # The cause would quote the body.
-    except Exception as error:  # A validator of the model's own may raise anything; so may nesting without end.
-        raise InvalidMessage(
-            f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {type(error).__name__}. "
-            "Correct the sender, or the model's validators."
-        ) from error
+        ) from raised_in(error)  # Pydantic's own error would quote the body.
     return decoded
 
 

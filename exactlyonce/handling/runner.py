@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -12,6 +13,7 @@ from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.kept_messages import released
 from exactlyonce.handling.routes import Routes
+from exactlyonce.raised import ApplicationsCode, cause_of, class_of, text_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
 from exactlyonce.records.outputs import Output
@@ -55,8 +57,9 @@ class Runner:
         try:
             handled = self._handle(registration.handler, message, before.body, context)
         except ExactlyOnceError as error:
-            text = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
-            raise _kind_of(error)(text) from error.__cause__ or error
+            text = f"Message {key_of(envelope)} on entity {self.entity}: {text_of(error)}"
+            cause = cause_of(error)
+            raise _kind_of(error)(text) from error if cause is None else cause
         if envelope.asked is None:
             return handled
         return replace(handled, answer=replace(context.answer or Answer(), asked=envelope.asked))
@@ -75,13 +78,11 @@ class Runner:
     def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
         state = self._state(body)
         try:
-            result = handler(state, message, context)
-        except ExactlyOnceError:
-            raise
-        except Exception as error:
-            raise HandlerFailed(
-                f"The handler raised {type(error).__name__}. Nothing was changed and nothing was sent."
-            ) from error
+            with ApplicationsCode(_handler_failed, ExactlyOnceError):
+                result = handler(state, message, context)
+        finally:
+            context.close()
+        _require_plain(result)
         if context.deleted:
             return _handled(context, self.absent)
         if result is None:
@@ -107,15 +108,29 @@ class Runner:
         return shape.start(self.entity) if body is None else shape.read(self.entity, body)
 
     def _written(self, state: Any, before: Json | None) -> Json:
-        try:
-            return self.type.shape.write(self.entity, state, before)
-        except ExactlyOnceError:
-            raise
-        except Exception as error:
-            raise HandlerFailed(
-                f"The handler's result, a {type(state).__name__}, cannot be stored ({type(error).__name__}). Return an "
+        def failed(error: BaseException) -> HandlerFailed:
+            return HandlerFailed(
+                f"The handler's result, a {type(state).__name__}, cannot be stored ({class_of(error)}). Return an "
                 "instance of the state model whose values fit it and can be written as JSON."
-            ) from error
+            )
+
+        with ApplicationsCode(failed, ExactlyOnceError):
+            return self.type.shape.write(self.entity, state, before)
+
+
+def _handler_failed(error: BaseException) -> HandlerFailed:
+    return HandlerFailed(f"The handler raised {class_of(error)}. Nothing was changed and nothing was sent.")
+
+
+def _require_plain(result: Any) -> None:
+    """Refuse what an async function or a generator function returns. A callable may hide that it is one."""
+    if isinstance(result, (Coroutine, Generator, AsyncGenerator)):
+        if isinstance(result, (Coroutine, Generator)):
+            result.close()  # Nothing of it ran, and Python would warn of a coroutine that nobody awaited.
+        raise HandlerFailed(
+            f"The handler returned a {type(result).__name__}: it is async, or a generator. It has to be a plain function that "
+            "returns the new state. Nothing was changed and nothing was sent."
+        )
 
 
 def _handled(context: Context, body: Json) -> Handled:

@@ -12,10 +12,11 @@ from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.handling.messages import require_model
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import adapter, comes_back, problems, written
+from exactlyonce.values.validation import adapter, comes_back, problems, raised_in, written
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """Properties of the library and the service. With `ttl` the entity would expire, and its ledger with it."""
@@ -47,36 +48,43 @@ class StateShape:
 
     def start(self, entity: EntityRef) -> Any:
         """The state of an absent entity. Raises `ConfigurationError` if the model does not take the entity's key."""
+
+        def failed(error: BaseException) -> ConfigurationError:  # A model's validator may raise anything.
+            return ConfigurationError(
+                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
+                f"partition key it is given: making it raised {class_of(error)}. Correct the model's validators."
+            )
+
         try:
-            return self._start(entity)
+            with ApplicationsCode(failed, ValidationError):
+                return self._start(entity)
         except ValidationError as error:
             raise ConfigurationError(
                 f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: {problems(error)}. Declare them as their messages' keys are, or not at all."
-            ) from None  # The cause would quote the key.
-        except Exception as error:  # A model's validator may raise anything.
-            raise ConfigurationError(
-                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: making it raised {type(error).__name__}. Correct the model's validators."
-            ) from error
+                f"partition key it is given: {problems(error, is_quoted=False)}. Declare them as their messages' keys are, "
+                "or not at all."
+            ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:
         return adapter(self._state).validate_python(self._known(self._identity(entity)))
 
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
+
+        def failed(error: BaseException) -> DamagedDocument:  # A model's validator may raise anything.
+            return DamagedDocument(
+                f"The document of entity {entity} cannot be read as {self._state.__name__}: reading it raised "
+                f"{class_of(error)}. Nothing was changed. Correct the document, or the model's validators."
+            )
+
         try:
-            return adapter(self._state).validate_python(self._known(body.value))
+            with ApplicationsCode(failed, ValidationError):
+                return adapter(self._state).validate_python(self._known(body.value))
         except ValidationError as error:
             raise DamagedDocument(
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error, self._state)}. Nothing "
                 "was changed. Correct the document, or give the model a default or a before-validator that reads the old form."
-            ) from None  # The cause would quote the document.
-        except Exception as error:  # A model's validator may raise anything.
-            raise DamagedDocument(
-                f"The document of entity {entity} cannot be read as {self._state.__name__}: reading it raised "
-                f"{type(error).__name__}. Nothing was changed. Correct the document, or the model's validators."
-            ) from error
+            ) from raised_in(error)  # Pydantic's own error would quote the document.
 
     def write(self, entity: EntityRef, state: Any, before: Json | None) -> Json:
         """State to body; properties of the body before that the model does not know survive.
@@ -142,8 +150,9 @@ class StateShape:
                 "every field a default."
             ) from None
         try:
-            names = frozenset(written(self._state, state))
-        except Exception:  # A model's serializer may raise anything; `write` reports it then.
+            with ApplicationsCode(lambda error: HandlerFailed(f"A serializer raised {class_of(error)}.")):
+                names = frozenset(written(self._state, state))
+        except HandlerFailed:  # `write` reports it then.
             return
         self._require_unreserved(names)
 

@@ -24,6 +24,7 @@ from exactlyonce.hosting.config.connections import Connections, ServiceBusConnec
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.hosting.deliveries.adapters import Adapter
+from exactlyonce.hosting.deliveries.failures import told
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.deliveries.triggers import Delivered
 from exactlyonce.hosting.opened_requests import OpenedRequests
@@ -129,6 +130,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         """Report to an observer, in place of one for the process's OpenTelemetry SDK. After the first use it has no effect."""
         self._parts.sender.runtime.observer_slot.look(lambda: observer)
 
+    @told
     async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
         """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.
 
@@ -143,6 +145,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         self._require_own(entity)
         await self._parts.receiver.take(message, entity, adapter)
 
+    @told
     async def process_batch(
         self,
         messages: Sequence[Delivered],
@@ -169,6 +172,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         self._require_own(entity)
         await self._parts.receiver.take_all(messages, entity, queue, adapter, give_up_after)
 
+    @told
     async def settle(
         self, message: Delivered, entity: Entity[Any], *, queue: str, adapter: Adapter | None = None
     ) -> Outcome:
@@ -194,6 +198,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         await self._parts.startup.begin()
         return await self._parts.poison.settle(entity, message, queue, adapter)
 
+    @told
     async def sweep(
         self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int = 1_000
     ) -> Swept:
@@ -264,6 +269,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         await self._parts.startup.begin()
         await self._parts.sender.send(name_of(destination), message, message_id, source, time)
 
+    @told
     async def answer(
         self,
         request: func.HttpRequest,
@@ -293,8 +299,9 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             ConfigurationError: as `ask` does.
         """
         self._require_swept(entity)
-        return await Door(self._parts.asker).answer(request, entity, message, scope, keys)
+        return await Door(self._parts.asker, self._parts.show).answer(request, entity, message, scope, keys)
 
+    @told
     async def ask(
         self,
         entity: Entity[Any],

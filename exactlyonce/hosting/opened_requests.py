@@ -8,6 +8,7 @@ import azure.functions as func
 
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
+from exactlyonce.hosting.deliveries.failures import told
 from exactlyonce.hosting.requests.opened import require_requests
 from exactlyonce.hosting.requests.opened_door import OpenedDoor
 from exactlyonce.hosting.wiring import Parts
@@ -18,6 +19,7 @@ class OpenedRequests:
 
     _parts: Parts
 
+    @told
     async def open_request(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
         """Open a request: store its message, and give it an address. Nothing is carried out yet.
 
@@ -33,8 +35,9 @@ class OpenedRequests:
             ConfigurationError: no timer sweeps this application, or the entity has another strategy.
         """
         self._require_served(entity)
-        return await OpenedDoor(self._parts.requests).open(request, entity, message)
+        return await OpenedDoor(self._parts.requests, self._parts.show).open(request, entity, message)
 
+    @told
     async def serve_request(
         self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey
     ) -> func.HttpResponse:
@@ -53,7 +56,7 @@ class OpenedRequests:
             ConfigurationError: as `open_request` does; or the route has no parameter `request`.
         """
         self._require_served(entity)
-        return await OpenedDoor(self._parts.requests).serve(request, entity, key)
+        return await OpenedDoor(self._parts.requests, self._parts.show).serve(request, entity, key)
 
     def _require_served(self, entity: Entity[Any]) -> None:
         self._require_swept(entity)

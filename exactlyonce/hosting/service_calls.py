@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.routes import Destination
+from exactlyonce.hosting.deliveries.failures import told
 from exactlyonce.hosting.deliveries.triggers import Delivered
 from exactlyonce.hosting.wiring import Parts
 
@@ -20,6 +21,7 @@ class ServiceCalls:
         apis = self._parts.caller.apis
         return tuple(apis.get(one.name, one) for one in self._destinations)
 
+    @told
     async def call(self, message: Delivered) -> None:
         """Make the call that a handler committed with `context.call`. For the trigger on the queue of an `Api`.
 
@@ -35,6 +37,7 @@ class ServiceCalls:
         """
         await self._parts.caller.take(message)
 
+    @told
     async def settle_call(self, message: Delivered) -> None:
         """Decide about a call that its queue gave up on: it returns to its queue while its key is known, and is answered then.
 

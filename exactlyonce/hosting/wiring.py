@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -32,6 +33,7 @@ from exactlyonce.hosting.requests.opened import Requests
 from exactlyonce.hosting.sender import Sender
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
+from exactlyonce.raised import Show, shown
 
 SWEEP_TRIES: Final = 3
 """Tries of the sweeper on one entity: it runs every minute, so it need not try for long."""
@@ -57,6 +59,8 @@ class Parts:
         sweeper: publishes outputs that have been owed for long.
         maintenance: tends, replays and reads single entities.
         operator: carries out operators' requests.
+        texts: whether the texts of others' exceptions may be logged.
+        show: makes of an exception what may be logged of it.
     """
 
     resources: Accounts
@@ -74,6 +78,8 @@ class Parts:
     sweeper: Sweeper
     maintenance: Maintenance
     operator: Operator
+    texts: bool = False
+    show: Show = shown
 
 
 def wire(
@@ -96,6 +102,8 @@ def wire(
     lifetimes = resources.ownership.lifetimes
     claims = ClaimChecks(resources.blobs)
     failures = Failures()
+    texts = settings.exception_text == "on"
+    show = partial(shown, text=texts)
 
     publisher = Publisher(resources.addresses)
     blob_address = None if resources.blobs is None else resources.blobs.address
@@ -105,12 +113,12 @@ def wire(
     maintenance = Maintenance(drivers.replay, retrying, routes)
     settling = Maintenance(drivers.resume, retrying, routes)
     brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
-    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after, settings.memory)
+    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after, settings.memory, show=show)
     returner = Returner(settling, claims, runtime.random)
     settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
-    poison = PoisonSettler(settler, claims)
+    poison = PoisonSettler(settler, claims, show)
     receiver = Receiver(
-        lanes, maintenance, claims, failures, poison, startup.begin, startup.ready, lifetimes, store_time.now
+        lanes, maintenance, claims, failures, poison, startup.begin, startup.ready, lifetimes, store_time.now, show
     )
     return Parts(
         resources=resources,
@@ -122,12 +130,14 @@ def wire(
         receiver=receiver,
         asker=Asker(receiver, startup.ready, store_time.now),
         requests=Requests(receiver, maintenance),
-        caller=_caller(named, resources, routes, startup, runtime),
+        caller=replace(_caller(named, resources, routes, startup, runtime), show=show),
         sender=Sender(publisher, routes, claims, runtime),
         poison=poison,
-        sweeper=Sweeper(Maintenance(drivers.resume, brief, routes), resources.listing, runtime),
+        sweeper=Sweeper(Maintenance(drivers.resume, brief, routes), resources.listing, runtime, show),
         maintenance=maintenance,
         operator=Operator(maintenance, resources.listing, lifetimes, entities),
+        texts=texts,
+        show=show,
     )
 
 

@@ -21,6 +21,8 @@ CALL_TYPE: Final = "exactlyonce.call"
 """Type of the message that a call is, until it is made. Its data is the body to send."""
 CALL_IS: Final = "call"
 """Extension attribute: all of a call but its body, in JSON. So a call whose body is in a blob that is gone can be answered."""
+TRIED: Final = "tried"
+"""Extension attribute of a call that was sent to its queue once more: whether a try may have been carried out."""
 CALL: Final = "replyto"
 VERSION: Final = "replyversion"
 

@@ -77,10 +77,12 @@ def assert_deterministic(
 
     watch = Watch(handler)
     first = once()
-    raised: Exception | None = None
+    raised: BaseException | None = None
     try:
         differences = tuple(_differences(first, once()))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raised = error
         differences = (f"it raised {type(error).__name__} the second time",)
     leaks = (*watch.leaks, *_unordered(first))

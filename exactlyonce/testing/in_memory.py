@@ -108,7 +108,9 @@ class Host:
     ) -> None:
         self.loop = VirtualLoop(sys.maxsize)  # type: ignore[abstract]  # It has no I/O.
         self.clock = VirtualClock(self.loop, start=start)
-        settings = Settings.model_construct(account_endpoint=MEMORY, database="memory", delivery_timeout=MINUTE)
+        settings = Settings.model_construct(
+            account_endpoint=MEMORY, database="memory", delivery_timeout=MINUTE, exception_text="on"
+        )
         self.wire = MemoryWire(services, self.clock)
         self.losses, self.interruptions, self.kills = Losses(), Interruptions(self.kill), 0
         self.accounts = MemoryAccounts(

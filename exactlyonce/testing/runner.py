@@ -103,7 +103,10 @@ def run(
         destinations,
         frozenset(kept),
     )
-    result = handler(state, message, context)
+    try:
+        result = handler(state, message, context)
+    finally:
+        context.close()
     if result is None and not context.deleted:
         raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
     called = tuple(context.calls.values())

@@ -38,7 +38,7 @@ class MemoryWire:
         self.services = services
         self.tries: defaultdict[str, list[Request]] = defaultdict(list)
         self.troubles: defaultdict[str, deque[Trouble]] = defaultdict(deque)
-        self.errors: list[Exception] = []
+        self.errors: list[BaseException] = []
         self._clock = clock
         self._known: dict[tuple[str, str], tuple[datetime, Response]] = {}
 
@@ -54,7 +54,9 @@ class MemoryWire:
             return "ClientConnectorError"
         try:
             response = self._carried_out(api, tried)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             if not isinstance(error, OSError):
                 self.errors.append(error)
             return type(error).__name__

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticKnownError
+from pydantic_core import ErrorDetails, PydanticKnownError
 
 _MOST_MISFITS: Final = 5
 
@@ -32,24 +32,40 @@ def comes_back(model: type, value: Any, content: Any) -> bool:
         return False
     try:
         read = adapter(model).validate_python(content)
-    except Exception:  # A validator of the model's own may raise anything.
+    except ValidationError:
         return False
     if type(value).__eq__ is object.__eq__:
         return bool(written(model, read) == content)
     return bool(read == value)
 
 
-def problems(error: ValidationError, model: Any = None) -> str:
+def problems(error: ValidationError, model: Any = None, *, is_quoted: bool = True) -> str:
     """What does not fit and where, without the values: they may hold what a log must not.
 
     Args:
         error: of the validation.
         model: what was read. Of places only the names of its properties are quoted: keys of mappings are values.
             None where all names are the library's own, or only their sender reads them.
+        is_quoted: whether the words of a model's own validators are quoted, where `model` is None: they may hold a value.
     """
     names = None if model is None else _names(model)
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{_path(one['loc'], names)}: {one['msg']}" for one in found)
+    return "; ".join(
+        f"{_path(one['loc'], names)}: {_said(one, is_quoted=is_quoted and model is None)}" for one in found
+    )
+
+
+def raised_in(error: ValidationError) -> BaseException | None:
+    """The exception with which a validator of the model's own refused a value, the first one; None if there is none."""
+    found = error.errors(include_input=False, include_url=False)
+    raised = (one.get("ctx", {}).get("error") for one in found)
+    return next((one for one in raised if isinstance(one, BaseException)), None)
+
+
+def _said(one: ErrorDetails, *, is_quoted: bool) -> str:
+    """What pydantic says; of a validator of the model's own, whose words may quote a value, only that it refused."""
+    is_own = one["type"] in ("value_error", "assertion_error")
+    return "a validator of the model refused it" if is_own and not is_quoted else one["msg"]
 
 
 def _path(location: tuple[int | str, ...], names: frozenset[str] | None) -> str:

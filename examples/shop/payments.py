@@ -60,8 +60,12 @@ def take(state: Payment, charge: Charge, context: Context) -> Payment:
 
 @payments.handles(BankCharged, key=lambda answer: answer.tag)
 def charged(state: Payment, answer: BankCharged, context: Context) -> Payment:
-    """Tell the order. What the bank did is unknown if it gave no answer for a day: a person asks it."""
-    if answer.outcome == "unknown":
+    """Tell the order.
+
+    What the bank did is unknown if it gave no answer for a day, or refused a try after one whose answer was lost: a person
+    asks it.
+    """
+    if not (answer.ok or answer.refused):
         context.send("support", LookInto(order=answer.tag))
         return state.model_copy(update={"status": "unknown"})
     if not answer.ok:

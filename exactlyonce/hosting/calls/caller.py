@@ -12,7 +12,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from random import Random
@@ -22,14 +22,15 @@ from urllib.parse import quote
 from exactlyonce.attempt import key_of
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
-from exactlyonce.handling.calls import Api, Call, read_call
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, InvalidMessage, TryAgainLater
+from exactlyonce.handling.calls import Api, Call, Credentials, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.calls.answers import content_of
 from exactlyonce.hosting.calls.wire import Received, Request, Wire
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of
-from exactlyonce.records.calls import CALL_TYPE, ReplyTo
+from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, envelope_of
+from exactlyonce.raised import ApplicationsCode, Show, cause_of, class_of, shown
+from exactlyonce.records.calls import CALL_TYPE, TRIED, ReplyTo
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -40,6 +41,10 @@ LONGEST_DELAY: Final = 300.0
 """Longest delay before a try, in seconds, unless the service asks for more."""
 AFTER: Final = 1.0
 """Seconds after the last moment at which a try may be under way: then a call comes back at the latest, to be answered."""
+_LATE: Final = "too late for a try"
+_NO_CREDENTIALS: Final = "credentials"
+_REFUSED: Final = (401, 425, 429)
+"""Status codes by which a service says that it has not carried out this try, and may carry out another one."""
 _log = logging.getLogger(__name__)
 
 
@@ -51,11 +56,13 @@ class _Taken:
         delivered: the envelope as delivered, its data in it or in a blob.
         call: without its body, which a try needs and a reply does not.
         made: when the call was made.
+        tried_before: whether a try may have gone before, whose outcome nobody knows.
     """
 
     delivered: Envelope
     call: Call
     made: datetime
+    tried_before: bool
 
     def all_tried(self, api: Api | None) -> datetime:
         """When no try of any copy can be under way any more, in any process: only then the outcome is reported as unknown.
@@ -80,6 +87,7 @@ class Caller:
         begin: awaited before anything else.
         now: the present.
         random: draws delays.
+        show: makes of an exception what may be logged of it.
     """
 
     apis: Mapping[str, Api]
@@ -90,6 +98,7 @@ class Caller:
     begin: Callable[[], Awaitable[None]]
     now: Callable[[], datetime]
     random: Random
+    show: Show = shown
     _places: dict[str, asyncio.Semaphore] = field(default_factory=dict)
 
     async def take(self, message: Delivered) -> None:
@@ -108,7 +117,8 @@ class Caller:
 
     async def settle(self, message: Delivered) -> None:
         """Decide about a call that its queue gave up on: as `ExactlyOnce.settle_call`, which documents it."""
-        taken = await self._read(message)
+        # Its deliveries have ended somewhere, perhaps in the middle of a try.
+        taken = replace(await self._read(message), tried_before=True)
         api = self.apis.get(taken.call.api)
         if api is not None:
             await self._unknown_or_again(taken, api, "given up by its queue")
@@ -130,7 +140,9 @@ class Caller:
             raise ConfigurationError(
                 f"{about}: its reply goes to {call.replies!r}, which is no destination of this application. Declare it."
             )
-        return _Taken(delivered, call, delivered.time)
+        # A delivery that was not acknowledged may have ended in the middle of a try.
+        tried = bool(dict(delivered.extensions).get(TRIED)) or (delivery_of(message) or 1) > 1
+        return _Taken(delivered, call, delivered.time, tried)
 
     def _no_api(self, call: Call) -> ConfigurationError:
         known = ", ".join(sorted(self.apis)) or "none"
@@ -140,8 +152,8 @@ class Caller:
         """One try, or why there is none. A call may have waited long for its place, and credentials may take long."""
         request = await self._prepared(taken, api)
         if self.now() > api.last_start(taken.made, timedelta(seconds=taken.call.key_lifetime)):
-            return "too late for a try"
-        return "credentials" if request is None else await self.wire.send(request)
+            return _LATE
+        return _NO_CREDENTIALS if request is None else await self.wire.send(request)
 
     async def _unknown_or_again(self, taken: _Taken, api: Api, received: Received | str) -> None:
         """Tell the caller that the outcome is unknown, once no process can be at a try of any copy; until then, come again."""
@@ -157,11 +169,8 @@ class Caller:
             address = api.address(call.path)
         except ValueError as error:
             raise InvalidMessage(f"Message {key_of(taken.delivered)}: {error}") from None
-        try:
-            given: Any = {} if api.credentials is None else api.credentials()
-            credentials: Mapping[str, str] = await given if inspect.isawaitable(given) else given
-        except Exception as error:  # It is the application's code, and asks services of its own.
-            _log.warning("the credentials for api %s could not be had: %s", api.name, type(error).__name__)
+        credentials = await self._credentials(api)
+        if credentials is None:
             return None
         delivered = taken.delivered
         data = (await self.claims.redeemed(delivered) if self.claims.claims(delivered) else delivered).data
@@ -169,6 +178,28 @@ class Caller:
         content_type = {} if body is None else {"Content-Type": "application/json"}
         headers = {**credentials, **content_type, api.key_header: delivered.id}
         return Request(call.method, address, headers, body, api.timeout, api.most_bytes)
+
+    async def _credentials(self, api: Api) -> Mapping[str, str] | None:
+        """What proves who calls; None if it cannot be had now. The function is the application's, and asks services of its own.
+
+        It has a task of its own: there it may raise what would end this one, and a cancellation from outside differs from a
+        `CancelledError` of its own.
+        """
+        if api.credentials is None:
+            return {}
+        asked = asyncio.create_task(_asked(api.credentials))
+        try:
+            await asyncio.wait({asked})
+        except asyncio.CancelledError:
+            asked.cancel()
+            await asyncio.wait({asked})
+            raise
+        try:
+            return asked.result()
+        except _NoCredentials as error:
+            why, failure = class_of(cause_of(error) or error), self.show(cause_of(error) or error)
+            _log.warning("the credentials for api %s could not be had: %s", api.name, why, exc_info=failure)
+            return None
 
     async def _again(self, taken: _Taken, api: Api, received: Received | str) -> None:
         """Send a call to its queue once more, for a try while there is time for one, or else to be answered."""
@@ -178,7 +209,10 @@ class Caller:
         delay = min(max(self.random.uniform(longest / 2, longest), asked), left + AFTER)
         why = f"status {received.status}" if isinstance(received, Received) else received
         _log.info("call %s of api %s: %s; again in %.0f s", taken.delivered.id, api.name, why, delay)
-        wire = taken.delivered.once_more().to_json()
+        again = taken.delivered.once_more()
+        if taken.tried_before or _may_be_carried_out(received):
+            again = replace(again, extensions=tuple(sorted((dict(again.extensions) | {TRIED: True}).items())))
+        wire = again.to_json()
         await self._send(Output(key_of(taken.delivered), api.name, wire, min(delay, self._longest_delay)))
 
     @property
@@ -189,7 +223,8 @@ class Caller:
         call, delivered = taken.call, taken.delivered
         if received is None:
             _log.warning("the outcome of call %s of api %s is unknown", delivered.id, call.api)
-        data = {"tag": call.tag, "outcome": "unknown" if received is None else "answered"}
+        outcome = "unknown" if received is None else "answered"
+        data = {"tag": call.tag, "outcome": outcome, "tried_before": taken.tried_before}
         if received is not None and api is not None:
             data |= content_of(received, api.headers)
         envelope = Envelope(
@@ -208,6 +243,26 @@ class Caller:
     async def _send(self, output: Output) -> None:
         if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
             raise TryAgainLater(f"Message {output.id} may not have been sent; its call comes again.")
+
+
+def _may_be_carried_out(received: Received | str) -> bool:
+    """Whether a try without a final answer may have been carried out: not if none was made, or its service refused to."""
+    return (
+        received.status not in _REFUSED if isinstance(received, Received) else received not in (_LATE, _NO_CREDENTIALS)
+    )
+
+
+class _NoCredentials(ExactlyOnceError):
+    """The function for credentials raised, or gave none."""
+
+
+async def _asked(function: Credentials) -> dict[str, str]:
+    with ApplicationsCode(lambda error: _NoCredentials(class_of(error))):
+        given: Any = function()
+        headers = dict(await given if inspect.isawaitable(given) else given)
+        if not all(isinstance(part, str) for pair in headers.items() for part in pair):
+            raise TypeError("credentials= has to give names and values of headers, which are strings")
+        return headers
 
 
 def _asked_delay(received: Received, now: datetime) -> float:

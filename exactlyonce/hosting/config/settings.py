@@ -83,6 +83,8 @@ class Settings(BaseSettings):
         memory: `EXACTLYONCE__memory`, bytes of entity documents that a process remembers, so that it need not load them again.
         sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper takes their entity. More
             than `mark_after`, or it would sweep entities that are about to be marked.
+        exception_text: `EXACTLYONCE__exceptionText`, "on" to log the texts of exceptions that are not the library's, which may
+            quote messages. Otherwise only their classes and frames are logged.
     """
 
     model_config = SettingsConfigDict(extra="ignore")
@@ -183,6 +185,9 @@ class Settings(BaseSettings):
     )
     sweep_after: float = Field(
         60.0, validation_alias="EXACTLYONCE__sweepAfter", gt=0, description="a number of seconds above 0"
+    )
+    exception_text: Literal["on", "off"] = Field(
+        "off", validation_alias="EXACTLYONCE__exceptionText", description="on or off, or remove it"
     )
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope
 from exactlyonce.values.frozen_json import Json, read_json
 
@@ -57,19 +58,13 @@ class PlainJson:
                 "The message is an envelope already, so its content would be read as another message. Send it to a queue "
                 "whose function has no adapter."
             )
-        try:
-            id = self.id(content)
-        except Exception as error:  # The function is the application's, and the body is foreign.
-            raise MalformedMessage(f"The message's id cannot be taken from it ({type(error).__name__}).") from None
+        id = _taken("id", self.id, content)
         if not isinstance(id, str) or not id:
             raise MalformedMessage(
                 f"The message's id is empty or a {type(id).__name__}; without an id duplicates cannot be recognized. Return a "
                 "string from id=; use str() for numbers."
             )
-        try:
-            time = self.time(content)
-        except Exception as error:
-            raise MalformedMessage(f"The message's time cannot be taken from it ({type(error).__name__}).") from None
+        time = _taken("time", self.time, content)
         if not isinstance(time, datetime) or time.utcoffset() is None:
             raise MalformedMessage(
                 f"The message's time is a {type(time).__name__} or has no time zone. Return a datetime with one from time=."
@@ -88,3 +83,11 @@ class PlainJson:
                 f"The message was returned to a queue whose adapter makes {known.name!r} of source {self.source!r}, but it has "
                 "another type or source. Send it to the queue that it came from."
             )
+
+
+def _taken(what: str, function: Callable[[dict[str, Any]], Any], content: dict[str, Any]) -> Any:
+    """What a function of the application's takes from a foreign body, which need not have it."""
+    with ApplicationsCode(
+        lambda error: MalformedMessage(f"The message's {what} cannot be taken from it ({class_of(error)}).")
+    ):
+        return function(content)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, NewerSchema, TryAgainLater
+from exactlyonce.raised import causes_of, class_of
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 MOST: Final = 1_000
 """Most messages that are remembered."""
@@ -68,18 +74,35 @@ class Failures:
 
 def named(error: BaseException) -> str:
     """The class of an error, and that of its first cause. Texts are left out: other libraries' errors may quote a message."""
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    name, deepest = type(error).__name__, type(cause).__name__
+    *_, cause = causes_of(error)
+    name, deepest = class_of(error), class_of(cause)
     return name if name == deepest else f"{name} ({deepest})"
 
 
 def described(error: BaseException) -> str:
     """The class of an error, and the part of its text that may be kept with a parked message."""
-    one: BaseException | None = error
-    while one is not None:
+    for one in causes_of(error):
         if isinstance(one, ExactlyOnceError) and one.kept:
             return f"{named(error)}: {one.kept}"
-        one = one.__cause__
     return named(error)
+
+
+def told(
+    door: Callable[Concatenate[Any, Arguments], Awaitable[Result]],
+) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
+    """Decorator of a method of an application that a trigger calls: what it raises is for the host, which logs it whole.
+
+    So an error of the library has only such causes as may be logged. Nothing else is changed: not even the error's class.
+    """
+
+    @wraps(door)
+    async def through(self: Any, /, *args: Arguments.args, **named: Arguments.kwargs) -> Result:
+        try:
+            return await door(self, *args, **named)
+        except ExactlyOnceError as error:
+            if self._parts.texts:
+                raise
+            failure = self._parts.show(error)
+        raise failure  # Outside of the block above, whose exception it would have as its context.
+
+    return through

@@ -22,6 +22,7 @@ import azure.functions as func
 from exactlyonce.attempt import key_of
 from exactlyonce.errors import (
     ConfigurationError,
+    ExactlyOnceError,
     HandlerError,
     MalformedMessage,
     MessageError,
@@ -35,6 +36,7 @@ from exactlyonce.hosting.deliveries.failures import described, named
 from exactlyonce.hosting.deliveries.settlement import Outcome, PoisonMessage, Settlement, Settler
 from exactlyonce.hosting.deliveries.triggers import Delivered, broker_says, delivery_of, envelope_of, id_of
 from exactlyonce.protocols.resequencer.gaps import REPLAY
+from exactlyonce.raised import Show, causes_of, shown
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -52,10 +54,12 @@ class PoisonSettler:
     Attributes:
         settler: decides about messages that can be read.
         claims: fetches message data from blobs.
+        show: makes of an exception what may be logged of it.
     """
 
     settler: Settler
     claims: ClaimChecks
+    show: Show = shown
 
     async def settle(
         self,
@@ -84,7 +88,9 @@ class PoisonSettler:
         self.settler.returner.require_queue(queue)
         try:
             envelope = envelope_of(message, adapter)
-        except Exception as error:  # An adapter is the application's code.
+        except MessageError as error:
+            if adapter is not None:
+                self._log(message, error)
             return await self._put_aside(entity, _around(message), _with_brokers(message, named(error)))
         if envelope.type == REPLAY:
             return await self._answer(entity, envelope)
@@ -98,6 +104,7 @@ class PoisonSettler:
                 return returned
             raise
         except (MessageError, HandlerError, ConfigurationError) as error:
+            self._log(message, error)
             return await self._put_aside(entity, envelope, _with_brokers(message, described(error)))
         failures, maintenance = self.settler.failures, self.settler.maintenance
         reason = _with_brokers(message, failures.reason(entity.name, key_of(envelope), who))
@@ -118,6 +125,11 @@ class PoisonSettler:
             return await self._put_aside(entity, request, f"{named(error)}, asked by {request.source}")
         _log.info("replay request %s was given up by its queue, and is answered now", key_of(request))
         return "processed"
+
+    def _log(self, message: Delivered, error: ExactlyOnceError) -> None:
+        """Log the trace of the application's code if that has failed: the reason of what is put aside has none."""
+        if not all(isinstance(one, ExactlyOnceError) for one in causes_of(error)):
+            _log.warning("queue message %s cannot be read: %s", id_of(message), named(error), exc_info=self.show(error))
 
     async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:
         await self.settler.ready()

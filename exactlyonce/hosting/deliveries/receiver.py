@@ -24,6 +24,7 @@ from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, enve
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.steps.park import discard
+from exactlyonce.raised import Show, shown
 from exactlyonce.records.calls import is_reply
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
@@ -48,6 +49,7 @@ class Receiver:
         ready: awaited before the store is asked.
         lifetimes: the application's present lifetimes of messages.
         now: the present, by the store's time.
+        show: makes of an exception what may be logged of it.
     """
 
     lanes: Lanes
@@ -59,6 +61,7 @@ class Receiver:
     ready: Callable[[], Awaitable[None]]
     lifetimes: Callable[[], Lifetimes]
     now: Callable[[], datetime]
+    show: Show = shown
 
     async def take(self, message: Delivered, entity: Entity[Any], adapter: Adapter | None) -> None:
         """Process one delivery. Raises `ExactlyOnceError`."""
@@ -93,6 +96,8 @@ class Receiver:
                 failed.append((message, error))
             elif isinstance(error, BaseException):
                 raise error
+        for message, error in failed[1:]:  # The host logs the first one, which is raised.
+            _log.warning("queue message %s failed: %s", id_of(message), named(error), exc_info=self.show(error))
         if failed:
             named_failures = "; ".join(
                 f"queue message {id_of(message)}: {named(error)}" for message, error in failed[:_MOST_NAMED]

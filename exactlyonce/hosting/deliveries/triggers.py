@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import azure.functions as func
 
-from exactlyonce.errors import MalformedMessage
+from exactlyonce.errors import ExactlyOnceError, MalformedMessage
 from exactlyonce.hosting.deliveries.adapters import Adapter, PlainJson
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.transports.service_bus.binding import Content, read
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, REQUEUED, Envelope
 from exactlyonce.values.frozen_json import read_json
@@ -61,7 +62,16 @@ def broker_says(message: Delivered) -> str | None:
 
 def _read(message: Delivered, adapter: Adapter | None) -> Envelope:
     if adapter is not None and not _was_returned(message):
-        return adapter(message.get_body())
+        with ApplicationsCode(
+            lambda error: MalformedMessage(
+                f"The adapter raised {class_of(error)}. Correct the adapter, or the sender."
+            ),
+            ExactlyOnceError,
+        ):
+            made = adapter(message.get_body())
+        if not isinstance(made, Envelope):
+            raise MalformedMessage(f"The adapter returned a {type(made).__name__}. Let it return an Envelope.")
+        return made
     envelope = Envelope.read(_structured(message))
     if isinstance(adapter, PlainJson):
         adapter.require_own(envelope)

@@ -11,14 +11,15 @@ from urllib.parse import urlsplit
 import azure.functions as func
 from pydantic import ValidationError
 
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import is_message
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.requests.asker import Answered, Asker, Request
 from exactlyonce.hosting.requests.fingerprint import fingerprint
 from exactlyonce.hosting.requests.keys import HEADER, Keys, read_key, source_of, time_of
-from exactlyonce.hosting.requests.problems import COMPRESSED, NOT_JSON, Refused, misfit, not_allowed, problem_of
+from exactlyonce.hosting.requests.problems import COMPRESSED, FAULT, NOT_JSON, Refused, misfit, not_allowed, problem_of
+from exactlyonce.raised import ApplicationsCode, Show, class_of, shown
 from exactlyonce.values.frozen_json import changed_by_doubles, is_json, read_json
 from exactlyonce.values.validation import problems
 
@@ -38,9 +39,11 @@ class Door:
 
     Attributes:
         asker: asks the entities.
+        show: makes of an exception what may be logged of it.
     """
 
     asker: Asker
+    show: Show = shown
 
     async def answer(
         self, request: func.HttpRequest, entity: Entity[Any], message: object, scope: str | None, keys: Keys
@@ -60,10 +63,13 @@ class Door:
         except ConfigurationError:
             raise  # The operator's, not the client's.
         except Refused as refusal:
-            return refusal.problem.response()
+            return refused(refusal, entity, self.show)
         except ExactlyOnceError as error:
             problem = problem_of(error)
-            _log.warning("a request for %s was answered with %d: %s", entity, problem.status, named(error))
+            told = None if problem.status < FAULT else self.show(error)
+            _log.warning(
+                "a request for %s was answered with %d: %s", entity, problem.status, named(error), exc_info=told
+            )
             return problem.response()
         return response_of(answered)
 
@@ -98,20 +104,40 @@ def body_of(request: func.HttpRequest) -> Body:
 
 
 def made(message: object, body: Body) -> object:
-    """A message, or what makes one, with the content of a body or without. Raises `Refused` if the body does not fit."""
+    """A message, or what makes one, with the content of a body or without.
+
+    Raises:
+        Refused: the body does not fit.
+        HandlerFailed: the function that makes the message raised what no body explains.
+    """
     maker: Any = message if callable(message) and not is_message(message) else None
     takes_content = maker is not None and _takes_argument(maker)
     if body.text and not takes_content and (place := changed_by_doubles(body.text)):
         raise Refused(misfit(f"{place}: This number has more digits than a double keeps. Send it as a string."))
+    if maker is None:
+        return message
     try:
-        return message if maker is None else maker(body.content) if takes_content else maker()
+        with ApplicationsCode(
+            lambda error: HandlerFailed(f"The function that makes the message of a request raised {class_of(error)}."),
+            ExactlyOnceError,
+            *_MISMADE,
+        ):
+            return maker(body.content) if takes_content else maker()
     except ValidationError as error:
         raise Refused(misfit(problems(error))) from None
     except ExactlyOnceError:
         raise
     except _MISMADE as error:
-        _log.warning("the body of a request does not make its message: %s", type(error).__name__)
-        raise Refused(misfit("The body does not have the form that this operation takes.")) from None
+        raise Refused(misfit("The body does not have the form that this operation takes.")) from error
+
+
+def refused(refusal: Refused, entity: Entity[Any], show: Show) -> func.HttpResponse:
+    """The response to a refused request. What the application's own code raised is logged: it may be a mistake there."""
+    if (cause := refusal.__cause__) is not None:
+        _log.warning(
+            "the body of a request for %s does not make its message: %s", entity, class_of(cause), exc_info=show(cause)
+        )
+    return refusal.problem.response()
 
 
 def _takes_argument(maker: Any) -> bool:

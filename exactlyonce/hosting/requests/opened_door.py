@@ -17,10 +17,11 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.hosting.deliveries.failures import named
-from exactlyonce.hosting.requests.door import body_of, made, response_of
+from exactlyonce.hosting.requests.door import body_of, made, refused, response_of
 from exactlyonce.hosting.requests.opened import Requests
-from exactlyonce.hosting.requests.problems import NOT_THERE, NOT_YET, Refused, not_allowed, problem_of
+from exactlyonce.hosting.requests.problems import FAULT, NOT_THERE, NOT_YET, Refused, not_allowed, problem_of
 from exactlyonce.protocols.outbox.requests import Opened
+from exactlyonce.raised import Show, shown
 from exactlyonce.values.identity import EntityRef
 
 AT: Final = "at"
@@ -42,9 +43,11 @@ class OpenedDoor:
 
     Attributes:
         requests: of the application.
+        show: makes of an exception what may be logged of it.
     """
 
     requests: Requests
+    show: Show = shown
 
     async def open(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
         """As `ExactlyOnce.open_request`, which documents it."""
@@ -57,7 +60,7 @@ class OpenedDoor:
             place = f"{path}/{quote(one.request, safe='')}?{AT}={encoded(one.token)}"
             return func.HttpResponse(status_code=201, headers={"Location": place})
 
-        return await _guarded(opened(), entity)
+        return await self._guarded(opened(), entity)
 
     async def serve(self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey) -> func.HttpResponse:
         """As `ExactlyOnce.serve_request`, which documents it."""
@@ -68,7 +71,7 @@ class OpenedDoor:
             )
         opened = Opened(request.route_params[REQUEST], decoded(request.params.get(AT)) or "")
         method = request.method.upper()
-        response = await _guarded(self._served(method, entity, key, opened), entity)
+        response = await self._guarded(self._served(method, entity, key, opened), entity)
         return without_body(response) if method == "HEAD" else response
 
     async def _served(
@@ -88,19 +91,24 @@ class OpenedDoor:
         await self.requests.close(ref, opened)
         return func.HttpResponse(status_code=204)
 
-
-async def _guarded(response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
-    """The response, or the problem that the client is told in place of it. Raises `ConfigurationError`: the operator's."""
-    try:
-        return await response
-    except ConfigurationError:
-        raise
-    except Refused as refusal:
-        return refusal.problem.response()
-    except ExactlyOnceError as error:
-        problem = problem_of(error)
-        _log.warning("an opened request for %s was answered with %d: %s", entity, problem.status, named(error))
-        return problem.response()
+    async def _guarded(self, response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
+        """The response, or the problem that the client is told in place of it. Raises `ConfigurationError`: the operator's."""
+        try:
+            return await response
+        except ConfigurationError:
+            raise
+        except Refused as refusal:
+            return refused(refusal, entity, self.show)
+        except ExactlyOnceError as error:
+            problem = problem_of(error)
+            _log.warning(
+                "an opened request for %s was answered with %d: %s",
+                entity,
+                problem.status,
+                named(error),
+                exc_info=None if problem.status < FAULT else self.show(error),
+            )
+            return problem.response()
 
 
 def without_body(response: func.HttpResponse) -> func.HttpResponse:

@@ -20,6 +20,8 @@ from exactlyonce.errors import (
     UniqueKeyTaken,
 )
 
+FAULT: Final = 500
+"""The first status code that says that the fault is not the client's."""
 RETRY_AFTER: Final = 1
 """Seconds after which a client may repeat a request whose outcome is not known."""
 

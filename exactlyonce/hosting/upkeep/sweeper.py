@@ -14,6 +14,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.raised import Show, shown
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.values.identity import EntityRef
 
@@ -51,11 +52,13 @@ class Sweeper:
         maintenance: runs the protocols' sweeps.
         listing: lists unfinished entities.
         runtime: time, and the chance that picks entities where there are more than one run takes.
+        show: makes of an exception what may be logged of it.
     """
 
     maintenance: Maintenance
     listing: AsyncListing
     runtime: Runtime
+    show: Show = shown
 
     async def sweep(self, entities: Iterable[Entity[Any]], older_than: timedelta, limit: int) -> Swept:
         """Sweep entities that have been unfinished for longer than `older_than`.
@@ -73,7 +76,7 @@ class Sweeper:
             unfinished, error = await self._unfinished(entity, began - older_than, began)
             found += unfinished
             if error is not None:  # A type that cannot be listed does not stop the others.
-                _log_failure(entity.name, error)
+                self._log_failure(entity.name, error)
                 failed.append((entity.name, _reason(error)))
         chosen = self._chosen(found, limit)
         waiting = deque(chosen)
@@ -85,7 +88,7 @@ class Sweeper:
                     await self._sweep(entity, ref)
                     swept.append(ref.key)
                 except Exception as error:  # An entity that fails does not stop the others.
-                    _log_failure(ref, error)
+                    self._log_failure(ref, error)
                     failed.append((ref.key, _reason(error)))
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
@@ -118,6 +121,9 @@ class Sweeper:
                 break
         return found
 
+    def _log_failure(self, subject: object, error: Exception) -> None:
+        _log.warning("%s could not be swept: %s", subject, _reason(error), exc_info=self.show(error))
+
     def _elapsed(self, began: datetime) -> timedelta:
         return self.runtime.clock.now() - began
 
@@ -137,7 +143,3 @@ class Sweeper:
 def _reason(error: Exception) -> str:
     """The class of an error, and the text of the library's own errors: those of others may quote a body."""
     return f"{type(error).__name__}: {error}" if isinstance(error, ExactlyOnceError) else type(error).__name__
-
-
-def _log_failure(subject: object, error: Exception) -> None:
-    _log.warning("%s could not be swept: %s", subject, _reason(error))

@@ -394,7 +394,7 @@ class Remembering:
         about = {"message_id": envelope.id, "source": envelope.source}
         try:
             assert_deterministic(registration.handler, state, message, entity=ref, now=before.at, **about)
-        except NonDeterministic:
+        except (NonDeterministic, KeyboardInterrupt):
             raise
-        except Exception:  # noqa: S110  # The runner raises it as well.
+        except BaseException:  # noqa: S110  # The runner raises it as well.
             pass

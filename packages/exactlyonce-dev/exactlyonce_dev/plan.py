@@ -73,6 +73,7 @@ class Plan:
             raise ConfigurationError(f"There is no {FILE} in {app}. Copy {FILE}.example to {FILE}.")
         settings = dict(environment)
         use_local_settings(app, settings)
+        settings.setdefault("EXACTLYONCE__exceptionText", "on")  # All messages here are the developer's own.
         if any(name.startswith(f"{SERVICE_BUS}__") and value for name, value in settings.items()):
             raise _no_local_bus()
         queues, blobs = _storage_ports(settings.get(STORAGE, ""))

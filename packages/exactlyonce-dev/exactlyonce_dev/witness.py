@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from exactlyonce.attempt import Again, Finished, Memory, key_of
@@ -21,17 +23,21 @@ from exactlyonce.effects.effect import UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.raised import shown
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.identity import EntityRef
 from exactlyonce_dev.steps import Asked, asked
+from function_host.brief import brief
 
 Result = TypeVar("Result")
 Event = dict[str, Any]
 When = Literal["before", "after"]
 LONGEST_BODY: Final = 200_000
 """Bytes above which an envelope is left out of its event."""
+LONGEST_TRACE: Final = 10_000
+"""Characters of the end of a trace that are told."""
 _MOST_STEPS: Final = 60
 """Of a delivery that are told: one that is tried for long keeps the first ones."""
 
@@ -117,16 +123,21 @@ class Witness:
                 "asked": envelope.asked is not None,
             }
         )
-        delivery, outcome, reason = Witnessed(number, envelope), "cancelled", None
+        delivery, outcome = Witnessed(number, envelope), "cancelled"
+        reason: str | None = None
+        trace: str | None = None
         try:
             yield delivery
             outcome = _told(delivery.outcome)
         except Exception as error:
-            outcome, reason = "failed", f"{type(error).__name__}: {error}"
+            failure = shown(error, text=True)  # This machine is the developer's.
+            outcome, reason = "failed", brief(failure, Path.cwd())
+            trace = "".join(traceback.format_exception(failure))[-LONGEST_TRACE:]
             raise
         finally:
             seconds = (self.now() - began).total_seconds()
-            self.tell({"delivery": number, "outcome": outcome, "reason": reason, "seconds": seconds})
+            ended = {"outcome": outcome, "reason": reason, "trace": trace, "seconds": seconds}
+            self.tell({"delivery": number, **ended})
 
     def watching(self, entity: EntityRef, deliveries: Sequence[Witnessed] | None) -> AbstractContextManager[Watch]:
         """Watch attempts for deliveries; those of maintenance have none."""

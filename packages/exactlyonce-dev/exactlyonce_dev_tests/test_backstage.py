@@ -218,6 +218,8 @@ async def test_the_witness_tells_outcomes_outputs_and_reasons(app: App) -> None:
     assert [one["outcome"] for one in ends] == ["processed", "duplicate dropped", "failed"]
     assert [(one["delivery"], one["output"]["destination"]) for one in app.told if "output" in one] == [(1, "others")]
     assert ends[2]["reason"].startswith("HandlerFailed: ")
+    assert "in paint" in ends[2]["trace"] or "apps.py" in ends[2]["trace"], ends[2]
+    assert ends[0]["trace"] is None
     assert [one["destination"] for one in app.told if "envelope" in one] == ["walls"] * 3
     (parked,) = [one for one in app.told if "parked" in one]
     assert parked["parked"] == "test/bad"

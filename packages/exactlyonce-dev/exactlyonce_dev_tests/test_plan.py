@@ -26,7 +26,7 @@ def app_of(folder: Path, **settings: str) -> Path:
 def test_the_usual_settings_name_the_usual_ports(tmp_path: Path) -> None:
     plan = Plan.of(app_of(tmp_path), 7071, {"HOME": "here"})
     assert (plan.cosmos, plan.queues, plan.blobs, plan.bus, plan.http) == (8081, 10001, None, None, 7071)
-    assert plan.settings == SETTINGS | {"HOME": "here"}
+    assert plan.settings == SETTINGS | {"HOME": "here", "EXACTLYONCE__exceptionText": "on"}
 
 
 def test_other_ports_blobs_and_service_bus_are_those_of_the_settings(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ def brief(error: BaseException, app: Path) -> str:
         error: with its causes.
         app: folder of the app.
     """
-    cause = error
-    while (inner := cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)) is not None:
+    cause, seen = error, {id(error)}
+    while (inner := _cause_of(cause)) is not None and id(inner) not in seen:  # Causes can go round in a circle.
         cause = inner
+        seen.add(id(inner))
     told = _named(error) if cause is error else f"{_named(error)} (from {_named(cause)})"
     for frame in reversed([*traceback.extract_tb(error.__traceback__), *traceback.extract_tb(cause.__traceback__)]):
         place = Path(frame.filename)
@@ -23,8 +24,17 @@ def brief(error: BaseException, app: Path) -> str:
     return told
 
 
+def _cause_of(error: BaseException) -> BaseException | None:
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
+
+
 def _named(error: BaseException) -> str:
-    text = str(error)
+    try:
+        text = str(error)
+    except BaseException as second:  # Whatever a function raises is logged.
+        text = f"(its text raised {type(second).__name__})"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -25,6 +25,15 @@ def hides():
     except KeyError:
         raise ValueError() from None
 
+class Silent(Exception):
+    def __str__(self):
+        raise SystemExit
+
+def circles():
+    first, second = Silent(), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    raise second
+
 def forgets():
     try:
         fails()
@@ -48,6 +57,7 @@ def app(tmp_path: Path) -> ModuleType:
         ("fails", "KeyError: 'tea' at orders.py:3"),
         ("wraps", "ValueError: no such item (from KeyError: 'tea') at orders.py:3"),
         ("hides", "ValueError at orders.py:15"),
+        ("circles", "ValueError: second (from Silent: (its text raised SystemExit)) at orders.py:24"),
         ("forgets", "ValueError: again (from KeyError: 'tea') at orders.py:3"),
     ],
 )

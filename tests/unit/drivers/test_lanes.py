@@ -28,6 +28,10 @@ from tests.unit.script import ENTITY
 OTHER = EntityRef("account", ("b",), "b")
 
 
+class PanicException(BaseException):
+    """As extensions in Rust raise it."""
+
+
 class OneSecond:
     """A strategy whose attempts take a second; keeps what it was asked."""
 
@@ -42,6 +46,7 @@ class OneSecond:
         self.failing: dict[str, ExactlyOnceError] = {}
         self.stopping: dict[str, ExactlyOnceError] = {}
         self.error: BaseException | None = None
+        self.raising: dict[str, BaseException] = {}
         self.room = self.group_limit
         self.saved: Remembered | None = None
 
@@ -52,6 +57,9 @@ class OneSecond:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
+        for envelope in work.messages:
+            if envelope.id in self.raising:
+                raise self.raising[envelope.id]
         keys = list(dict.fromkeys(key_of(envelope) for envelope in work.messages))
         failed = tuple((key, self.failing[key]) for key in keys if key in self.failing)
         stopped = tuple((key, self.stopping[key]) for key in keys if key in self.stopping)
@@ -164,13 +172,33 @@ async def test_an_error_of_the_group_fails_each_delivery_with_its_message(settin
         assert str(error.__cause__) == "busy"
 
 
-async def test_an_unexpected_error_fails_each_delivery_and_the_lane_goes_on(setting: Setting) -> None:
+async def test_an_unexpected_error_fails_its_delivery_and_the_lane_goes_on(setting: Setting) -> None:
     setting.strategy.error = KeyError("bug")
-    tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3, 4)]
+    tasks = [setting.deliver("m-1")]
+    await setting.after(0)
+    tasks.append(setting.deliver("m-2"))
     await setting.after(1)
-    assert all(isinstance(task.exception(), KeyError) for task in tasks[:3])
+    assert isinstance(tasks[0].exception(), KeyError)
     await setting.after(1)
-    assert tasks[3].exception() is None
+    assert tasks[1].exception() is None
+
+
+@pytest.mark.parametrize("raised", [KeyError("bug"), SystemExit(3), GeneratorExit(), PanicException(), StopIteration()])
+async def test_whatever_a_message_raises_in_a_group_fails_that_message_alone(
+    setting: Setting, raised: BaseException
+) -> None:
+    setting.strategy.raising["m-2"] = raised
+    tasks = [setting.deliver(f"m-{number}") for number in (1, 2, 3)]
+    for _ in range(4):
+        await setting.after(1)
+    assert setting.strategy.groups == [["m-1", "m-2", "m-3"], ["m-1"], ["m-2"], ["m-3"]]
+    assert [task.exception() for task in (tasks[0], tasks[2])] == [None, None]
+    error = tasks[1].exception()
+    assert isinstance(error, Exception)
+    assert type(raised).__name__ in repr(error) or isinstance(error, RuntimeError)
+    later = setting.deliver("m-4")
+    await setting.after(1)
+    assert later.exception() is None
 
 
 async def test_a_cancelled_attempt_leaves_no_delivery_waiting(setting: Setting) -> None:

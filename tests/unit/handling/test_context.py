@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from pydantic import BaseModel
 
-from exactlyonce import ConfigurationError, Context, Destination, Envelope, OutputTooLarge, UnknownDestination, message
+from exactlyonce import (
+    Api,
+    ConfigurationError,
+    Context,
+    ContextClosed,
+    Destination,
+    Entity,
+    Envelope,
+    HandlerFailed,
+    Outbox,
+    OutputTooLarge,
+    Reply,
+    UnknownDestination,
+    message,
+)
+from exactlyonce.attempt import Before
 from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output
+from exactlyonce.testing import run
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
 
@@ -140,3 +161,99 @@ def test_an_entity_is_deleted_only_when_asked() -> None:
     assert given.deleted is False
     given.delete()
     assert given.deleted is True
+
+
+USES: dict[str, Callable[[Context], object]] = {
+    "send": lambda context: context.send("board", Hit()),
+    "announce": lambda context: context.announce(Hit()),
+    "announce nobody": lambda context: context.announce(Unwanted()),
+    "reply": lambda context: context.reply(),
+    "cancel": lambda context: context.cancel("id"),
+    "write_once": lambda context: context.write_once("a", b""),
+    "delete": lambda context: context.delete(),
+    "new_id": lambda context: context.new_id(),
+    "random": lambda context: context.random.random(),
+    "call": lambda context: context.call(Api("a", "https://a", timedelta(days=1)), "GET", "/", then=Reply),
+}
+
+
+class Keeping(BaseModel):
+    hits: int = 0
+
+
+def keeping(kept: list[Context]) -> Entity[Keeping]:
+    entity = Entity("keeping", state=Keeping, container="keeping", strategy=Outbox())
+
+    @entity.handles(Hit, key=lambda hit: "k")
+    def hit(state: Keeping, hit: Hit, context: Context) -> Keeping:
+        kept.append(context)
+        if hit.padding:
+            raise KeyError
+        return Keeping(hits=state.hits + 1)
+
+    return entity
+
+
+def hit_by(entity: Entity[Keeping], **data: object) -> None:
+    ref = EntityRef("keeping", ("k",), "k")
+    before = Before(None, AT, "t-1", ())
+    Runner(entity, ref, Routes.to(DESTINATIONS, {}))(before, Envelope("web", "m-1", "context.hit", Json.of(data), AT))
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_context_that_outlives_its_handler_refuses_every_use(use: str) -> None:
+    kept: list[Context] = []
+    hit_by(keeping(kept))
+    with pytest.raises(
+        ContextClosed, match=rf"context\.{use.split(maxsplit=1)[0]} was used after the handler of message web/m-1"
+    ):
+        USES[use](kept[0])
+    assert (kept[0].outputs, kept[0].blobs, kept[0].deleted, kept[0].answer) == ((), (), False, None)
+    assert kept[0].now == AT
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_context_of_a_handler_that_raised_refuses_every_use(use: str) -> None:
+    kept: list[Context] = []
+    with pytest.raises(HandlerFailed):
+        hit_by(keeping(kept), padding="x")
+    with pytest.raises(ContextClosed):
+        USES[use](kept[0])
+
+
+def test_a_thread_that_goes_on_after_its_handler_gets_an_error() -> None:
+    kept: list[Context] = []
+    hit_by(keeping(kept))
+    with ThreadPoolExecutor(1) as threads:
+        assert isinstance(threads.submit(USES["send"], kept[0]).exception(), ContextClosed)
+
+
+def test_a_handler_that_uses_the_context_of_another_message_fails() -> None:
+    kept: list[Context] = []
+    entity = Entity("reusing", state=Keeping, container="reusing", strategy=Outbox())
+
+    @entity.handles(Hit, key=lambda hit: "k")
+    def hit(state: Keeping, hit: Hit, context: Context) -> Keeping:
+        kept.append(context)
+        kept[0].new_id()
+        return state
+
+    hit_by(entity)
+    with pytest.raises(ContextClosed, match="Message web/m-1 on entity"):
+        hit_by(entity)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_context_of_a_test_is_closed_with_its_handler(fails: bool) -> None:
+    kept: list[Context] = []
+
+    def handler(state: Keeping, hit: Hit, context: Context) -> Keeping:
+        kept.append(context)
+        if fails:
+            raise SystemExit
+        return state
+
+    with pytest.raises(SystemExit) if fails else nullcontext():
+        run(handler, Keeping(), Hit())
+    with pytest.raises(ContextClosed):
+        kept[0].send("board", Hit())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from exactlyonce.hosting.calls.wire import Received, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
-from tests.calling import PAYMENTS, bill, taken
+from tests.calling import PAYMENTS, Charged, bill, taken
 from tests.paying import Desk
 
 NO_ROOM = "x" * 40_000
@@ -86,6 +86,7 @@ async def test_a_final_answer_becomes_the_reply(status: int) -> None:
     assert reply["data"] == {
         "tag": "a",
         "outcome": "answered",
+        "tried_before": False,
         "status": status,
         "headers": {"Content-Type": "application/problem+json; charset=utf-8", "ETag": "e"},
         "body": {"a": 1},
@@ -108,6 +109,56 @@ async def test_any_other_answer_is_tried_again(status: int) -> None:
     assert (await case.reply())["data"]["status"] == 200
     first, second = case.wire.requests
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("first", "before"),
+    [
+        ("ServerDisconnectedError", True),
+        ("TimeoutError", True),
+        (answer(409), True),
+        (answer(503), True),
+        (answer(401), False),
+        (answer(425), False),
+        (answer(429), False),
+    ],
+)
+async def test_a_refusal_after_a_try_of_unknown_outcome_says_that_it_went_before(
+    first: Received | str, before: bool
+) -> None:
+    case = Case(first, answer(429), answer(403))
+    await case.again()
+    await case.again()  # It is known however often the call was sent again since.
+    reply = Charged.model_validate((await case.reply())["data"])
+    assert (reply.outcome, reply.status, reply.tried_before, reply.refused) == ("answered", 403, before, not before)
+
+
+async def test_a_first_refusal_says_that_no_try_went_before() -> None:
+    reply = Charged.model_validate((await Case(answer(403)).reply())["data"])
+    assert (reply.tried_before, reply.refused) == (False, True)
+
+
+@pytest.mark.parametrize("times", [1, 2, None])
+async def test_a_delivery_that_was_not_acknowledged_may_have_been_a_try(times: int | None) -> None:
+    case = Case(answer(403))
+    await case.caller.take(taken((await case.made()).envelope, times))
+    (output,) = case.queue("orders")
+    assert output.envelope.value["data"]["tried_before"] is (times == 2)
+
+
+async def test_a_call_that_its_queue_gave_up_may_have_been_tried() -> None:
+    case = Case(answer(403))
+    call = await case.made()
+    await case.caller.settle(taken(call.envelope))
+    (case.call,) = case.queue("payments")
+    assert (await case.reply())["data"]["tried_before"] is True
+
+
+async def test_a_wait_for_credentials_is_no_try() -> None:
+    tokens: Iterator[Any] = iter([None, {"Authorization": "t"}])  # None is no mapping.
+    case = Case(answer(403), credentials=lambda: next(tokens))
+    await case.again()
+    assert (await case.reply())["data"]["tried_before"] is False
 
 
 async def test_delays_grow_and_are_drawn() -> None:
@@ -171,7 +222,7 @@ async def test_a_try_that_fails_at_the_end_comes_back_to_be_answered() -> None:
     assert (await case.again()).delay <= 90 + 1
     case.desk.clock.advance(91)  # type: ignore[attr-defined]
     reply = await case.reply()
-    assert reply["data"] == {"tag": "a", "outcome": "unknown"}
+    assert reply["data"] == {"tag": "a", "outcome": "unknown", "tried_before": True}
     assert len(case.wire.requests) == 1
 
 
@@ -225,6 +276,56 @@ async def test_without_credentials_nothing_is_sent_and_the_call_comes_again(capl
     assert not case.wire.requests
     assert "could not be had: RuntimeError" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    "raised", [KeyError("secret"), SystemExit(3), GeneratorExit(), asyncio.CancelledError(), StopIteration()]
+)
+async def test_whatever_credentials_raise_the_call_comes_again(
+    raised: BaseException, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing() -> Mapping[str, str]:
+        raise raised
+
+    async def failing_later() -> Mapping[str, str]:
+        await asyncio.sleep(0)
+        raise raised
+
+    case = Case(answer(200), credentials=failing_later if is_async else failing)
+    await case.again()
+    assert not case.wire.requests
+    assert "test_caller.py" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("given", [None, "token", {"Authorization": b"t"}, {1: "t"}])
+async def test_credentials_that_are_no_headers_count_as_none(given: Any) -> None:
+    case = Case(answer(200), credentials=lambda: given)
+    await case.again()
+    assert not case.wire.requests
+
+
+async def test_a_cancellation_from_outside_ends_the_wait_for_credentials() -> None:
+    waits, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> Mapping[str, str]:
+        waits.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return {}
+
+    case = Case(answer(200), credentials=slow)
+    await case.made()
+    task = asyncio.create_task(case.take())
+    await waits.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+    assert not case.queue("payments")
 
 
 async def test_a_call_without_a_body_says_nothing_of_its_type() -> None:
@@ -297,7 +398,7 @@ async def test_a_call_to_an_api_that_is_not_known_is_answered_once_its_key_is_no
         await case.take()
     await case.caller.settle(taken(call.envelope))
     (reply,) = case.queue("orders")
-    assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown"}
+    assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown", "tried_before": True}
     assert reply.delay == delay
 
 
@@ -337,7 +438,7 @@ async def test_a_call_whose_blob_is_gone_returns_to_its_queue_and_is_answered_in
     case.desk.clock.advance(3601)  # type: ignore[attr-defined]
     await case.caller.settle(taken(again.envelope))
     (reply,) = case.queue("orders")
-    assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown"}
+    assert reply.envelope.value["data"] == {"tag": "a", "outcome": "unknown", "tried_before": True}
     assert not case.wire.requests
 
 

@@ -217,7 +217,7 @@ async def test_a_body_that_its_adapter_fails_on_is_put_aside(place: Place) -> No
 
     kind = accounts()
     assert await place.settle(kind, SECRET.encode(), adapter=adapter) == "parked"
-    assert place.reason(aside_place(kind), message_key(UNREADABLE, "q-1")) == "KeyError"
+    assert place.reason(aside_place(kind), message_key(UNREADABLE, "q-1")) == "MalformedMessage (KeyError)"
 
 
 async def test_a_message_whose_key_is_not_valid_is_put_aside(place: Place) -> None:

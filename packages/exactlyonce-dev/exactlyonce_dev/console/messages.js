@@ -74,6 +74,7 @@ function details(one) {
     element("h3", one.message ? named(one.message) : "Published by the sweeper"),
     element("p", [one.type ? `${one.type} for ` : "For ", element("strong", one.entity.name), ": ", outcome(one.outcome), seconds]),
     one.reason ? element("p", one.reason, { class: "reason" }) : null,
+    one.trace ? element("details", [element("summary", "Trace"), element("pre", one.trace)]) : null,
     actions.length ? element("p", actions, { class: "row" }) : null,
     element("h4", "Flow"),
     flow(one),
