@@ -19,7 +19,7 @@ from exactlyonce.records.calls import CALL_IS
 from exactlyonce.values.envelope import Envelope, Extensions, has_control
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import written
+from exactlyonce.values.round_trips import shown
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MOST_TAG: Final = 1024
@@ -201,7 +201,7 @@ def call_of(
     content: Any = None
     if body is not None:
         require_model(type(body), "The body of a call")
-        content = written(type(body), body)
+        content = shown(body)
     lifetime = api.key_lifetime.total_seconds()
     return Call(api.name, method, path, message_type(then).name, replies, tag, version, lifetime, content)
 

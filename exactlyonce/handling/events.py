@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode, message_type
 from exactlyonce.records.companions import Event
-from exactlyonce.values.validation import adapter, problems
+from exactlyonce.values.round_trips import read_json
+from exactlyonce.values.validation import problems
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -85,7 +86,7 @@ class Appliers(Generic[State]):
     def _read(self, model: type, event: Event) -> Any:
         advice = "Give the model defaults, or a before-validator that reads old events."
         try:
-            return adapter(model).validate_python(event.data.value)
+            return read_json(model, event.data.text)
         except ValidationError as error:
             raise HandlerFailed(
                 f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error, model)}. {advice}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -13,7 +14,8 @@ from pydantic import BaseModel, ValidationError
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import adapter, comes_back, misfits, problems, written
+from exactlyonce.values.round_trips import lost, read_json, written_text
+from exactlyonce.values.validation import misfits, problems
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
@@ -81,10 +83,10 @@ def encode(message: object) -> tuple[str, Json]:
     """
     model = type(message)
     name = message_type(model).name
-    data = Json.of(written(model, message))
-    if not comes_back(model, message, data.value):
+    data = Json.of(json.loads(written_text(model, message)))
+    if (what := lost(model, message, data.text)) is not None:
         raise InvalidMessage(
-            f"The receiver of this {model.__name__} would read something else. Give its fields values of their declared types, "
+            f"The receiver of this {model.__name__} would read something else: {what}. Give its fields values of their declared types, "
             "and neither exclude fields nor read and write them under different names."
         )
     return name, data
@@ -97,7 +99,7 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
         InvalidMessage: naming the message and every field that does not fit, without their values.
     """
     try:
-        decoded: _Model = adapter(model).validate_python(data.value)
+        decoded: _Model = read_json(model, data.text)
     except ValidationError as error:
         raise InvalidMessage(
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "

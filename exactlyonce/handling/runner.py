@@ -7,13 +7,14 @@ from functools import reduce
 from typing import Any
 
 from exactlyonce.attempt import Before, Evolve, Handled, key_of
-from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
+from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.kept_messages import released
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
+from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -38,6 +39,12 @@ class Runner:
 
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
+        if before.version == 1 and before.body is not None and not self.type.adopts:
+            raise DamagedDocument(
+                f"Message {key_of(envelope)}: the document of entity {self.entity} has no ledger (property {LEDGER!r}). Nothing was "
+                "changed. If another program removed it, restore the property from a backup, or duplicates would not be known. "
+                "If the document was there before the library, declare Entity(..., adopts=True)."
+            )
         registration, message = self.type.read(envelope)
         origin = Origin(self.entity, key_of(envelope))
         # Outputs inherit the message's trace, with or without telemetry: a commit derives from the message alone.

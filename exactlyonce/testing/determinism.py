@@ -20,7 +20,7 @@ from exactlyonce.testing.leaks import Leak, Watch
 from exactlyonce.testing.runner import NOW, Ran, Sent, run
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import written
+from exactlyonce.values.round_trips import written
 
 State = TypeVar("State")
 Message = TypeVar("Message")

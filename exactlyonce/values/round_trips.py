@@ -1,0 +1,266 @@
+"""Round trips: values of models as JSON, and whether they are read as what was written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import chain
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.places import STRUCTURES, Place, unwrapped
+from exactlyonce.values.validation import adapter, problems
+
+_MAY_HOLD_SETS: Final = frozenset({"set", "frozenset", "any", "function-plain", "is-instance", "generator"})
+_SEQUENCES: Final = (list, tuple, deque)
+_Path = tuple[str, ...]
+KEY: Final = "…"
+"""Stands for the key of a mapping, which is a value, in the name of a place."""
+
+
+def read_json(model: Any, text: str) -> Any:
+    """Read what `written` wrote, as JSON: a strict model takes a time from a text only there.
+
+    Raises:
+        ValidationError: it does not fit.
+    """
+    traits = _traits(model)
+    if traits.drops:
+        text = Json.of(_without_computed(json.loads(text), Place.of(model))).text
+    return adapter(model).validate_json(text, by_alias=True)
+
+
+def written(model: Any, value: Any) -> Any:
+    """A value as JSON that `read_json` reads as the same, with computed fields, and with sets in one order.
+
+    Where the value does not fit its model, `lost` says so, and no warning quotes it.
+    """
+    return json.loads(written_text(model, value))
+
+
+def written_text(model: Any, value: Any) -> str:
+    """As `written`, as text."""
+    traits, writer = _traits(model), adapter(model)
+    # Text holds what a model asks for NaN; and `Json[...]` as the text that is read again.
+    text = writer.dump_json(value, by_alias=True, round_trip=True, warnings="none").decode()
+    if not (traits.computes or traits.orders):
+        return text
+    content = json.loads(text)
+    if traits.computes:
+        content = _laid_over(content, writer.dump_python(value, mode="json", by_alias=True, warnings="none"))
+    return Json.of(_ordered(value, content)).text
+
+
+def shown(value: Any) -> Any:
+    """A model's value as JSON for readers that have no model, such as clients; with sets in one order.
+
+    Raises:
+        ValueError: it holds NaN or an infinity.
+    """
+    model = type(value)
+    content = adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
+    Json.of(content)
+    return _ordered(value, content) if _traits(model).orders else content
+
+
+def lost(model: type, value: Any, text: str) -> str | None:
+    """What would be read as something else, by name and without a value; None if nothing.
+
+    It is what has another class, a type that does not fit, a value that is excluded or private, or names under which it is
+    written but not read. The same instant in another time zone is the same.
+
+    Args:
+        model: that reads it.
+        value: that was written.
+        text: that is stored.
+    """
+    if not isinstance(value, model):
+        return f"it is no {model.__name__}"
+    try:
+        read = read_json(model, text)
+    except ValidationError as error:
+        return problems(error, model)
+    except Exception as error:  # A validator of the model's own may raise anything.
+        return f"reading it raises {type(error).__name__}"
+    try:
+        if _traits(model).compares and value == read:
+            return None
+    except Exception:  # noqa: S110  # A value's own comparison may raise anything. Then its parts are compared.
+        pass
+    path = _difference(value, read)
+    return None if path is None else f"{'.'.join(path) or 'the whole'} would be another value"
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What the schema of a model asks of its round trip.
+
+    Attributes:
+        compares: `==` compares all that its values hold: no class below has a comparison of its own.
+        orders: its values may hold sets.
+        computes: it has computed fields.
+        drops: computed fields have to be dropped before it is read, since it takes or forbids extra properties.
+    """
+
+    compares: bool
+    orders: bool
+    computes: bool
+    drops: bool
+
+
+@cache
+def _traits(model: Any) -> _Traits:
+    nodes = list(_nodes(adapter(model).core_schema))
+    classes = {node["cls"] for node in nodes if node.get("type") in ("model", "dataclass")}
+    compares = all(issubclass(one, BaseModel) and one.__eq__.__module__.startswith("pydantic.") for one in classes)
+    computes = any(node.get("computed_fields") for node in nodes)
+    extra = {node.get("extra_behavior") or node.get("extra_fields_behavior") for node in nodes} & {"allow", "forbid"}
+    orders = computes or "allow" in extra or any(node.get("type") in _MAY_HOLD_SETS for node in nodes)
+    return _Traits(compares, orders, computes, computes and bool(extra))
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += [one for name, one in part.items() if name not in ("metadata", "default", "serialization")]
+        elif isinstance(part, (list, tuple)):
+            waiting += part
+
+
+def _laid_over(content: Any, full: Any) -> Any:
+    """Content, and what only the full form has: computed fields."""
+    if isinstance(content, dict) and isinstance(full, dict):
+        return {**content, **{name: _laid_over(content.get(name, one), one) for name, one in full.items()}}
+    if isinstance(content, list) and isinstance(full, list) and len(content) == len(full):
+        return [_laid_over(one, other) for one, other in zip(content, full, strict=True)]
+    return content
+
+
+def _without_computed(content: Any, place: Place) -> Any:
+    if isinstance(content, dict):
+        return {
+            name: _without_computed(one, place.at(name))
+            for name, one in content.items()
+            if name not in place.computed or place.declares(name)
+        }
+    return [_without_computed(one, place.items) for one in content] if isinstance(content, list) else content
+
+
+def _ordered(value: Any, content: Any) -> Any:
+    """Content whose sets have the order of their items' JSON: a set's own differs from process to process."""
+    if isinstance(content, dict):
+        return {name: _ordered(one, content[name]) for name, one in stored_parts(value, content)}
+    if isinstance(content, list):
+        inner = list(value) if isinstance(value, (*_SEQUENCES, Set)) else []
+        if len(inner) == len(content):
+            content = [_ordered(one, other) for one, other in zip(inner, content, strict=True)]
+        if isinstance(value, Set):
+            return sorted(content, key=lambda one: Json.of(one).text)
+    return content
+
+
+def stored_parts(value: Any, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The parts of a value by the names that they have in its content; None for one that is not found."""
+    value = getattr(value, "root", value) if getattr(type(value), "__pydantic_root_model__", False) else value
+    if isinstance(value, Mapping):
+        parts = dict(zip(content, value.values(), strict=False)) if len(value) == len(content) else dict(value)
+    elif (names := _stored_names(type(value))) is not None:
+        extra = getattr(value, "__pydantic_extra__", None) or {}
+        parts = {**extra, **{name: getattr(value, own, None) for own, name in names.items() if name in content}}
+    else:
+        parts = {}
+    return ((name, parts.get(name)) for name in content)
+
+
+@cache
+def _stored_names(model: type) -> dict[str, str] | None:
+    """The name of each field of a class in its JSON, computed ones included; None if the class is no model."""
+    if not (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
+        return None
+    try:
+        schemas = [node for node in unwrapped(adapter(model).core_schema) if node["type"] in STRUCTURES]
+    except Exception:  # No schema can be made of it; then it stands where a model has Any.
+        return (
+            {field.name: field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else {}
+        )
+    names: dict[str, str] = {}
+    for schema in schemas:
+        fields = schema["fields"]
+        pairs = fields.items() if isinstance(fields, dict) else ((one["name"], one) for one in fields)
+        names.update({name: one.get("serialization_alias") or name for name, one in pairs})
+        for one in schema.get("computed_fields", ()):
+            names[one["property_name"]] = one.get("alias") or one["property_name"]
+    return names
+
+
+def _difference(value: Any, read: Any) -> _Path | None:
+    """Where two values differ; None if they do not. No comparison of a model's own is asked: it may leave fields out."""
+    if value is read:
+        return None
+    if (held := _held(value)) is not None:
+        other = _held(read) if type(read) is type(value) else None
+        if other is None:
+            return ()
+        if differing := held.keys() ^ other.keys():
+            return (min(differing),)
+        return _first(((name,), one, other[name]) for name, one in held.items())
+    if isinstance(value, Mapping) and isinstance(read, Mapping):
+        if len(value) != len(read):
+            return ()
+        if value.keys() == read.keys():
+            pairs = ((one, read[key]) for key, one in value.items())
+        else:  # Keys that are equal as instants only, in their order.
+            pairs = chain(zip(value, read, strict=True), zip(value.values(), read.values(), strict=True))
+        return _first(((KEY,), one, other) for one, other in pairs)
+    if isinstance(value, _SEQUENCES) and isinstance(read, _SEQUENCES):
+        if len(value) != len(read) or not (isinstance(value, type(read)) or isinstance(read, type(value))):
+            return ()
+        return _first(((str(index),), one, read[index]) for index, one in enumerate(value))
+    if isinstance(value, Set) and isinstance(read, Set) and value != read:
+        alike = (any(_difference(one, other) is None for other in read) for one in value)
+        return None if len(value) == len(read) and all(alike) else ()
+    return None if _same(value, read) else ()
+
+
+def _first(parts: Iterator[tuple[_Path, Any, Any]]) -> _Path | None:
+    for path, value, read in parts:
+        if (inner := _difference(value, read)) is not None:
+            return (*path, *inner)
+    return None
+
+
+def _held(value: Any) -> dict[str, Any] | None:
+    """All that a model's value holds, by name, excluded and private ones too; None if it is no model's."""
+    if isinstance(value, BaseModel):
+        names = type(value).model_fields
+        extra, private = value.__pydantic_extra__ or {}, value.__pydantic_private__ or {}
+        return {**{name: getattr(value, name, None) for name in names}, **extra, **private}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    if type(value).__eq__ is object.__eq__ and hasattr(value, "__dict__"):
+        return dict(vars(value))
+    return None
+
+
+def _same(value: Any, read: Any) -> bool:
+    try:
+        if value == read:
+            return True
+        if type(value) is not type(read):
+            return False
+        if isinstance(value, datetime) and value.tzinfo and read.tzinfo:
+            # In an hour that the clock repeats or skips, a time with a zone equals none with another (PEP 495).
+            return (value.replace(tzinfo=None), value.utcoffset()) == (read.replace(tzinfo=None), read.utcoffset())
+        return bool(value != value and read != read)  # NaN, where the model writes it.  # noqa: PLR0124
+    except Exception:  # A value's own comparison may raise anything.
+        return False
