@@ -187,6 +187,7 @@ def call_of(
 
     Raises:
         ConfigurationError: the body is neither a model nor None, or `then` is no type of replies.
+        HandlerFailed: the body holds NaN or an infinity.
         ValueError: the service has no such method or path, or the tag is too long or has control characters.
     """
     if not issubclass(then, Reply):

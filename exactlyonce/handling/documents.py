@@ -151,8 +151,11 @@ class Save:
         """What the model makes of the stored document."""
         return self.again(self.stored)
 
-    def keeps(self) -> list[Unknown]:
+    def keeps(self, *, adopted: bool) -> list[Unknown]:
         """The properties that nothing of the model reads, and that stay.
+
+        Args:
+            adopted: whether the document may be of another program, so that a field that it lacks was not renamed.
 
         Raises:
             DamagedDocument: a field seems to have been renamed.
@@ -163,7 +166,7 @@ class Save:
         kept = [group for group in others if group not in read]
         read += [group for group in groups if group.declared]
         other = self._probe(read, _other) if read and kept else self.written
-        for group in kept:
+        for group in () if adopted else kept:
             for path, value in group.found:
                 self._require_no_rename(group, path[:-1], value, other)
         return kept

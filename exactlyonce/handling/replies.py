@@ -31,6 +31,7 @@ def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> A
     Raises:
         ConfigurationError: the body is neither a pydantic model nor a dataclass.
         OutputTooLarge: the answer is larger than one may be.
+        HandlerFailed: the body holds NaN or an infinity.
         ValueError: the status code or a header cannot be.
     """
     chosen = status or (204 if body is None else 200)

@@ -60,7 +60,7 @@ class Runner:
             kept=before.kept,
         )
         try:
-            handled = self._handle(registration.handler, message, before.body, context)
+            handled = self._handle(registration.handler, message, before, context)
         except ExactlyOnceError as error:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
             raise _kind_of(error)(text) from error.__cause__ or error
@@ -79,8 +79,8 @@ class Runner:
             cancelled=frozenset({kept.id}),
         )
 
-    def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
-        state = self._state(body)
+    def _handle(self, handler: Handler[Any, Any], message: Any, before: Before, context: Context) -> Handled:
+        state = self._state(before.body)
         try:
             result = handler(state, message, context)
         except ExactlyOnceError:
@@ -98,8 +98,9 @@ class Runner:
             )
         if self.type.event_sourced:
             events = self.type.events(result)
-            return replace(_handled(context, self._evolved(body, events)), events=events)
-        return _handled(context, self._written(result, body))
+            return replace(_handled(context, self._evolved(before.body, events)), events=events)
+        # Only an outbox tells which commit is the first; of other strategies any commit may be.
+        return _handled(context, self._written(result, before.body, first=before.version in (1, None)))
 
     @property
     def evolve(self) -> Evolve | None:
@@ -107,15 +108,15 @@ class Runner:
         return self._evolved if self.type.event_sourced else None
 
     def _evolved(self, body: Json | None, events: tuple[Event, ...]) -> Json:
-        return self._written(reduce(self.type.apply, events, self._state(body)), body)
+        return self._written(reduce(self.type.apply, events, self._state(body)), body, first=True)
 
     def _state(self, body: Json | None) -> Any:
         shape = self.type.shape
         return shape.start(self.entity) if body is None else shape.read(self.entity, body)
 
-    def _written(self, state: Any, before: Json | None) -> Json:
+    def _written(self, state: Any, before: Json | None, *, first: bool) -> Json:
         try:
-            return self.type.shape.write(self.entity, state, before)
+            return self.type.shape.write(self.entity, state, before, adopted=first and self.type.adopts)
         except ExactlyOnceError:
             raise
         except Exception as error:

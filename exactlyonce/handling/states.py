@@ -89,15 +89,21 @@ class StateShape:
                 f"{type(error).__name__}. Nothing was changed. Correct the document, or the model's validators."
             ) from error
 
-    def write(self, entity: EntityRef, state: Any, before: Json | None) -> Json:
+    def write(self, entity: EntityRef, state: Any, before: Json | None, *, adopted: bool = False) -> Json:
         """State to body. What is read next is this state; properties that nothing of the model reads stay.
+
+        Args:
+            entity: that it is of.
+            state: to be written.
+            before: the body that is replaced.
+            adopted: whether the body before may be of another program: then fields that it lacks were not renamed.
 
         Raises:
             HandlerFailed: the state would be read as something else, or holds a number that the store would round, or a
                 reserved property.
             IdentityChanged: it holds another id or partition key than the entity's.
-            DamagedDocument: the body before has a reserved property; or a field seems to have been renamed; or a property of the
-                body before that the model does not know is in a list that was changed.
+            DamagedDocument: the body before has a reserved property, or one that may be the old name of a field, or one that the
+                model does not know in a list that was changed.
         """
         stored = {} if before is None else before.value
         if reserved := RESERVED & stored.keys():
@@ -121,12 +127,14 @@ class StateShape:
                 )
         body = self._body(entity, stored, content)
         if before is not None and not covers(body, stored):
-            body = self._body(entity, stored, self._merged(entity, state, stored, content))
+            body = self._body(entity, stored, self._merged(entity, state, stored, content, adopted))
         if (what := self._lost(state, body)) is not None:
             raise self._changed(state, what)
         return Json.of(body)
 
-    def _merged(self, entity: EntityRef, state: Any, stored: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+    def _merged(
+        self, entity: EntityRef, state: Any, stored: dict[str, Any], content: dict[str, Any], adopted: bool
+    ) -> dict[str, Any]:
         """Content with what stays of the stored document."""
         whole = without(self._known(stored), self._declared.removed)
         for steps, _ in self._places(entity):
@@ -136,7 +144,7 @@ class StateShape:
         save = Save(
             str(entity), self._top, base, content, old, state, lambda some: written(self._state, self._read(some))
         )
-        foreign, kept = unknown(whole, base, Place()), save.keeps()
+        foreign, kept = unknown(whole, base, Place()), save.keeps(adopted=adopted)
         merged = save.merged([*foreign, *kept])
         if self._lost(state, merged) is None:
             return merged

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from exactlyonce.errors import HandlerFailed
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.places import STRUCTURES, Place, unwrapped
 from exactlyonce.values.validation import adapter, problems
@@ -62,11 +63,17 @@ def shown(value: Any) -> Any:
     """A model's value as JSON for readers that have no model, such as clients; with sets in one order.
 
     Raises:
-        ValueError: it holds NaN or an infinity.
+        HandlerFailed: it holds NaN or an infinity.
     """
     model = type(value)
     content = adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
-    Json.of(content)
+    try:
+        Json.of(content)
+    except ValueError:
+        raise HandlerFailed(
+            f"A {model.__name__} holds NaN, an infinity or half a character, which JSON does not have. Leave it out, or keep "
+            "it as a text."
+        ) from None  # The cause would quote it.
     return _ordered(value, content) if _traits(model).orders else content
 
 
