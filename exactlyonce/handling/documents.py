@@ -197,7 +197,8 @@ class Save:
             place = place.items if isinstance(step, int) else place.at(step)
         for name in place.names & written.keys() - stored.keys() - place.computed:
             renamed = self._probe([Unknown("", False, [((*path, name), value)])], lambda value: value)
-            if renamed not in (None, self.written) and _part(other, (*path, name)) == written[name]:
+            carried = _carries(_part(renamed, (*path, name)), value) and renamed != self.written
+            if carried and _part(other, (*path, name)) == written[name]:
                 raise DamagedDocument(
                     f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, and lacks "
                     f"{name!r} beside it, which its value fits. Nothing was changed, since a field that was renamed would lose "
@@ -219,13 +220,14 @@ class Save:
         return body
 
     def _target(self, body: Any, group: Unknown, path: _Path) -> Any:
-        content, written, old, new = self.content, self.written, self.old, self.new
+        content: Any = self.content
+        written, old, new = self.written, self.old, self.new
         for step in path:
             if isinstance(step, int):
                 if isinstance(content, list) and content[: len(written)] != written:
                     raise DamagedDocument(
-                        f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a list "
-                        "that the handler changed, so nothing tells which item it belongs to. Nothing was changed. If this "
+                        f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
+                        "list that the handler changed, so nothing tells which item it is of. Nothing was changed. If this "
                         "instance is older than the one that wrote it, finish the deployment, and requeue the message. "
                         "Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
                         f"Entity(..., removed=({group.pattern!r},))."
@@ -237,17 +239,25 @@ class Save:
                 old, new = dict(stored_parts(old, written)).get(step), dict(stored_parts(new, content)).get(step)
             if not isinstance(content, (list, dict)) or type(old) is not type(new):
                 return None  # Another variant stands there now.
-            body, content, written = body[step], content[step], written[step]  # type: ignore[call-overload]
+            inside: Any = content
+            body, content, written = body[step], inside[step], written[step]
         return body
 
 
 def _part(document: Any, path: _Path) -> Any:
-    for step in path:
-        try:
+    try:
+        for step in path:
             document = document[step]
-        except (TypeError, LookupError):
-            return None
+    except (TypeError, LookupError):
+        return None
     return document
+
+
+def _carries(written: Any, value: Any) -> bool:
+    """Whether a field kept something of a value that it was given. A model takes any object, and leaves out what it lacks."""
+    if isinstance(value, dict) and isinstance(written, dict):
+        return any(name in written for name in value)
+    return written is not None
 
 
 def _edited(document: Any, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:

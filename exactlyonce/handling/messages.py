@@ -86,8 +86,8 @@ def encode(message: object) -> tuple[str, Json]:
     data = Json.of(json.loads(written_text(model, message)))
     if (what := lost(model, message, data.text)) is not None:
         raise InvalidMessage(
-            f"The receiver of this {model.__name__} would read something else: {what}. Give its fields values of their declared types, "
-            "and neither exclude fields nor read and write them under different names."
+            f"The receiver of this {model.__name__} would read something else: {what}. Give its fields values of their "
+            "declared types, and neither exclude fields nor read and write them under different names."
         )
     return name, data
 

@@ -41,9 +41,9 @@ class Runner:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
         if before.version == 1 and before.body is not None and not self.type.adopts:
             raise DamagedDocument(
-                f"Message {key_of(envelope)}: the document of entity {self.entity} has no ledger (property {LEDGER!r}). Nothing was "
-                "changed. If another program removed it, restore the property from a backup, or duplicates would not be known. "
-                "If the document was there before the library, declare Entity(..., adopts=True)."
+                f"Message {key_of(envelope)}: the document of entity {self.entity} has no ledger (property {LEDGER!r}). "
+                "Nothing was changed. If another program removed it, restore the property from a backup, or duplicates would "
+                "not be known. If the document was there before the library, declare Entity(..., adopts=True)."
             )
         registration, message = self.type.read(envelope)
         origin = Origin(self.entity, key_of(envelope))

@@ -102,8 +102,8 @@ class StateShape:
             HandlerFailed: the state would be read as something else, or holds a number that the store would round, or a
                 reserved property.
             IdentityChanged: it holds another id or partition key than the entity's.
-            DamagedDocument: the body before has a reserved property, or one that may be the old name of a field, or one that the
-                model does not know in a list that was changed.
+            DamagedDocument: the body before has a reserved property; or one that the model does not know, and that may be the
+                old name of a field, or is in a list that was changed.
         """
         stored = {} if before is None else before.value
         if reserved := RESERVED & stored.keys():

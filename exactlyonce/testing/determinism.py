@@ -81,7 +81,7 @@ def assert_deterministic(
     except Exception as error:
         raised = error
         differences = (f"it raised {type(error).__name__} the second time",)
-    leaks = watch.leaks
+    leaks = tuple(watch.leaks)
     if differences or leaks:
         name = getattr(handler, "__qualname__", repr(handler))
         raise NonDeterministic(_report(name, leaks, differences), leaks, differences) from raised
@@ -127,14 +127,14 @@ class _Turned(set[Any]):
     """A set with another order, as it may have in another process."""
 
     def __iter__(self) -> Iterator[Any]:
-        return reversed(list(super().__iter__()))
+        return iter(list(super().__iter__())[::-1])
 
 
 class _TurnedFrozen(frozenset[Any]):
     """As `_Turned`."""
 
     def __iter__(self) -> Iterator[Any]:
-        return reversed(list(super().__iter__()))
+        return iter(list(super().__iter__())[::-1])
 
 
 def _turned(value: Any) -> Any:
@@ -145,7 +145,7 @@ def _turned(value: Any) -> Any:
         return type(value)(map(_turned, value))
     if type(value) is dict:
         return {key: _turned(one) for key, one in value.items()}
-    names = type(value).model_fields if isinstance(value, BaseModel) else ()
+    names = list(type(value).model_fields) if isinstance(value, BaseModel) else []
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if hasattr(value, field.name)]
     for name in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final
@@ -99,32 +99,32 @@ def _names(name: str, field: Any) -> Iterator[str]:
         yield str(path[0]) if isinstance(path, list) else str(alias[0])
 
 
+_INSIDE: Final[dict[str, Callable[[Any], list[Any]]]] = {
+    "union": lambda part: [one[0] if isinstance(one, tuple) else one for one in part["choices"]],
+    "tagged-union": lambda part: [one for one in part["choices"].values() if isinstance(one, dict)],
+    "chain": lambda part: part["steps"],
+    "lax-or-strict": lambda part: [part["lax_schema"]],
+    "json-or-python": lambda part: [part["json_schema"]],
+    "json": lambda _: [],  # Its text holds nothing that a document names.
+}
+
+
 def unwrapped(schema: Any, definitions: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
     """The parts of a schema that say what stands at its place: through validators, unions, optionals and references."""
     definitions, waiting, seen = definitions or {}, [schema], set()
     while waiting:
         part = waiting.pop()
-        match part["type"]:
-            case "definitions":
-                definitions = {**definitions, **{one["ref"]: one for one in part["definitions"]}}
-                waiting.append(part["schema"])
-            case "definition-ref":
-                if part["schema_ref"] not in seen:
-                    seen.add(part["schema_ref"])
-                    waiting.append(definitions[part["schema_ref"]])
-            case "union":
-                waiting += [one[0] if isinstance(one, tuple) else one for one in part["choices"]]
-            case "tagged-union":
-                waiting += [one for one in part["choices"].values() if isinstance(one, dict)]
-            case "chain":
-                waiting += part["steps"]
-            case "lax-or-strict":
-                waiting.append(part["lax_schema"])
-            case "json-or-python":
-                waiting.append(part["json_schema"])
-            case "json":
-                continue  # In its text stands nothing that a document names.
-            case kind if kind in STRUCTURES or "schema" not in part:
-                yield {**part, "__definitions__": definitions}
-            case _:
-                waiting.append(part["schema"])
+        kind = part["type"]
+        if kind == "definitions":
+            definitions = {**definitions, **{one["ref"]: one for one in part["definitions"]}}
+            waiting.append(part["schema"])
+        elif kind == "definition-ref":
+            if part["schema_ref"] not in seen:
+                seen.add(part["schema_ref"])
+                waiting.append(definitions[part["schema_ref"]])
+        elif kind in _INSIDE:
+            waiting += _INSIDE[kind](part)
+        elif "schema" in part and kind not in STRUCTURES:
+            waiting.append(part["schema"])
+        else:
+            yield {**part, "__definitions__": definitions}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -65,7 +65,7 @@ def shown(value: Any) -> Any:
     Raises:
         HandlerFailed: it holds NaN or an infinity.
     """
-    model = type(value)
+    model: Any = type(value)
     content = adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
     try:
         Json.of(content)
@@ -181,7 +181,7 @@ def stored_parts(value: Any, content: Mapping[str, Any]) -> Iterator[tuple[str, 
     value = getattr(value, "root", value) if getattr(type(value), "__pydantic_root_model__", False) else value
     if isinstance(value, Mapping):
         parts = dict(zip(content, value.values(), strict=False)) if len(value) == len(content) else dict(value)
-    elif (names := _stored_names(type(value))) is not None:
+    elif (names := _stored_names(cast("Any", type(value)))) is not None:
         extra = getattr(value, "__pydantic_extra__", None) or {}
         parts = {**extra, **{name: getattr(value, own, None) for own, name in names.items() if name in content}}
     else:
@@ -212,31 +212,33 @@ def _stored_names(model: type) -> dict[str, str] | None:
 
 def _difference(value: Any, read: Any) -> _Path | None:
     """Where two values differ; None if they do not. No comparison of a model's own is asked: it may leave fields out."""
-    if value is read:
-        return None
-    if (held := _held(value)) is not None:
-        other = _held(read) if type(read) is type(value) else None
-        if other is None:
-            return ()
-        if differing := held.keys() ^ other.keys():
-            return (min(differing),)
-        return _first(((name,), one, other[name]) for name, one in held.items())
-    if isinstance(value, Mapping) and isinstance(read, Mapping):
-        if len(value) != len(read):
-            return ()
-        if value.keys() == read.keys():
-            pairs = ((one, read[key]) for key, one in value.items())
-        else:  # Keys that are equal as instants only, in their order.
-            pairs = chain(zip(value, read, strict=True), zip(value.values(), read.values(), strict=True))
-        return _first(((KEY,), one, other) for one, other in pairs)
-    if isinstance(value, _SEQUENCES) and isinstance(read, _SEQUENCES):
-        if len(value) != len(read) or not (isinstance(value, type(read)) or isinstance(read, type(value))):
-            return ()
-        return _first(((str(index),), one, read[index]) for index, one in enumerate(value))
-    if isinstance(value, Set) and isinstance(read, Set) and value != read:
-        alike = (any(_difference(one, other) is None for other in read) for one in value)
-        return None if len(value) == len(read) and all(alike) else ()
+    held, other = _held(value), _held(read)
+    if held is not None and other is not None and type(read) is type(value):
+        differing = sorted(held.keys() ^ other.keys())
+        return (differing[0],) if differing else _first(((name,), one, other[name]) for name, one in held.items())
+    if held is not None:
+        return ()
+    pairs = _pairs(value, read)
+    if pairs is not None:
+        return _first(pairs)
+    if isinstance(value, Set) and isinstance(read, Set) and len(value) == len(read):
+        alike = value == read or all(any(_difference(one, two) is None for two in read) for one in value)
+        return None if alike else ()
     return None if _same(value, read) else ()
+
+
+def _pairs(value: Any, read: Any) -> Iterator[tuple[_Path, Any, Any]] | None:
+    """The parts of two mappings or of two sequences that have to be alike; None if these are no such two."""
+    if isinstance(value, Mapping) and isinstance(read, Mapping) and len(value) == len(read):
+        if value.keys() == read.keys():
+            return (((KEY,), one, read[key]) for key, one in value.items())
+        # Keys that are equal as instants only, in their order.
+        pairs = chain(zip(value, read, strict=True), zip(value.values(), read.values(), strict=True))
+        return (((KEY,), one, other) for one, other in pairs)
+    related = isinstance(value, type(read)) or isinstance(read, type(value))
+    if related and isinstance(value, _SEQUENCES) and len(value) == len(read):
+        return (((str(index),), one, read[index]) for index, one in enumerate(value))
+    return None
 
 
 def _first(parts: Iterator[tuple[_Path, Any, Any]]) -> _Path | None:
@@ -254,7 +256,8 @@ def _held(value: Any) -> dict[str, Any] | None:
         return {**{name: getattr(value, name, None) for name in names}, **extra, **private}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    if type(value).__eq__ is object.__eq__ and hasattr(value, "__dict__"):
+    compares: Any = type(value).__eq__
+    if compares is object.__eq__ and hasattr(value, "__dict__"):
         return dict(vars(value))
     return None
 

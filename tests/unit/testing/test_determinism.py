@@ -126,7 +126,7 @@ def test_a_set_may_be_sent_since_it_is_written_in_one_order(sent: Any) -> None:
 )
 def test_a_handler_that_follows_the_order_of_a_set_is_found(state: Tagged) -> None:
     def listing(state: Tagged, given: Deposit, context: Context) -> Tagged:
-        places = [place for nested in state.deeper for one in nested.values() for place in one.places]
+        places = [place for nested in state.deeper for one in nested.values() for place, _ in one.places]
         context.announce(Listed(names=[*state.tags, *places]))
         return state
 
