@@ -81,7 +81,7 @@ class StateShape:
         except ValidationError as error:
             raise DamagedDocument(
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error, self._state)}. Nothing "
-                "was changed. Correct the document, or give the model a default or a before-validator that reads the old form."
+                "was changed. Correct the document, or give the model a default, or an alias or a before-validator that reads the old form."
             ) from None  # The cause would quote the document.
         except Exception as error:  # A model's validator may raise anything.
             raise DamagedDocument(
