@@ -15,7 +15,7 @@ from exactlyonce.handling.messages import require_model
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.places import Place
+from exactlyonce.values.places import Place, ignores_more
 from exactlyonce.values.round_trips import lost, read_json, written, written_text
 from exactlyonce.values.validation import problems
 
@@ -52,6 +52,8 @@ class StateShape:
         self._top = Place.of(state)
         self._own = frozenset({"id", *(steps[0] for steps in self._steps)}) - self._top.names
         self._declared = declared
+        self._hidden = (*declared.removed, *declared.foreign)
+        self._ignores = ignores_more(state) and not any("." in pattern for pattern in self._hidden)
         self._require_unreserved(self._top.names)
         self._require_start()
         declared.require_unread(self._top, RESERVED | self._own, state.__name__)
@@ -77,11 +79,12 @@ class StateShape:
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
         try:
-            return self._read(body.value)
+            return read_json(self._state, self._text(body))
         except ValidationError as error:
             raise DamagedDocument(
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error, self._state)}. Nothing "
-                "was changed. Correct the document, or give the model a default, or an alias or a before-validator that reads the old form."
+                "was changed. Correct the document, or give the model a default, or an alias or a before-validator that reads "
+                "the old form."
             ) from None  # The cause would quote the document.
         except Exception as error:  # A model's validator may raise anything.
             raise DamagedDocument(
@@ -128,9 +131,10 @@ class StateShape:
         body = self._body(entity, stored, content)
         if before is not None and not covers(body, stored):
             body = self._body(entity, stored, self._merged(entity, state, stored, content, adopted))
-        if (what := self._lost(state, body)) is not None:
+        frozen = Json.of(body)
+        if (what := lost(self._state, state, self._text(frozen))) is not None:
             raise self._changed(state, what)
-        return Json.of(body)
+        return frozen
 
     def _merged(
         self, entity: EntityRef, state: Any, stored: dict[str, Any], content: dict[str, Any], adopted: bool
@@ -163,7 +167,7 @@ class StateShape:
         return body
 
     def _lost(self, state: Any, body: dict[str, Any]) -> str | None:
-        return lost(self._state, state, self._text(body))
+        return lost(self._state, state, self._text(Json.of(body)))
 
     def _changed(self, state: Any, what: str) -> HandlerFailed:
         return HandlerFailed(
@@ -187,12 +191,11 @@ class StateShape:
         return ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True))
 
     def _read(self, properties: dict[str, Any]) -> Any:
-        return read_json(self._state, self._text(properties))
+        return read_json(self._state, self._text(Json.of(properties)))
 
-    def _text(self, properties: dict[str, Any]) -> str:
+    def _text(self, body: Json) -> str:
         """What the model gets of a document."""
-        known = without(self._known(properties), (*self._declared.removed, *self._declared.foreign))
-        return Json.of(known).text
+        return body.text if self._ignores else Json.of(without(self._known(body.value), self._hidden)).text
 
     def _known(self, properties: dict[str, Any]) -> dict[str, Any]:
         """The properties without id and partition key, unless the model declares them: it may forbid extra properties."""

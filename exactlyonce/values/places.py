@@ -83,6 +83,19 @@ class Place:
         return Place(tuple(node for schema in schemas for node in unwrapped(schema, definitions)))
 
 
+def ignores_more(model: Any) -> bool:
+    """Whether a model takes no notice of properties that it does not declare: no validator sees them, and none is refused."""
+    found: Any = adapter(model).core_schema
+    if found["type"] == "definitions":
+        found = found["schema"]
+    behaviour: set[Any] = set()
+    while found["type"] in ("model", "dataclass"):
+        behaviour |= {found.get("config", {}).get("extra_fields_behavior"), found.get("custom_init") or None}
+        found = found["schema"]
+    behaviour.add(found.get("extra_behavior"))
+    return found["type"] in STRUCTURES and behaviour <= {None, "ignore"}
+
+
 @cache
 def _top(model: Any) -> Place:
     return Place(tuple(unwrapped(adapter(model).core_schema)))

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.values.frozen_json import Json
@@ -126,11 +126,20 @@ class _Traits:
 def _traits(model: Any) -> _Traits:
     nodes = list(_nodes(adapter(model).core_schema))
     classes = {node["cls"] for node in nodes if node.get("type") in ("model", "dataclass")}
-    compares = all(issubclass(one, BaseModel) and one.__eq__.__module__.startswith("pydantic.") for one in classes)
+    compares = all(map(_compares_all, classes))
     computes = any(node.get("computed_fields") for node in nodes)
     extra = {node.get("extra_behavior") or node.get("extra_fields_behavior") for node in nodes} & {"allow", "forbid"}
     orders = computes or "allow" in extra or any(node.get("type") in _MAY_HOLD_SETS for node in nodes)
     return _Traits(compares, orders, computes, computes and bool(extra))
+
+
+def _compares_all(model: Any) -> bool:
+    """Whether `==` of a class is pydantic's, or the one that a dataclass was given and leaves no field out."""
+    compares = model.__eq__
+    if issubclass(model, BaseModel):
+        return bool(compares.__module__.startswith("pydantic."))
+    generated = getattr(getattr(compares, "__code__", None), "co_filename", "") == "<string>"
+    return generated and all(field.compare for field in dataclasses.fields(model))
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -165,6 +174,7 @@ def _without_computed(content: Any, place: Place) -> Any:
 
 def _ordered(value: Any, content: Any) -> Any:
     """Content whose sets have the order of their items' JSON: a set's own differs from process to process."""
+    value = _rootless(value)
     if isinstance(content, dict):
         return {name: _ordered(one, content[name]) for name, one in stored_parts(value, content)}
     if isinstance(content, list):
@@ -176,9 +186,13 @@ def _ordered(value: Any, content: Any) -> Any:
     return content
 
 
+def _rootless(value: Any) -> Any:
+    return _rootless(value.root) if isinstance(value, RootModel) else value
+
+
 def stored_parts(value: Any, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The parts of a value by the names that they have in its content; None for one that is not found."""
-    value = getattr(value, "root", value) if getattr(type(value), "__pydantic_root_model__", False) else value
+    value = _rootless(value)
     if isinstance(value, Mapping):
         parts = dict(zip(content, value.values(), strict=False)) if len(value) == len(content) else dict(value)
     elif (names := _stored_names(cast("Any", type(value)))) is not None:
