@@ -421,3 +421,17 @@ def test_a_clock_in_a_default_is_no_sign_that_a_property_is_read() -> None:
         at: int = Field(default_factory=lambda: next(ticks))
 
     assert saved(Ticking, Ticking(total=1, at=5), {"total": 1, "other": [1]})["other"] == [1]
+
+
+def test_an_old_name_that_no_probe_shows_goes_where_it_would_undo_the_save() -> None:
+    class Resetting(Plain):
+        @model_validator(mode="before")
+        @classmethod
+        def _old(cls, given: Any) -> Any:
+            return {**given, "total": 0} if given.get("sum") == 0 else given
+
+    assert saved(Resetting, Resetting(total=7), {"sum": 0, "total": 0, "note": None, "other": [1]}) == {
+        "total": 7,
+        "note": None,
+        "other": [1],
+    }
