@@ -57,7 +57,12 @@ ledger_queue = Destination("receipts", receives=(Deposited,))
 def accounts(strategy: Strategy | None = None) -> Entity[Account]:
     """A fresh entity type with all its handlers."""
     entity = Entity(
-        "account", state=Account, container="accounts", partition_key="/owner", strategy=strategy or Outbox()
+        "account",
+        state=Account,
+        container="accounts",
+        partition_key="/owner",
+        strategy=strategy or Outbox(),
+        adopts=True,
     )
 
     @entity.handles(Deposit, key=lambda deposit: deposit.account)

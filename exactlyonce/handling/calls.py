@@ -19,7 +19,7 @@ from exactlyonce.records.calls import CALL_IS
 from exactlyonce.values.envelope import Envelope, Extensions, has_control
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import written
+from exactlyonce.values.round_trips import shown
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MOST_TAG: Final = 1024
@@ -204,6 +204,7 @@ def call_of(
 
     Raises:
         ConfigurationError: the body is neither a model nor None, or `then` is no type of replies.
+        HandlerFailed: the body holds NaN or an infinity.
         ValueError: the service has no such method or path, or the tag is too long or has control characters.
     """
     if not issubclass(then, Reply):
@@ -218,7 +219,7 @@ def call_of(
     content: Any = None
     if body is not None:
         require_model(type(body), "The body of a call")
-        content = written(type(body), body)
+        content = shown(body)
     lifetime = api.key_lifetime.total_seconds()
     return Call(api.name, method, path, message_type(then).name, replies, tag, version, lifetime, content)
 

@@ -123,8 +123,8 @@ class Context:
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
                 given, and the entity's strategy is not `Outbox()`.
             ValueError: the delay is negative, or so long that the message would expire, or its channel be forgotten, before it
-                appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone, or
-                comes with a delay.
+                appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone,
+                leaves the years 1 to 9999 in UTC, or comes with a delay.
         """
         self._require_open("send")
         if at is not None:
@@ -349,6 +349,7 @@ class Context:
         Raises:
             OutputTooLarge: the answer has more than 16 KiB.
             ConfigurationError: the body is neither a pydantic model nor a dataclass.
+            HandlerFailed: the body holds NaN or an infinity.
             ValueError: the handler has replied before, or the status code or a header cannot be.
         """
         self._require_open("reply")

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.context import Context
+from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.events import Applier, Appliers
 from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import decode, message_type
@@ -48,9 +49,17 @@ class Entity(Generic[State]):
         container: the Cosmos container of its documents.
         partition_key: path of that container's partition key, or its paths from the top.
         strategy: the protocol to use, such as `Outbox()`.
+        adopts: whether documents without a ledger are taken over. Where not, such a document is damaged: another program
+            removed its ledger, so late duplicates would not be known. (Where every message leaves a companion, those tell.)
+        removed: names of properties of former releases, which no release reads any more. The next save of each document drops
+            them, so this erases what they hold.
+        foreign: names of properties that other programs keep in the documents. They stay, and the state never has them.
+
+    A name may be of a nested property, such as `lines.*.price`: `*` stands for every key of a mapping and every item of a list.
 
     Raises:
-        ConfigurationError: the state model, a path or the name is not valid.
+        ConfigurationError: the state model, a path or a name is not valid, or the model has a property that is declared removed
+            or foreign.
     """
 
     def __init__(
@@ -61,6 +70,9 @@ class Entity(Generic[State]):
         container: str,
         partition_key: str | tuple[str, ...] = "/id",
         strategy: Strategy,
+        adopts: bool = False,
+        removed: tuple[str, ...] = (),
+        foreign: tuple[str, ...] = (),
     ) -> None:
         if not name:
             raise ConfigurationError("An entity needs a name.")
@@ -70,7 +82,8 @@ class Entity(Generic[State]):
         if not 1 <= len(self.paths) <= MAX_PATHS:
             raise ConfigurationError("A container has a partition key of one to three paths.")
         self.strategy = strategy
-        self.shape = StateShape(state, self.paths)
+        self.adopts = adopts
+        self.shape = StateShape(state, self.paths, Declared(removed, foreign))
         self._registrations: dict[str, Registration[State, Any]] = {}
         self._appliers = Appliers(name, state)
 

@@ -12,7 +12,8 @@ from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode, message_type
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
-from exactlyonce.values.validation import adapter, problems, raised_in
+from exactlyonce.values.round_trips import read_text
+from exactlyonce.values.validation import problems, raised_in
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -94,7 +95,7 @@ class Appliers(Generic[State]):
 
         try:
             with ApplicationsCode(failed, ValidationError):
-                return adapter(model).validate_python(event.data.value)
+                return read_text(model, event.data.text)
         except ValidationError as error:
             raise HandlerFailed(
                 f"An event of type {event.type!r} does not fit {model.__name__}: {problems(error, model)}. {advice}"

@@ -63,10 +63,13 @@ class KeptMessages:
 
 
 def utc(due: datetime) -> datetime:
-    """A time with a time zone, in UTC. Raises ValueError if it has none."""
+    """A time with a time zone, in UTC. Raises ValueError if it has none, or is in no year from 1 to 9999 in UTC."""
     if due.utcoffset() is None:
         raise ValueError(f"at= is a time with a time zone, such as context.now + timedelta(days=30); {due} has none.")
-    return due.astimezone(timezone.utc)
+    try:
+        return due.astimezone(timezone.utc)
+    except OverflowError:
+        raise ValueError(f"at= is a time whose year is 1 to 9999 in UTC, too; {due} is none.") from None
 
 
 def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, Output]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -14,7 +15,8 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFail
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import adapter, comes_back, misfits, problems, raised_in, written
+from exactlyonce.values.round_trips import lost, read_text, written_text
+from exactlyonce.values.validation import misfits, problems, raised_in
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
@@ -91,7 +93,7 @@ def encode(message: object) -> tuple[str, Json]:
         ExactlyOnceError,
     )
     with serializers:
-        content = written(model, message)
+        content = json.loads(written_text(model, message))
     try:
         data = Json.of(content)
     except ValueError:
@@ -100,11 +102,11 @@ def encode(message: object) -> tuple[str, Json]:
             "keep it as a text."
         ) from None  # The cause would quote it.
     with serializers:
-        same = comes_back(model, message, data.value)
-    if not same:
+        what = lost(model, message, data.text)
+    if what is not None:
         raise InvalidMessage(
-            f"The receiver of this {model.__name__} would read something else. Give its fields values of their declared types, "
-            "and neither exclude fields nor read and write them under different names."
+            f"The receiver of this {model.__name__} would read something else: {what}. Give its fields values of their "
+            "declared types, and neither exclude fields nor read and write them under different names."
         )
     return name, data
 
@@ -124,7 +126,7 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
 
     try:
         with ApplicationsCode(failed, ValidationError):
-            decoded: _Model = adapter(model).validate_python(data.value)
+            decoded: _Model = read_text(model, data.text)
     except ValidationError as error:
         raise InvalidMessage(
             f"Message {message_key(source, id)} does not fit {model.__name__}: {problems(error, model)}. Correct the sender, "

@@ -10,7 +10,7 @@ from exactlyonce.errors import OutputTooLarge
 from exactlyonce.handling.messages import require_model
 from exactlyonce.records.answers import Answer
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.validation import written
+from exactlyonce.values.round_trips import shown
 
 MAX_ANSWER_BYTES: Final = 16 * 1024
 """Most bytes of an answer. Its commit writes it in the entity document."""
@@ -31,6 +31,7 @@ def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> A
     Raises:
         ConfigurationError: the body is neither a pydantic model nor a dataclass.
         OutputTooLarge: the answer is larger than one may be.
+        HandlerFailed: the body holds NaN or an infinity.
         ValueError: the status code or a header cannot be.
     """
     chosen = status or (204 if body is None else 200)
@@ -44,7 +45,7 @@ def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> A
             )
     if body is not None:
         require_model(type(body), "The body of an answer")
-    text = None if body is None else Json.of(written(type(body), body)).text
+    text = None if body is None else Json.of(shown(body)).text
     answer = Answer(chosen, tuple(headers.items()), text)
     if answer.size > MAX_ANSWER_BYTES:
         raise OutputTooLarge(

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from exactlyonce.attempt import Before, Evolve, Handled, key_of
-from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
+from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.kept_messages import released
@@ -16,6 +16,7 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.raised import ApplicationsCode, cause_of, class_of, text_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
+from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -40,6 +41,12 @@ class Runner:
 
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
         """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
+        if before.version == 1 and before.body is not None and not self.type.adopts:
+            raise DamagedDocument(
+                f"Message {key_of(envelope)}: the document of entity {self.entity} has no ledger (property {LEDGER!r}). "
+                "Nothing was changed. If another program removed it, restore the property from a backup, or duplicates would "
+                "not be known. If the document was there before the library, declare Entity(..., adopts=True)."
+            )
         registration, message = self.type.read(envelope)
         origin = Origin(self.entity, key_of(envelope))
         # Outputs inherit the message's trace, with or without telemetry: a commit derives from the message alone.
@@ -55,7 +62,7 @@ class Runner:
             kept=before.kept,
         )
         try:
-            handled = self._handle(registration.handler, message, before.body, context)
+            handled = self._handle(registration.handler, message, before, context)
         except ExactlyOnceError as error:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {text_of(error)}"
             cause = cause_of(error)
@@ -75,8 +82,8 @@ class Runner:
             cancelled=frozenset({kept.id}),
         )
 
-    def _handle(self, handler: Handler[Any, Any], message: Any, body: Json | None, context: Context) -> Handled:
-        state = self._state(body)
+    def _handle(self, handler: Handler[Any, Any], message: Any, before: Before, context: Context) -> Handled:
+        state = self._state(before.body)
         try:
             with ApplicationsCode(_handler_failed, ExactlyOnceError):
                 result = handler(state, message, context)
@@ -92,8 +99,9 @@ class Runner:
             )
         if self.type.event_sourced:
             events = self.type.events(result)
-            return replace(_handled(context, self._evolved(body, events)), events=events)
-        return _handled(context, self._written(result, body))
+            return replace(_handled(context, self._evolved(before.body, events)), events=events)
+        # Only an outbox tells which commit is the first; of other strategies any commit may be.
+        return _handled(context, self._written(result, before.body, first=before.version in (1, None)))
 
     @property
     def evolve(self) -> Evolve | None:
@@ -101,13 +109,13 @@ class Runner:
         return self._evolved if self.type.event_sourced else None
 
     def _evolved(self, body: Json | None, events: tuple[Event, ...]) -> Json:
-        return self._written(reduce(self.type.apply, events, self._state(body)), body)
+        return self._written(reduce(self.type.apply, events, self._state(body)), body, first=True)
 
     def _state(self, body: Json | None) -> Any:
         shape = self.type.shape
         return shape.start(self.entity) if body is None else shape.read(self.entity, body)
 
-    def _written(self, state: Any, before: Json | None) -> Json:
+    def _written(self, state: Any, before: Json | None, *, first: bool) -> Json:
         def failed(error: BaseException) -> HandlerFailed:
             return HandlerFailed(
                 f"The handler's result, a {type(state).__name__}, cannot be stored ({class_of(error)}). Return an "
@@ -115,7 +123,7 @@ class Runner:
             )
 
         with ApplicationsCode(failed, ExactlyOnceError):
-            return self.type.shape.write(self.entity, state, before)
+            return self.type.shape.write(self.entity, state, before, adopted=first and self.type.adopts)
 
 
 def _handler_failed(error: BaseException) -> HandlerFailed:

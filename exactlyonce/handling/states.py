@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
+from exactlyonce.handling.documents import Declared, Save, Unknown, covers, unknown, without
 from exactlyonce.handling.messages import require_model
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import adapter, comes_back, problems, raised_in, written
+from exactlyonce.values.places import Place, ignores_more
+from exactlyonce.values.round_trips import lost, read_text, written, written_text
+from exactlyonce.values.validation import problems, raised_in
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """Properties of the library and the service. With `ttl` the entity would expire, and its ledger with it."""
@@ -27,11 +29,17 @@ _LARGEST: Final = sys.float_info.max
 class StateShape:
     """The mapping between a state model and documents with these partition key paths.
 
+    Args:
+        state: the model.
+        paths: of the partition key.
+        declared: the properties that are not the state's.
+
     Raises:
-        ConfigurationError: the model cannot start empty, uses a reserved property, or a path is not like `/a` or `/a/b`.
+        ConfigurationError: the model cannot start empty, uses a reserved property, or has one of those that are declared not to
+            be its; or a path is not like `/a` or `/a/b`.
     """
 
-    def __init__(self, state: type, paths: tuple[str, ...]) -> None:
+    def __init__(self, state: type, paths: tuple[str, ...], declared: Declared = Declared()) -> None:  # noqa: B008
         require_model(state, "A state")
         for path in paths:
             if not path.startswith("/") or not all(path[1:].split("/")):
@@ -42,9 +50,14 @@ class StateShape:
                 )
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
-        self._declared = _property_names(state)
-        self._require_unreserved(self._declared)
+        self._top = Place.of(state)
+        self._own = frozenset({"id", *(steps[0] for steps in self._steps)}) - self._top.names
+        self._declared = declared
+        self._hidden = (*declared.removed, *declared.foreign)
+        self._ignores = ignores_more(state) and not any("." in pattern for pattern in self._hidden)
+        self._require_unreserved(self._top.names)
         self._require_start()
+        declared.require_unread(self._top, RESERVED | self._own, state.__name__)
 
     def start(self, entity: EntityRef) -> Any:
         """The state of an absent entity. Raises `ConfigurationError` if the model does not take the entity's key."""
@@ -66,7 +79,7 @@ class StateShape:
             ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:
-        return adapter(self._state).validate_python(self._known(self._identity(entity)))
+        return self._read(self._identity(entity))
 
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
@@ -79,64 +92,122 @@ class StateShape:
 
         try:
             with ApplicationsCode(failed, ValidationError):
-                return adapter(self._state).validate_python(self._known(body.value))
+                return read_text(self._state, self._text(body))
         except ValidationError as error:
             raise DamagedDocument(
                 f"The document of entity {entity} does not fit {self._state.__name__}: {problems(error, self._state)}. Nothing "
-                "was changed. Correct the document, or give the model a default or a before-validator that reads the old form."
+                "was changed. Correct the document, or give the model a default, or an alias or a before-validator that reads "
+                "the old form."
             ) from raised_in(error)  # Pydantic's own error would quote the document.
 
-    def write(self, entity: EntityRef, state: Any, before: Json | None) -> Json:
-        """State to body; properties of the body before that the model does not know survive.
+    def write(self, entity: EntityRef, state: Any, before: Json | None, *, adopted: bool = False) -> Json:
+        """State to body. What is read next is this state; properties that nothing of the model reads stay.
+
+        Args:
+            entity: that it is of.
+            state: to be written.
+            before: the body that is replaced.
+            adopted: whether the body before may be of another program: then fields that it lacks were not renamed.
 
         Raises:
             HandlerFailed: the state would be read as something else, or holds a number that the store would round, or a
                 reserved property.
             IdentityChanged: it holds another id or partition key than the entity's.
-            DamagedDocument: the body before has a reserved property.
+            DamagedDocument: the body before has a reserved property; or one that the model does not know, and that may be the
+                old name of a field, or is in a list that was changed.
         """
-        properties = {} if before is None else before.value
-        if reserved := RESERVED & properties.keys():
+        stored = {} if before is None else before.value
+        if reserved := RESERVED & stored.keys():
             raise DamagedDocument(
                 f"The document of entity {entity} has the reserved property {min(reserved)!r}. With 'ttl' it would expire, and "
                 "its ledger with it. Nothing was changed. Remove the property from the document."
             )
-        content = _AS_KEPT.decode(Json.of(written(self._state, state)).text)
-        if not comes_back(self._state, state, content):
-            raise HandlerFailed(
-                f"The handler's result, a {type(state).__name__}, would be read as something else. Return a "
-                f"{self._state.__name__} whose values have their declared types, and that neither excludes fields nor reads "
-                "and writes them under different names."
-            )
+        content = _AS_KEPT.decode(written_text(self._state, state))
+        if not isinstance(state, self._state) or not isinstance(content, dict):
+            raise self._changed(state, f"it is no {self._state.__name__}")
         if reserved := RESERVED & content.keys():
             raise HandlerFailed(
                 f"The handler's result, a {type(state).__name__}, has the reserved property {min(reserved)!r}. Give the "
                 "property another name."
             )
-        body = {**self._identity(entity), **properties, **content}
-        for steps, value in ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True)):
+        for steps, value in self._places(entity):
             if _get(content, steps, value) != value:
                 raise IdentityChanged(
                     f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
                     "message to the other entity instead."
                 )
+        body = self._body(entity, stored, content)
+        if before is not None and not covers(body, stored):
+            body = self._body(entity, stored, self._merged(entity, state, stored, content, adopted))
+        frozen = Json.of(body)
+        if (what := lost(self._state, state, self._text(frozen))) is not None:
+            raise self._changed(state, what)
+        return frozen
+
+    def _merged(
+        self, entity: EntityRef, state: Any, stored: dict[str, Any], content: dict[str, Any], adopted: bool
+    ) -> dict[str, Any]:
+        """Content with what stays of the stored document."""
+        whole = without(self._known(stored), self._declared.removed)
+        for steps, _ in self._places(entity):
+            whole = without(whole, [".".join(steps)])
+        base = without(whole, self._declared.foreign)
+        old = self._read(stored)
+        save = Save(
+            str(entity), self._top, base, content, old, state, lambda some: written(self._state, self._read(some))
+        )
+        foreign, kept = unknown(whole, base, Place()), save.keeps(adopted=adopted)
+        merged = save.merged([*foreign, *kept])
+        if self._lost(state, merged) is None:
+            return merged
+        # A validator reads something that looked like nobody's, such as an old name whose value was a default.
+        stays: list[Unknown] = foreign
+        for group in kept:
+            if self._lost(state, save.merged([*stays, group])) is None:
+                stays = [*stays, group]
+        return save.merged(stays)
+
+    def _body(self, entity: EntityRef, stored: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+        own = {name: stored[name] for name in self._own if name in stored}
+        body = {**self._identity(entity), **own, **content}
+        for steps, value in self._places(entity):
             _set(body, steps, value)
-        return Json.of(body)
+        return body
+
+    def _lost(self, state: Any, body: dict[str, Any]) -> str | None:
+        return lost(self._state, state, self._text(Json.of(body)))
+
+    def _changed(self, state: Any, what: str) -> HandlerFailed:
+        return HandlerFailed(
+            f"The handler's result, a {type(state).__name__}, would be read as something else: {what}. Return a "
+            f"{self._state.__name__} whose values have their declared types, and that neither excludes fields nor reads and "
+            "writes them under different names."
+        )
 
     def tombstone(self, entity: EntityRef) -> Json:
         """A body with only id and partition key."""
         return Json.of(self._identity(entity))
 
     def _identity(self, entity: EntityRef) -> dict[str, Any]:
-        body: dict[str, Any] = {"id": entity.id}
-        for steps, value in zip(self._steps, entity.partition, strict=True):
+        body: dict[str, Any] = {}
+        for steps, value in self._places(entity):
             _set(body, steps, value)
         return body
 
+    def _places(self, entity: EntityRef) -> tuple[tuple[tuple[str, ...], Any], ...]:
+        """Where id and partition key stand, and what they are."""
+        return ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True))
+
+    def _read(self, properties: dict[str, Any]) -> Any:
+        return read_text(self._state, self._text(Json.of(properties)))
+
+    def _text(self, body: Json) -> str:
+        """What the model gets of a document."""
+        return body.text if self._ignores else Json.of(without(self._known(body.value), self._hidden)).text
+
     def _known(self, properties: dict[str, Any]) -> dict[str, Any]:
         """The properties without id and partition key, unless the model declares them: it may forbid extra properties."""
-        own = {"id", *(steps[0] for steps in self._steps)} - self._declared
-        return {name: value for name, value in properties.items() if name not in own}
+        return {name: value for name, value in properties.items() if name not in self._own}
 
     def _require_start(self) -> None:
         sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
@@ -179,13 +250,6 @@ def _number(digits: str) -> float:
 
 _AS_KEPT: Final = json.JSONDecoder(parse_int=_integer, parse_float=_number)
 """Reads a state as the store returns it, so that a message sees the same in a group as alone."""
-
-
-def _property_names(model: Any) -> frozenset[str]:
-    """Property names as they stand in the document."""
-    if issubclass(model, BaseModel):
-        return frozenset(field.serialization_alias or name for name, field in model.model_fields.items())
-    return frozenset(field.name for field in dataclasses.fields(model))
 
 
 def _get(properties: dict[str, Any], steps: tuple[str, ...], default: Any) -> Any:

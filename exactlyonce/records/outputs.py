@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime
@@ -112,6 +113,10 @@ def _derived(ref: OutputRef, source: str, at: datetime) -> tuple[str, str]:
 
 
 def digest(outputs: tuple[Output, ...]) -> str:
-    """One digest over the content of all outputs, in order: 128 bits, since it is stored with every message."""
-    content = Json.of([[output.destination, output.delay, output.envelope.text] for output in outputs])
-    return b64encode(hashlib.sha256(content.text.encode()).digest()[:16])[:22].decode()
+    """One digest over the content of all outputs, in order: 128 bits, since it is stored with every message.
+
+    The order of properties is no content: that of a mapping may follow a set's, and differ from process to process.
+    """
+    parts = [[output.destination, output.delay, output.envelope.value] for output in outputs]
+    content = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return b64encode(hashlib.sha256(content.encode()).digest()[:16])[:22].decode()

@@ -7,10 +7,8 @@ from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from itertools import zip_longest
-from numbers import Number
 from reprlib import Repr
 from typing import Any, Final, TypeVar
-from uuid import UUID
 
 from pydantic import BaseModel
 
@@ -20,12 +18,10 @@ from exactlyonce.testing.leaks import Leak, Watch
 from exactlyonce.testing.runner import NOW, Ran, Sent, run
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import written
+from exactlyonce.values.round_trips import written
 
 State = TypeVar("State")
 Message = TypeVar("Message")
-ORDER: Final = "Send a sorted list in place of a set: its order differs from process to process."
-_ORDERED: Final = (Number, UUID)
 _SHORT: Final = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
@@ -56,6 +52,8 @@ def assert_deterministic(
 ) -> Ran[Any]:
     """Run a handler twice in the same circumstances; fail if the results differ, or if it called a clock, chance or the like.
 
+    The second time the sets of state and message have another order, as they may in another process.
+
     Args:
         handler: a handler, decorated or not.
         state: the state before; each run gets a copy.
@@ -70,8 +68,8 @@ def assert_deterministic(
         Exception: whatever the handler raises the first time.
     """
 
-    def once() -> Ran[Any]:
-        given, sent = deepcopy(state), deepcopy(message)
+    def once(turned: Callable[[Any], Any] = lambda value: value) -> Ran[Any]:
+        given, sent = turned(deepcopy(state)), turned(deepcopy(message))
         with watch:
             return run(handler, given, sent, message_id=message_id, source=source, entity=entity, now=now)
 
@@ -79,13 +77,13 @@ def assert_deterministic(
     first = once()
     raised: BaseException | None = None
     try:
-        differences = tuple(_differences(first, once()))
+        differences = tuple(_differences(first, once(_turned)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         raised = error
         differences = (f"it raised {type(error).__name__} the second time",)
-    leaks = (*watch.leaks, *_unordered(first))
+    leaks = tuple(watch.leaks)
     if differences or leaks:
         name = getattr(handler, "__qualname__", repr(handler))
         raise NonDeterministic(_report(name, leaks, differences), leaks, differences) from raised
@@ -104,8 +102,8 @@ def _report(name: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) ->
         lines += dict.fromkeys(one.advice for one in leaks)
     else:
         lines.append(
-            "No such call was seen. Does the handler change or read something outside of state and message, or does a model "
-            "have a default_factory that calls a clock or chance?"
+            "No such call was seen. Does the handler change or read something outside of state and message, or the order of a "
+            "set (sort it), or does a model have a default_factory that calls a clock or chance?"
         )
     lines.append("A duplicate may be handled again on its first state, and has to send the same outputs.")
     return "\n".join(lines)
@@ -127,23 +125,34 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
             yield f"blob {number}"
 
 
-def _unordered(ran: Ran[Any]) -> Iterator[Leak]:
-    """Sets in sent messages: their order is the same within one process, so a second run does not show it."""
-    for number, sent in enumerate(ran.sent, start=1):
-        if _has_a_set(sent.message):
-            yield Leak("the order of a set", f"message {number} ({_type_of(sent)})", ORDER)
+class _Turned(set[Any]):
+    """A set with another order, as it may have in another process."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(super().__iter__())[::-1])
 
 
-def _has_a_set(value: Any) -> bool:
-    """Whether a value has a set whose order counts, at any depth. Sets of numbers have the same order in every process."""
-    if isinstance(value, (set, frozenset)) and len(value) > 1 and not all(isinstance(one, _ORDERED) for one in value):
-        return True
-    inner: Any = value if isinstance(value, (list, tuple, set, frozenset)) else ()
-    if isinstance(value, (dict, BaseModel)):
-        inner = dict(value).values()
-    elif is_dataclass(value):
-        inner = (getattr(value, field.name) for field in fields(value))
-    return any(_has_a_set(one) for one in inner)
+class _TurnedFrozen(frozenset[Any]):
+    """As `_Turned`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(super().__iter__())[::-1])
+
+
+def _turned(value: Any) -> Any:
+    """A value of which this test has a copy, with all of its sets in another order."""
+    if isinstance(value, (set, frozenset)):
+        return (_Turned if isinstance(value, set) else _TurnedFrozen)(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_turned, value))
+    if type(value) is dict:
+        return {key: _turned(one) for key, one in value.items()}
+    names = list(type(value).model_fields) if isinstance(value, BaseModel) else []
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in fields(value) if hasattr(value, field.name)]
+    for name in names:
+        object.__setattr__(value, name, _turned(getattr(value, name)))
+    return value
 
 
 def _parts(sent: Sent) -> dict[str, Any]:

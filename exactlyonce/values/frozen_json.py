@@ -27,6 +27,8 @@ MAX_NUMBER_LENGTH: Final = 1_000
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 """One for all: `json.dumps` with these settings would make a new one at every call, for more than it takes to write."""
+_LONG: Final = re.compile(r"[0-9.]{16}|[eE]-")
+"""What a number has that a double may change: more than 15 digits, or next to nothing."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """An escape of half a surrogate pair; its other half may follow."""
 
@@ -90,6 +92,8 @@ def changed_by_doubles(body: bytes | str) -> str | None:
         body: JSON that `read_json` has read.
     """
     text = body if isinstance(body, str) else body.decode()
+    if not _LONG.search(text):
+        return None
     changed: list[object] = []
 
     def number(digits: str) -> object:

@@ -17,28 +17,6 @@ def adapter(model: Any) -> TypeAdapter[Any]:
     return _adapter(model)
 
 
-def written(model: Any, value: Any) -> Any:
-    """A value as JSON; where it does not fit its model, `comes_back` says so, and no warning quotes it."""
-    return adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
-
-
-def comes_back(model: type, value: Any, content: Any) -> bool:
-    """Whether what was written would be read as the same value, so that nothing is lost on the way.
-
-    It is not, if the value has another class, a type that does not fit, fields that are excluded or private, or names under
-    which a field is written but not read.
-    """
-    if not isinstance(value, model):
-        return False
-    try:
-        read = adapter(model).validate_python(content)
-    except ValidationError:
-        return False
-    if type(value).__eq__ is object.__eq__:
-        return bool(written(model, read) == content)
-    return bool(read == value)
-
-
 def problems(error: ValidationError, model: Any = None, *, is_quoted: bool = True) -> str:
     """What does not fit and where, without the values: they may hold what a log must not.
 

@@ -49,7 +49,7 @@ class Board:
     kept: str = ""
 
 
-BOARDS: Entity[Board] = Entity("board", state=Board, container="boards", strategy=Resequencer())
+BOARDS: Entity[Board] = Entity("board", state=Board, container="boards", strategy=Resequencer(), adopts=True)
 BOARD = BOARDS.ref("b")
 SCREENS = Routes.to((Destination("screens"),), {"screens": 1024 * 1024})
 RESEQUENCER = Resequencer()

@@ -19,7 +19,7 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import Before, Work, keeps_nothing
-from exactlyonce.handling.kept_messages import NUMBERED
+from exactlyonce.handling.kept_messages import NUMBERED, utc
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
@@ -205,3 +205,9 @@ def test_run_shows_the_time_and_what_was_cancelled() -> None:
     ran = run(handler, Book(), Remind(), now=AT, kept=("o-1",))
     assert [(sent.destination, sent.at) for sent in ran.sent] == [("mail", AT + timedelta(days=30))]
     assert ran.cancelled == {"o-1"}
+
+
+@pytest.mark.parametrize("due", ["0001-01-01T00:00:00+02:00", "9999-12-31T23:59:00-02:00"])
+def test_a_time_that_leaves_the_calendar_in_utc_is_refused(due: str) -> None:
+    with pytest.raises(ValueError, match="at= is a time whose year is 1 to 9999 in UTC"):
+        utc(datetime.fromisoformat(due))

@@ -119,3 +119,8 @@ def test_a_test_of_business_code_sees_the_reply() -> None:
 
     assert run(add, Counter(), Add("c")).answer == Answer(201, (), '{"total":7}')
     assert run(lambda state, _, __: state, Counter(), Add("c")).answer is None
+
+
+def test_a_number_that_json_does_not_have_is_refused_by_its_model() -> None:
+    with pytest.raises(HandlerFailed, match="A Plain holds NaN, an infinity"):
+        answer_of(Plain(float("nan")), None, {})

@@ -54,7 +54,9 @@ class Game(BaseModel):
 def handle(
     handler: Callable[..., Any], *, body: Any = None, data: Any = None, state: type = Thing, path: str = "/owner"
 ) -> Handled:
-    entity: Entity[Any] = Entity("thing", state=state, container="things", partition_key=path, strategy=Outbox())
+    entity: Entity[Any] = Entity(
+        "thing", state=state, container="things", partition_key=path, strategy=Outbox(), adopts=True
+    )
     entity.handles(Said, key=lambda said: EntityKey("t-1", "me"))(handler)
     runner = Runner(entity, entity.ref(EntityKey("t-1", "me")), Routes({"there": 1_000}))
     envelope = Envelope("web", "m-1", "things.said", Json.of({} if data is None else data))

@@ -1,0 +1,291 @@
+"""Entity documents over releases: which properties a save keeps, which go with the state, and when it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from exactlyonce.errors import ConfigurationError, DamagedDocument
+from exactlyonce.values.places import ANY, Place
+from exactlyonce.values.round_trips import stored_parts
+
+_Path = tuple[str | int, ...]
+_ADVICE: Final = (
+    "If it was renamed, let the model read the old name too, such as by Field(validation_alias=AliasChoices('new', 'old')). If "
+    "no release needs it any more, declare Entity(..., removed=({name!r},)): it goes with the next save. If another program "
+    "keeps it, declare foreign=({name!r},)."
+)
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Stored properties that the model does not write, at all places of one pattern.
+
+    Attributes:
+        pattern: their name: steps joined by dots, with `*` for keys of mappings and items of lists.
+        declared: whether the model declares them all the same, such as for reading.
+        found: their paths and values.
+    """
+
+    pattern: str
+    declared: bool
+    found: list[tuple[_Path, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Properties that are not the state's, by their patterns.
+
+    Attributes:
+        removed: those of former releases, which no release reads any more. They go with the next save.
+        foreign: those that other programs keep in the documents. They stay.
+    """
+
+    removed: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    def require_unread(self, top: Place, reserved: Iterable[str], state: str) -> None:
+        """Raise `ConfigurationError` if one is no such property, or the model or the library has it."""
+        for pattern in (*self.removed, *self.foreign):
+            place, steps = top, pattern.split(".")
+            if not all(steps) or steps[-1] == ANY:
+                raise ConfigurationError(
+                    f"removed= and foreign= name properties such as 'total' or 'lines.*.price'; {pattern!r} is none."
+                )
+            for step in steps[:-1]:
+                place = place.items if step == ANY and not place.is_mapping else place.at(step)
+            if place.declares(steps[-1]) or steps[0] in reserved:
+                raise ConfigurationError(
+                    f"The property {pattern!r} cannot be in removed= or foreign=: {state}, or the library, has it."
+                )
+        if both := set(self.removed) & set(self.foreign):
+            raise ConfigurationError(f"The property {min(both)!r} is in removed= and in foreign=. Leave one out.")
+
+
+def without(document: Any, patterns: Iterable[str]) -> Any:
+    """A document without the properties of these patterns."""
+    for pattern in patterns:
+        document = _cut(document, pattern.split("."))
+    return document
+
+
+def _cut(part: Any, steps: list[str]) -> Any:
+    first, *rest = steps
+    if isinstance(part, list):
+        return [_cut(one, rest) for one in part] if first == ANY and rest else part
+    if not isinstance(part, dict):
+        return part
+    if not rest:
+        return {name: one for name, one in part.items() if name != first}
+    return {name: _cut(one, rest) if first in (ANY, name) else one for name, one in part.items()}
+
+
+def covers(content: Any, stored: Any) -> bool:
+    """Whether content has every property that is stored, at any depth: then nothing is left to keep or to remove."""
+    if isinstance(stored, dict):
+        return isinstance(content, dict) and all(
+            name in content and covers(content[name], one) for name, one in stored.items()
+        )
+    if isinstance(stored, list):
+        items = content if isinstance(content, list) else ()
+        return all(not isinstance(one, (dict, list)) or any(covers(other, one) for other in items) for one in stored)
+    return True
+
+
+def unknown(stored: Any, again: Any, top: Place) -> list[Unknown]:
+    """The stored properties that the model does not write when it has read them.
+
+    Args:
+        stored: the document.
+        again: as the model writes what it reads of it.
+        top: the model.
+    """
+    groups: dict[str, Unknown] = {}
+    for path, pattern, declared, value in _unwritten(stored, again, top):
+        name = ".".join(pattern)
+        groups.setdefault(name, Unknown(name, declared)).found.append((path, value))
+    return list(groups.values())
+
+
+def _unwritten(stored: Any, again: Any, place: Place) -> Iterator[tuple[_Path, tuple[str, ...], bool, Any]]:
+    inner: list[tuple[str | int, str, Any, Any, Place]] = []
+    if isinstance(stored, dict) and isinstance(again, dict):
+        for name, value in stored.items():
+            if name not in again:
+                yield (name,), (place.step(name),), place.declares(name), value
+            else:
+                inner.append((name, place.step(name), value, again[name], place.at(name)))
+    elif isinstance(stored, list) and isinstance(again, list):
+        inner += ((n, ANY, *pair, place.items) for n, pair in enumerate(zip(stored, again, strict=False)))
+    for step, shown, value, other, at in inner:
+        for path, pattern, declared, part in _unwritten(value, other, at):
+            yield (step, *path), (shown, *pattern), declared, part
+
+
+@dataclass(frozen=True)
+class Save:
+    """A save of a state over a stored document that has more than the state.
+
+    Attributes:
+        about: the entity, for errors.
+        top: the model.
+        stored: the document, without identity and without what is not the state's.
+        content: as the model writes the new state.
+        old, new: the state as it is stored, and the new one.
+        again: reads a document as the model, and writes what it read.
+    """
+
+    about: str
+    top: Place
+    stored: dict[str, Any]
+    content: dict[str, Any]
+    old: Any
+    new: Any
+    again: Callable[[Any], Any]
+
+    @cached_property
+    def written(self) -> Any:
+        """What the model makes of the stored document."""
+        return self.again(self.stored)
+
+    def keeps(self, *, adopted: bool) -> list[Unknown]:
+        """The properties that nothing of the model reads, and that stay.
+
+        Args:
+            adopted: whether the document may be of another program, so that a field that it lacks was not renamed.
+
+        Raises:
+            DamagedDocument: a field seems to have been renamed.
+        """
+        groups = unknown(self.stored, self.written, self.top)
+        others = [group for group in groups if not group.declared]
+        read = self._read(others)
+        kept = [group for group in others if group not in read]
+        read += [group for group in groups if group.declared]
+        other = self._probe(read, _other) if read and kept else self.written
+        for group in () if adopted else kept:
+            for path, value in group.found:
+                self._require_no_rename(group, path[:-1], value, other)
+        return kept
+
+    def _probe(self, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
+        try:
+            return self.again(_edited(self.stored, groups, edit))
+        except Exception:  # A validator of the model's own may raise anything.
+            return None
+
+    def _read(self, groups: list[Unknown]) -> list[Unknown]:
+        """Those that a validator reads: without them, or with other values, the state is another."""
+
+        def reads(some: list[Unknown]) -> bool:
+            return any(self._probe(some, edit) != self.written for edit in (None, _other))
+
+        if (
+            not groups or not reads(groups) or self._probe([], None) != self.written
+        ):  # The last: it asks a clock, or chance.
+            return []
+        return [group for group in groups if reads([group])]
+
+    def _require_no_rename(self, group: Unknown, path: _Path, value: Any, other: Any) -> None:
+        """Refuse where beside an unknown property a field is absent that its value fits, and that owes its own to no other."""
+        stored, written, place = self.stored, self.written, self.top
+        for step in path:
+            stored, written = stored[step], written[step]  # type: ignore[index]
+            place = place.items if isinstance(step, int) else place.at(step)
+        for name in place.names & written.keys() - stored.keys() - place.computed:
+            renamed = self._probe([Unknown("", False, [((*path, name), value)])], lambda value: value)
+            carried = _carries(_part(renamed, (*path, name)), value) and renamed != self.written
+            if carried and _part(other, (*path, name)) == written[name]:
+                raise DamagedDocument(
+                    f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, and lacks "
+                    f"{name!r} beside it, which its value fits. Nothing was changed, since a field that was renamed would lose "
+                    f"its value. {_ADVICE.format(name=group.pattern)}"
+                )
+
+    def merged(self, groups: list[Unknown]) -> dict[str, Any]:
+        """The content with these properties, wherever that which they belong to is still there.
+
+        Raises:
+            DamagedDocument: they are in a list that the handler changed.
+        """
+        body = deepcopy(self.content) if groups else self.content
+        for group in groups:
+            for path, value in group.found:
+                target = self._target(body, group, path[:-1])
+                if isinstance(target, dict):
+                    target.setdefault(path[-1], value)
+        return body
+
+    def _target(self, body: Any, group: Unknown, path: _Path) -> Any:
+        content: Any = self.content
+        written, old, new = self.written, self.old, self.new
+        for step in path:
+            if isinstance(step, int):
+                if isinstance(content, list) and content[: len(written)] != written:
+                    raise DamagedDocument(
+                        f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
+                        "list that the handler changed, so nothing tells which item it is of. Nothing was changed. If this "
+                        "instance is older than the one that wrote it, finish the deployment, and requeue the message. "
+                        "Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
+                        f"Entity(..., removed=({group.pattern!r},))."
+                    )
+                old, new = (one[step] if isinstance(one, (list, tuple)) else None for one in (old, new))
+            else:
+                if not isinstance(content, dict) or step not in content:
+                    return None
+                old, new = dict(stored_parts(old, written)).get(step), dict(stored_parts(new, content)).get(step)
+            if not isinstance(content, (list, dict)) or type(old) is not type(new):
+                return None  # Another variant stands there now.
+            inside: Any = content
+            body, content, written = body[step], inside[step], written[step]
+        return body
+
+
+def _part(document: Any, path: _Path) -> Any:
+    try:
+        for step in path:
+            document = document[step]
+    except (TypeError, LookupError):
+        return None
+    return document
+
+
+def _carries(written: Any, value: Any) -> bool:
+    """Whether a field kept something of a value that it was given. A model takes any object, and leaves out what it lacks."""
+    if isinstance(value, dict) and isinstance(written, dict):
+        return any(name in written for name in value)
+    return written is not None
+
+
+def _edited(document: Any, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
+    """A document with other values of these properties, or without them."""
+    document = deepcopy(document)
+    for group in groups:
+        for path, value in group.found:
+            part = document
+            for step in path[:-1]:
+                part = part[step]
+            if edit is None:
+                del part[path[-1]]
+            else:
+                part[path[-1]] = edit(value)
+    return document
+
+
+def _other(value: Any) -> Any:
+    """Another value of the same kind."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return f"{value}1"
+        case list():
+            return [_other(one) for one in value] or [1]
+        case dict():
+            return {name: _other(one) for name, one in value.items()} or {"1": 1}
+    return 1

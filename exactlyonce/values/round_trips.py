@@ -1,0 +1,295 @@
+"""Round trips: values of models as JSON, and whether they are read as what was written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import chain
+from typing import Any, Final, cast
+
+from pydantic import BaseModel, RootModel, ValidationError
+
+from exactlyonce.errors import HandlerFailed
+from exactlyonce.values.frozen_json import Json, changed_by_doubles
+from exactlyonce.values.places import STRUCTURES, Place, unwrapped
+from exactlyonce.values.validation import adapter, problems
+
+_MAY_HOLD_SETS: Final = frozenset({"set", "frozenset", "any", "function-plain", "is-instance", "generator"})
+_SEQUENCES: Final = (list, tuple, deque)
+_Path = tuple[str, ...]
+KEY: Final = "…"
+"""Stands for the key of a mapping, which is a value, in the name of a place."""
+
+
+def read_text(model: Any, text: str) -> Any:
+    """Read what `written` wrote, or another program, as JSON: a strict model takes a time from a text only there.
+
+    A number that doubles would change keeps its digits. Pydantic's parser changes it, so such a text is not read as JSON.
+
+    Raises:
+        ValidationError: it does not fit.
+    """
+    traits = _traits(model)
+    if traits.drops:
+        text = Json.of(_without_computed(Json(text).value, Place.of(model))).text
+    if changed_by_doubles(text) is not None:
+        return adapter(model).validate_python(Json(text).value, by_alias=True)
+    return adapter(model).validate_json(text, by_alias=True)
+
+
+def written(model: Any, value: Any) -> Any:
+    """A value as JSON that `read_text` reads as the same, with computed fields, and with sets in one order.
+
+    Where the value does not fit its model, `lost` says so, and no warning quotes it.
+    """
+    return json.loads(written_text(model, value))
+
+
+def written_text(model: Any, value: Any) -> str:
+    """As `written`, as text."""
+    traits, writer = _traits(model), adapter(model)
+    # Text holds what a model asks for NaN; and `Json[...]` as the text that is read again.
+    text = writer.dump_json(value, by_alias=True, round_trip=True, warnings="none").decode()
+    if not (traits.computes or traits.orders):
+        return text
+    content = json.loads(text)
+    if traits.computes:
+        content = _laid_over(content, writer.dump_python(value, mode="json", by_alias=True, warnings="none"))
+    return Json.of(_ordered(value, content)).text
+
+
+def shown(value: Any) -> Any:
+    """A model's value as JSON for readers that have no model, such as clients; with sets in one order.
+
+    Raises:
+        HandlerFailed: it holds NaN or an infinity.
+    """
+    model: Any = type(value)
+    content = adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
+    try:
+        Json.of(content)
+    except ValueError:
+        raise HandlerFailed(
+            f"A {model.__name__} holds NaN, an infinity or half a character, which JSON does not have. Leave it out, or keep "
+            "it as a text."
+        ) from None  # The cause would quote it.
+    return _ordered(value, content) if _traits(model).orders else content
+
+
+def lost(model: type, value: Any, text: str) -> str | None:
+    """What would be read as something else, by name and without a value; None if nothing.
+
+    It is what has another class, a type that does not fit, a value that is excluded or private, or names under which it is
+    written but not read. The same instant in another time zone is the same.
+
+    Args:
+        model: that reads it.
+        value: that was written.
+        text: that is stored.
+
+    Raises:
+        BaseException: whatever a validator of the model's own raises.
+    """
+    if not isinstance(value, model):
+        return f"it is no {model.__name__}"
+    try:
+        read = read_text(model, text)
+    except ValidationError as error:
+        return problems(error, model)
+    try:
+        if _traits(model).compares and value == read:
+            return None
+    except Exception:  # noqa: S110  # A value's own comparison may raise anything. Then its parts are compared.
+        pass
+    path = _difference(value, read)
+    return None if path is None else f"{'.'.join(path) or 'the whole'} would be another value"
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What the schema of a model asks of its round trip.
+
+    Attributes:
+        compares: `==` compares all that its values hold: no class below has a comparison of its own.
+        orders: its values may hold sets.
+        computes: it has computed fields.
+        drops: computed fields have to be dropped before it is read, since it takes or forbids extra properties.
+    """
+
+    compares: bool
+    orders: bool
+    computes: bool
+    drops: bool
+
+
+@cache
+def _traits(model: Any) -> _Traits:
+    nodes = list(_nodes(adapter(model).core_schema))
+    classes = {node["cls"] for node in nodes if node.get("type") in ("model", "dataclass")}
+    compares = all(map(_compares_all, classes))
+    computes = any(node.get("computed_fields") for node in nodes)
+    extra = {node.get("extra_behavior") or node.get("extra_fields_behavior") for node in nodes} & {"allow", "forbid"}
+    orders = computes or "allow" in extra or any(node.get("type") in _MAY_HOLD_SETS for node in nodes)
+    return _Traits(compares, orders, computes, computes and bool(extra))
+
+
+def _compares_all(model: Any) -> bool:
+    """Whether `==` of a class is pydantic's, or the one that a dataclass was given and leaves no field out."""
+    compares = model.__eq__
+    if issubclass(model, BaseModel):
+        return bool(compares.__module__.startswith("pydantic."))
+    generated = getattr(getattr(compares, "__code__", None), "co_filename", "") == "<string>"
+    return generated and all(field.compare for field in dataclasses.fields(model))
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += [one for name, one in part.items() if name not in ("metadata", "default", "serialization")]
+        elif isinstance(part, (list, tuple)):
+            waiting += part
+
+
+def _laid_over(content: Any, full: Any) -> Any:
+    """Content, and what only the full form has: computed fields."""
+    if isinstance(content, dict) and isinstance(full, dict):
+        return {**content, **{name: _laid_over(content.get(name, one), one) for name, one in full.items()}}
+    if isinstance(content, list) and isinstance(full, list) and len(content) == len(full):
+        return [_laid_over(one, other) for one, other in zip(content, full, strict=True)]
+    return content
+
+
+def _without_computed(content: Any, place: Place) -> Any:
+    if isinstance(content, dict):
+        return {
+            name: _without_computed(one, place.at(name))
+            for name, one in content.items()
+            if name not in place.computed or place.declares(name)
+        }
+    return [_without_computed(one, place.items) for one in content] if isinstance(content, list) else content
+
+
+def _ordered(value: Any, content: Any) -> Any:
+    """Content whose sets have the order of their items' JSON: a set's own differs from process to process."""
+    value = _rootless(value)
+    if isinstance(content, dict):
+        return {name: _ordered(one, content[name]) for name, one in stored_parts(value, content)}
+    if isinstance(content, list):
+        inner = list(value) if isinstance(value, (*_SEQUENCES, Set)) else []
+        if len(inner) == len(content):
+            content = [_ordered(one, other) for one, other in zip(inner, content, strict=True)]
+        if isinstance(value, Set):
+            return sorted(content, key=lambda one: Json.of(one).text)
+    return content
+
+
+def _rootless(value: Any) -> Any:
+    return _rootless(value.root) if isinstance(value, RootModel) else value
+
+
+def stored_parts(value: Any, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The parts of a value by the names that they have in its content; None for one that is not found."""
+    value = _rootless(value)
+    if isinstance(value, Mapping):
+        parts = dict(zip(content, value.values(), strict=False)) if len(value) == len(content) else dict(value)
+    elif (names := _stored_names(cast("Any", type(value)))) is not None:
+        extra = getattr(value, "__pydantic_extra__", None) or {}
+        parts = {**extra, **{name: getattr(value, own, None) for own, name in names.items() if name in content}}
+    else:
+        parts = {}
+    return ((name, parts.get(name)) for name in content)
+
+
+@cache
+def _stored_names(model: type) -> dict[str, str] | None:
+    """The name of each field of a class in its JSON, computed ones included; None if the class is no model."""
+    if not (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
+        return None
+    try:
+        schemas = [node for node in unwrapped(adapter(model).core_schema) if node["type"] in STRUCTURES]
+    except Exception:  # No schema can be made of it; then it stands where a model has Any.
+        return (
+            {field.name: field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else {}
+        )
+    names: dict[str, str] = {}
+    for schema in schemas:
+        fields = schema["fields"]
+        pairs = fields.items() if isinstance(fields, dict) else ((one["name"], one) for one in fields)
+        names.update({name: one.get("serialization_alias") or name for name, one in pairs})
+        for one in schema.get("computed_fields", ()):
+            names[one["property_name"]] = one.get("alias") or one["property_name"]
+    return names
+
+
+def _difference(value: Any, read: Any) -> _Path | None:
+    """Where two values differ; None if they do not. No comparison of a model's own is asked: it may leave fields out."""
+    held, other = _held(value), _held(read)
+    if held is not None and other is not None and type(read) is type(value):
+        differing = sorted(held.keys() ^ other.keys())
+        return (differing[0],) if differing else _first(((name,), one, other[name]) for name, one in held.items())
+    if held is not None:
+        return ()
+    pairs = _pairs(value, read)
+    if pairs is not None:
+        return _first(pairs)
+    if isinstance(value, Set) and isinstance(read, Set) and len(value) == len(read):
+        alike = value == read or all(any(_difference(one, two) is None for two in read) for one in value)
+        return None if alike else ()
+    return None if _same(value, read) else ()
+
+
+def _pairs(value: Any, read: Any) -> Iterator[tuple[_Path, Any, Any]] | None:
+    """The parts of two mappings or of two sequences that have to be alike; None if these are no such two."""
+    if isinstance(value, Mapping) and isinstance(read, Mapping) and len(value) == len(read):
+        if value.keys() == read.keys():
+            return (((KEY,), one, read[key]) for key, one in value.items())
+        # Keys that are equal as instants only, in their order.
+        pairs = chain(zip(value, read, strict=True), zip(value.values(), read.values(), strict=True))
+        return (((KEY,), one, other) for one, other in pairs)
+    related = isinstance(value, type(read)) or isinstance(read, type(value))
+    if related and isinstance(value, _SEQUENCES) and len(value) == len(read):
+        return (((str(index),), one, read[index]) for index, one in enumerate(value))
+    return None
+
+
+def _first(parts: Iterator[tuple[_Path, Any, Any]]) -> _Path | None:
+    for path, value, read in parts:
+        if (inner := _difference(value, read)) is not None:
+            return (*path, *inner)
+    return None
+
+
+def _held(value: Any) -> dict[str, Any] | None:
+    """All that a model's value holds, by name, excluded and private ones too; None if it is no model's."""
+    if isinstance(value, BaseModel):
+        names = type(value).model_fields
+        extra, private = value.__pydantic_extra__ or {}, value.__pydantic_private__ or {}
+        return {**{name: getattr(value, name, None) for name in names}, **extra, **private}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    compares: Any = type(value).__eq__
+    if compares is object.__eq__ and hasattr(value, "__dict__"):
+        return dict(vars(value))
+    return None
+
+
+def _same(value: Any, read: Any) -> bool:
+    try:
+        if value == read:
+            return True
+        if type(value) is not type(read):
+            return False
+        if isinstance(value, datetime) and value.tzinfo and read.tzinfo:
+            # In an hour that the clock repeats or skips, a time with a zone equals none with another (PEP 495).
+            return (value.replace(tzinfo=None), value.utcoffset()) == (read.replace(tzinfo=None), read.utcoffset())
+        return bool(value != value and read != read)  # NaN, where the model writes it.  # noqa: PLR0124
+    except Exception:  # A value's own comparison may raise anything.
+        return False
