@@ -195,6 +195,25 @@ async def test_credentials_are_those_of_the_try_and_not_of_the_wait_for_a_place(
     assert asked == ["now"]
 
 
+@pytest.mark.parametrize(
+    ("took", "tries", "outcomes"),
+    [(LAST, 1, ["answered"]), (LAST + 1, 0, []), (2 * 3600, 0, ["unknown"])],
+    ids=["just in time", "while another process may be at a try", "too long"],
+)
+async def test_no_try_starts_once_the_key_could_be_forgotten_however_long_its_credentials_took(
+    took: int, tries: int, outcomes: list[str]
+) -> None:
+    async def credentials() -> Mapping[str, str]:
+        case.desk.clock.advance(took)  # type: ignore[attr-defined]
+        return {}
+
+    case = Case(answer(), credentials=credentials)
+    await case.take()
+    assert len(case.wire.requests) == tries
+    assert [reply.envelope.value["data"]["outcome"] for reply in case.queue("orders")] == outcomes
+    assert len(case.queue("payments")) == (not outcomes)
+
+
 async def test_the_request_carries_its_key_and_the_credentials_of_the_moment() -> None:
     numbers = iter("12")
 
