@@ -80,6 +80,7 @@ cover: .make/python .make/amqp .make/node  ## which lines and branches the tests
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
 	$(PYTHON) -m verification.checker --large --matrix
 	$(PYTHON) -m verification.mutants
+	$(PYTHON) -m verification.mutants.hosting
 
 simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock: SECONDS=600 SEED MESSAGES TWIN=name
 	$(PYTHON) -m verification.simulation --seconds $(SECONDS) --seed $(SEED) --messages $(MESSAGES) --twin '$(TWIN)'
