@@ -1,8 +1,9 @@
-"""Processes that tests start import the packages of this checkout, whatever is installed: as pytest does by `pythonpath`.
+"""Processes that tests start import the packages of this checkout, whatever is installed: as pytest does by `pythonpath`. They
+end with the process that started them, however that ends.
 
 And in which order several processes share the tests: those of a file stay together, since they share what they start, and so do
 those of `tests/spark` by halves, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all
-processes end together.
+processes end together. A process with a Java of its own runs nothing else.
 
 And no property that Hypothesis tries fails because the machine is busy: neither slow examples nor slow chance are an error.
 
@@ -20,17 +21,12 @@ from typing import Any
 
 import pytest
 
-PACKAGES = sorted(path.parent for path in (Path(__file__).resolve().parent / "packages").glob("*/pyproject.toml"))
-TOGETHER = ("tests/spark/auditor/", "tests/spark/")
-"""Folders whose tests run in one process, one after the other; of two that hold a test, the first."""
-LONGEST = (
-    "tests/spark/", "tests/acceptance/", "tests/model/", "packages/local-cosmos/", "packages/local-service-bus/",
-    "packages/exactlyonce-dev/",
-)  # fmt: skip
-"""Folders of long tests, in the order in which processes share them. Those of all others follow."""
+from devtools import processes
 
+PACKAGES = sorted(path.parent for path in (Path(__file__).resolve().parent / "packages").glob("*/pyproject.toml"))
 _inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*map(str, PACKAGES), *filter(None, _inherited)]))
+processes.leash()
 
 with suppress(ImportError):  # Most packages are tested without it.
     from hypothesis import HealthCheck, settings
@@ -53,22 +49,5 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
-    """The scheduler of `--dist loadfile`, with some folders taken for one file, and others first."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415  # It may be absent.
-
-    class Scheduling(LoadFileScheduling):  # type: ignore[misc, unused-ignore]
-        def _split_scope(self, nodeid: str) -> str:
-            return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.split("::", 1)[0])
-
-        def _assign_work_unit(self, node: Any) -> None:
-            self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
-            super()._assign_work_unit(node)
-
-    return Scheduling(config, log)
-
-
-def _rank(scope: str) -> int:
-    """The place of a file, or a folder, in the order of folders."""
-    return next((rank for rank, folder in enumerate(LONGEST) if scope.startswith(folder)), len(LONGEST))
+    """Share the tests as `devtools.processes` says."""
+    return processes.scheduler(config, log) if config.getoption("dist") == "loadfile" else None

@@ -30,7 +30,7 @@ LATENCY_MILLISECONDS: Final = 5
 GAMES: Final = {"1 hot game": 1, "50 games": 50}
 _QUEUE: Final = "shooting-range"
 _POLL_SECONDS: Final = 0.02
-_PATIENCE_SECONDS: Final = 300
+_PATIENCE_SECONDS: Final = 1_800
 
 
 @dataclass(frozen=True, slots=True)

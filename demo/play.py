@@ -27,7 +27,8 @@ from handlers.shooting_range import Range
 
 _SENDERS: Final = 8
 _POLL_SECONDS: Final = 0.2
-_DRAIN_SECONDS: Final = 240
+_STUCK_SECONDS: Final = 240
+"""How long the number of waiting messages may stay the same."""
 _TENDINGS: Final = 40
 _TENDING_SECONDS: Final = 0.3
 """How often, and how far apart, the board is tended; a gap has to be some seconds old."""
@@ -144,13 +145,15 @@ def owing(stack: Stack) -> bool:
 async def _drain(
     stack: Stack, queues: Mapping[str, Queue], progress: Progress, show: Callable[[Progress], None]
 ) -> None:
-    """Wait until the queues are empty."""
-    progress.act = "draining"
-    for _ in range(round(_DRAIN_SECONDS / _POLL_SECONDS)):
+    """Wait until the queues are empty: however long, as long as the number of their messages changes."""
+    progress.act, unchanged = "draining", 0
+    while unchanged < _STUCK_SECONDS / _POLL_SECONDS:
+        before = progress.waiting
         progress.waiting = sum([await queues[name].waiting() for name in ("shooting-range", WAY, "leader-board")])
         _look(stack, progress, show)
         if not progress.waiting:
             return
+        unchanged = unchanged + 1 if progress.waiting == before else 0
         await asyncio.sleep(_POLL_SECONDS)
     raise TimeoutError(f"{progress.waiting} messages are still in the queues; the hosts' logs are in {stack.logs}.")
 

@@ -28,7 +28,7 @@ WAY: Final = "leader-board-way"
 """Where outcomes for the leader board go first, so that something can happen to them on the way."""
 INVISIBLE_SECONDS: Final = 2
 """How long a killed host's messages stay invisible; the real host's ten minutes would be a long demo."""
-_GRACE_SECONDS: Final = 20
+_GRACE_SECONDS: Final = 300
 
 
 @dataclass

@@ -17,7 +17,7 @@ KILLS: Final = (0.25, 0.5, 0.75)
 _LOST_AFTER: Final = 0.12
 _LOST_BEFORE: Final = 0.15
 _POLL_SECONDS: Final = 0.05
-_PATIENCE_SECONDS: Final = 20
+_PATIENCE_SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)

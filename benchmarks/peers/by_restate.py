@@ -24,8 +24,8 @@ SETTINGS: Final = {"RESTATE_DISABLE_TELEMETRY": "true", "RESTATE_LOG_FILTER": "w
 """Of its server. A folder for temporary files comes on top: ended in the middle of its work, it leaves some."""
 
 _NODE: Final = "peers"
-_START_SECONDS: Final = 30
-_ANSWER_SECONDS: Final = 60
+_START_SECONDS: Final = 600
+_ANSWER_SECONDS: Final = 600
 _LOOK_AGAIN_SECONDS: Final = 0.05
 _SUM: Final = "SELECT coalesce(sum(CAST(value_utf8 AS BIGINT)), 0) AS n FROM state WHERE service_name = 'Counter'"
 

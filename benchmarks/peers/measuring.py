@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks.peers.port import NotInstalledError, Peer, Running
 from benchmarks.peers.workload import Workload
 
-PATIENCE_SECONDS: Final = 60
+PATIENCE_SECONDS: Final = 1_800
 """How long the sink may take to get the last outputs, after the last delivery was processed."""
 
 _LOOK_AGAIN_SECONDS: Final = 0.01

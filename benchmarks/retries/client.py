@@ -16,7 +16,7 @@ from aiohttp import BaseConnector, ClientError, ClientSession, ClientTimeout, TC
 
 from benchmarks.retries.port import Door
 
-_ANSWER_SECONDS: Final = 60
+_ANSWER_SECONDS: Final = 600
 _PAUSE_SECONDS: Final = 0.05
 """Before a request that was not answered is repeated."""
 _SERVER_ERROR: Final = 500

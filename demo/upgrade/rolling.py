@@ -46,7 +46,7 @@ class Upgrade:
     shots: int = 200
     seconds: float = 40.0
     back: bool = True
-    limit: float = 300.0
+    limit: float = 1800.0
 
 
 @dataclass(frozen=True)

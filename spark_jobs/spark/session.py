@@ -143,7 +143,7 @@ def require_java(environment: Mapping[str, str] = os.environ) -> int:
     if place is None:
         raise ConfigurationError(f"Spark needs Java, and there is none on the PATH. {advice}")
     try:
-        output = subprocess.run([place, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr  # noqa: S603
+        output = subprocess.run([place, "-version"], capture_output=True, text=True, timeout=300, check=True).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         raise ConfigurationError(f"Spark needs Java, and {place} does not start. {advice}") from None
     version = re.search(r'version "(\d+)', output)

@@ -21,7 +21,7 @@ from tests.acceptance.answering_hosts import Hosts
 from tests.acceptance.hosting import SECONDS
 from tests.acceptance.lives import moments
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.acceptance
 REQUESTS: Final = int(os.environ.get("ANSWERING_REQUESTS", "60"))
 COUNTERS: Final = 4
 OFTEN: Final = ("SaveEntity", "Publish", "LoadEntity", "Begin")

@@ -19,7 +19,7 @@ from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
 from tests.acceptance.answering_hosts import Hosts
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.acceptance
 
 
 class Reply(NamedTuple):

@@ -36,7 +36,7 @@ from tests.acceptance.hosting import SECONDS
 from tests.acceptance.lives import moments
 from tests.answering import counters
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.acceptance
 CALLS: Final = int(os.environ.get("SERVICE_CALLS", "8"))
 COUNTERS: Final = 4
 ALWAYS: Final = ("Begin", "LoadEntity", "SaveEntity", "Publish")

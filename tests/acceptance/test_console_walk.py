@@ -16,11 +16,11 @@ import pytest
 
 from exactlyonce_dev_tests import naive
 from exactlyonce_dev_tests.apps import Running, dev, new_app, put
+from tests.acceptance.hosting import SECONDS
 from tests.spark.report import browser
 
 pytestmark = pytest.mark.acceptance
 DESK, TELEPHONE = 1280, 380
-SECONDS = 60
 STATUS = "document.querySelector('header').textContent"
 
 
@@ -55,7 +55,7 @@ class Walk:
     async def until(self, place: str, row: str, *texts: str) -> None:
         """Wait until a row that has a text has one of others."""
         rows = f"[...document.querySelectorAll('#{place} tr')].filter((one) => one.textContent.includes({row!r}))"
-        end, found = time.monotonic() + 2 * SECONDS, ""
+        end, found = time.monotonic() + SECONDS, ""
         while not any(text in found for text in texts):
             assert time.monotonic() < end, f"none of {texts} beside {row!r}: {found}"
             await asyncio.sleep(0.2)  # As above.

@@ -20,6 +20,7 @@ from function_host import HostJson, function_host
 from local_service_bus.faults import FaultRule
 from local_service_bus.testing import endpoint as running_endpoint
 from local_service_bus.topology import Queue, Subscription, Topic, Topology
+from tests.acceptance.hosting import SECONDS
 
 if TYPE_CHECKING:
     from local_service_bus.inprocess import RunningEndpoint
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 # The SDK forgets the sockets of connections that were cut, or that nobody waited for, and leaves them to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
-SECONDS = 300
 OPTIONS = {"sessionIdleTimeout": "00:00:01", "maxConcurrentCalls": 4, "maxConcurrentSessions": 3}
 
 

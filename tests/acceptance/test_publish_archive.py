@@ -26,7 +26,7 @@ from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.hosting import SECONDS
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.acceptance
 HERE: Final = Path(__file__).parent
 MOST_BYTES: Final = 1_000_000
 ABSENT: Final = (

@@ -52,7 +52,7 @@ def address(tmp_path: Path) -> Iterator[str]:
             yield json.loads(process.stdout.readline())["http"]
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
+            assert process.wait() == 0
 
 
 def test_a_line_that_is_sent_twice_counts_once(address: str) -> None:

@@ -31,7 +31,6 @@ def demos(request: pytest.FixtureRequest) -> Iterator[Mapping[Shape, Future[Play
     yield from played_for(request, "shape", play)
 
 
-@pytest.mark.timeout(1000)  # The demos of two others may come first.
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"sessions {shape[0]}, batches {shape[1]}")
 def test_every_shot_takes_place_once_whatever_happens_on_service_bus(
     shape: Shape, demos: Mapping[Shape, Future[Played]]

@@ -15,7 +15,7 @@ import pytest
 from demo.stack import ROOT
 from demo.upgrade.rolling import CODE, Upgrade, checked_out, upgrade
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.acceptance
 
 
 def earlier_in(folder: Path) -> Path:

@@ -125,7 +125,7 @@ def test_what_was_started_is_ended_by_any_signal(number: signal.Signals, tmp_pat
     with process([sys.executable, "-c", ENDLESS], tmp_path / "log") as run:
         child = int(first_line(run, "The run", tmp_path / "log"))
         run.send_signal(number)
-        run.wait(timeout=60)
+        run.wait()
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
 

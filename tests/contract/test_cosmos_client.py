@@ -73,7 +73,7 @@ async def test_a_send_without_an_answer_ends_by_itself_and_not_with_the_request(
     hasty = CosmosConnection(emulator.endpoint, connection.database, key=emulator.key)
     await hasty.container(PLAIN)
     fault(action="hang", when="before", times=1)
-    assert await asyncio.wait_for(total(CosmosStore(hasty, ENTITY_CONTAINERS, time_limit=60), entity), 10) is None
+    assert await asyncio.wait_for(total(CosmosStore(hasty, ENTITY_CONTAINERS, time_limit=1800), entity), 900) is None
     await hasty.close()
 
 

@@ -14,6 +14,7 @@ from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, Save
 from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteRecords, Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
+from exactlyonce.stores.cosmos import client as cosmos_client
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -37,6 +38,12 @@ from tests.contract.cosmos_requests import (
 
 BUSY = [(429, 3200), (449, 0), (410, 1007)]
 PASSING = [(404, 1013), (409, 1006), (423, 0)]
+
+
+@pytest.fixture
+def endless_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client itself waits for any answer."""
+    monkeypatch.setattr(cosmos_client, "READ_SECONDS", 3600)
 
 
 class TestALostReply:
@@ -104,6 +111,7 @@ class TestNoReply:
         fault(action="hang")
         assert await REQUESTS[name](store, entity) is UNKNOWN
 
+    @pytest.mark.usefixtures("endless_reads")
     @pytest.mark.parametrize("name", [*READS, *WRITES, *REPEATED])
     async def test_a_first_request_that_waits_for_its_container_in_vain_is_unknown_after_the_same_limit(
         self, emulator: RunningEmulator, connection: CosmosConnection, entity: EntityRef, fault: Fault, name: str
@@ -113,7 +121,7 @@ class TestNoReply:
         await first.client()
         fault(operations=("read_container",), action="hang", when="before")
         reply = REQUESTS[name](CosmosStore(first, ENTITY_CONTAINERS, time_limit=0.05), entity)
-        assert await asyncio.wait_for(reply, 3) is UNKNOWN
+        assert await asyncio.wait_for(reply, 1800) is UNKNOWN
         await first.close()
 
     @pytest.mark.parametrize("name", [*READS, *BATCHES])

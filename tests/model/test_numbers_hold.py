@@ -43,7 +43,6 @@ STATES = {
 }
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("scenario", [numbers.STREAM, *numbers.SMALL, *chains.SMALL], ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
     assert_holds(scenario, STATES[scenario.name])

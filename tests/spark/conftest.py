@@ -12,10 +12,13 @@ import warnings
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from azure.cosmos import CosmosClient, DatabaseProxy
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from local_cosmos.inprocess import RunningEmulator, running_emulator
@@ -65,6 +68,28 @@ def spark() -> Iterator[SparkSession]:
         made.conf.set(name, value)
     yield made
     made.stop()
+
+
+@pytest.fixture(autouse=True)
+def in_step(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that leaves Java dead, or a reply that nobody took, is the last of this process."""
+    yield
+    if not REMOTE and not answers(SparkContext._gateway):
+        capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            print(
+                f"Java is out of step after {request.node.nodeid}, so this process ends.", file=sys.stderr, flush=True
+            )
+        os._exit(1)
+
+
+def answers(java: JavaGateway | None) -> bool:
+    """Whether Java, if it was started, replies to what it is asked now, and not to a call that was interrupted."""
+    number = next(_numbers)
+    try:
+        return java is None or java.jvm.java.lang.Math.abs(-number) == number
+    except (Py4JError, OSError):
+        return False
 
 
 def persistent(spark: SparkSession) -> set[int]:

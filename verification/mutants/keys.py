@@ -64,6 +64,9 @@ class _Plain(ast.NodeTransformer):
             node.body = node.body[1:] or [ast.Pass()]
         return node
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self.visit_FunctionDef(node)  # type: ignore[arg-type]  # It has the same parts.
+
     def visit_arg(self, node: ast.arg) -> ast.AST:
         node.annotation = None
         return node

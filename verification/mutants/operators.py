@@ -43,7 +43,7 @@ class Swap:
     text: str
 
 
-def swaps(function: ast.FunctionDef, module: ModuleType) -> Iterator[Swap]:
+def swaps(function: ast.FunctionDef | ast.AsyncFunctionDef, module: ModuleType) -> Iterator[Swap]:
     """Everything that can be done to one function, in the order of the source."""
     bound = {argument.arg for argument in chain(function.args.args, function.args.kwonlyargs)}
     for statement in function.body:
@@ -124,7 +124,7 @@ def _of_operation(node: ast.expr) -> Iterator[Swap]:
             pass
 
 
-def conditions(function: ast.FunctionDef) -> Iterator[ast.expr]:
+def conditions(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
     """Whatever decides: conditions of statements, expressions and comprehensions."""
     for node in ast.walk(function):
         match node:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
-from heapq import merge
 from types import ModuleType
 from typing import Final
 
 from verification.mutants.keys import Key, form_of, key_of
 from verification.mutants.operators import Swap, conditions, forced, swaps
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Operators = Callable[[Function, ModuleType], Iterable[Swap]]
+"""What can be done to a function of a module."""
 LEFT_OUT: Final = frozenset({"__post_init__"})
 """Functions that only refuse nonsense in settings: unit tests see to them."""
 
@@ -73,20 +75,27 @@ class _Function:
     """
 
     name: str
-    node: ast.FunctionDef
-    outermost: ast.FunctionDef
+    node: Function
+    outermost: Function
 
 
-def mutants_of(modules: Iterable[ModuleType]) -> Iterator[Mutant]:
-    """Every mutant of these modules, in the order of the source; those that come to the same text once."""
+def mutants_of(modules: Iterable[ModuleType], operators: Operators | None = None) -> Iterator[Mutant]:
+    """Every mutant of these modules, in the order of the source; those that come to the same text once.
+
+    Args:
+        modules: to be changed.
+        operators: what is done to each of their functions; by default, what is done to strategies.
+    """
     trees = {module: ast.parse(inspect.getsource(module)) for module in modules}
     times = Counter(name for tree in trees.values() for name in {function.name for function in _functions(tree)})
     ambiguous = {name for name, number in times.items() if number > 1}
     for module, tree in trees.items():
-        yield from _of_module(module, tree, ambiguous)
+        yield from _of_module(module, tree, ambiguous, operators or _of_strategies)
 
 
-def _of_module(module: ModuleType, tree: ast.Module, ambiguous: Collection[str]) -> Iterator[Mutant]:
+def _of_module(
+    module: ModuleType, tree: ast.Module, ambiguous: Collection[str], operators: Operators
+) -> Iterator[Mutant]:
     source = inspect.getsource(module)
     starts = _starts(source.encode())
     names: Counter[str] = Counter()
@@ -97,7 +106,7 @@ def _of_module(module: ModuleType, tree: ast.Module, ambiguous: Collection[str])
         shipped = _parsed(source.encode()[starts[first - 1] : starts[last]])
         seen.add((function.outermost.name, ast.dump(shipped)))
         form = form_of(shipped)
-        for swap in _by_place(function.node, module):
+        for swap in sorted(operators(function.node, module), key=_place):
             node = swap.node
             assert node.end_lineno is not None  # noqa: S101
             assert node.end_col_offset is not None  # noqa: S101
@@ -118,10 +127,10 @@ def _of_module(module: ModuleType, tree: ast.Module, ambiguous: Collection[str])
 def _functions(tree: ast.Module) -> list[_Function]:
     """All functions of a module, those within others after all others."""
     found: list[_Function] = []
-    waiting: list[tuple[ast.AST, str, ast.FunctionDef | None]] = [(tree, "", None)]
+    waiting: list[tuple[ast.AST, str, Function | None]] = [(tree, "", None)]
     for node, prefix, outermost in waiting:  # It grows as long as something is found.
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef):
+            if isinstance(child, Function):
                 if child.name not in LEFT_OUT:
                     found.append(_Function(prefix + child.name, child, outermost or child))
                 waiting.append((child, f"{prefix}{child.name}.", outermost or child))
@@ -132,7 +141,7 @@ def _functions(tree: ast.Module) -> list[_Function]:
     return found
 
 
-def _lines(function: ast.FunctionDef) -> tuple[int, int]:
+def _lines(function: Function) -> tuple[int, int]:
     """First and last line of a function, from 1; decorators included."""
     assert function.end_lineno is not None  # noqa: S101
     return min([function.lineno, *(one.lineno for one in function.decorator_list)]), function.end_lineno
@@ -151,9 +160,9 @@ def _parsed(lines: bytes) -> ast.Module:
     return ast.parse(b"if True:\n" + lines if lines[:1].isspace() else lines)
 
 
-def _by_place(function: ast.FunctionDef, module: ModuleType) -> Iterator[Swap]:
-    tests = (swap for condition in conditions(function) for swap in forced(condition))
-    return merge(sorted(tests, key=_place), sorted(swaps(function, module), key=_place), key=_place)
+def _of_strategies(function: Function, module: ModuleType) -> Iterator[Swap]:
+    yield from (swap for condition in conditions(function) for swap in forced(condition))
+    yield from swaps(function, module)
 
 
 def _place(swap: Swap) -> tuple[int, int]:

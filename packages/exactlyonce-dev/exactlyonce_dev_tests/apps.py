@@ -93,7 +93,7 @@ class Running:
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(60)
+        return self.process.wait()
 
 
 @contextmanager

@@ -95,9 +95,7 @@ class Project:
 
     def run(self, *more: str) -> "subprocess.CompletedProcess[str]":
         """A host that ends by itself."""
-        return subprocess.run(
-            self.command(*more), cwd=PACKAGE, capture_output=True, text=True, check=False, timeout=300
-        )
+        return subprocess.run(self.command(*more), cwd=PACKAGE, capture_output=True, text=True, check=False)
 
     @contextmanager
     def host(self, *more: str) -> Iterator["subprocess.Popen[str]"]:
@@ -123,17 +121,15 @@ def ready(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return dict(json.loads(process.stdout.readline()))
 
 
-def get(url: str, timeout: float = 60.0) -> bytes:
+def get(url: str) -> bytes:
     parts = urlsplit(url)
-    with closing(http.client.HTTPConnection(parts.netloc, timeout=timeout)) as connection:
+    with closing(http.client.HTTPConnection(parts.netloc)) as connection:
         connection.request("GET", parts.path)
         return connection.getresponse().read()
 
 
-def until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
-    give_up = time.monotonic() + seconds
+def until(condition: Callable[[], bool]) -> None:
     while not condition():
-        assert time.monotonic() < give_up, "it did not happen in time"
         time.sleep(0.05)
 
 
@@ -149,7 +145,7 @@ def test_the_host_says_when_it_is_ready_serves_all_triggers_and_ends_with_0_on_s
         assert get(f"{line['http']}/api/hello/you") == b"hello you"
         until(lambda: messages_left(project.queue) == 0 and len(project.diary) == 2)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == 0
+        assert process.wait() == 0
         assert process.stdout is not None
         assert process.stdout.read() == ""
 
@@ -162,7 +158,7 @@ def test_the_messages_of_a_killed_host_come_back_after_their_invisibility(projec
     with project.host("--invisible", "2") as process:
         until(lambda: project.deliveries() == ["slow at first 1"])
         os.kill(process.pid, signal.SIGKILL)
-        assert process.wait(300) == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL
 
     with project.host("--invisible", "2"):
         until(lambda: messages_left(project.queue) == 0)
@@ -174,7 +170,7 @@ def test_a_message_whose_host_dies_between_function_and_deletion_is_served_twice
     with project.host("--invisible", "2", "--kill", "handled") as process:
         ready(process)
         project.queue.send_message(encoded("hello"))
-        assert process.wait(300) == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL
 
     with project.host("--invisible", "2"):
         until(lambda: messages_left(project.queue) == 0)
@@ -185,7 +181,7 @@ def test_a_message_whose_host_dies_between_function_and_deletion_is_served_twice
 def test_a_host_killed_after_the_poison_copy_leaves_two_poison_messages(project: Project, storage: Azurite) -> None:
     project.queue.send_message("{not base64}")
     with project.host("--invisible", "2", "--kill", "copied") as process:
-        assert process.wait(300) == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL
     with project.host("--invisible", "2"):
         until(lambda: messages_left(project.queue) == 0)
 
@@ -195,13 +191,14 @@ def test_a_host_killed_after_the_poison_copy_leaves_two_poison_messages(project:
 
 
 def test_sigint_ends_the_host_even_when_a_thread_never_ends(project: Project) -> None:
-    with project.host("--grace", "0.2") as process:
-        address = ready(process)["http"]
-        with pytest.raises(TimeoutError):
-            get(f"{address}/api/stuck", timeout=0.5)
+    with (
+        project.host("--grace", "0.2") as process,
+        closing(http.client.HTTPConnection(urlsplit(ready(process)["http"]).netloc)) as connection,
+    ):
+        connection.request("GET", "/api/stuck")
         until(lambda: "stuck" in project.diary)
         process.send_signal(signal.SIGINT)
-        assert process.wait(300) == 0
+        assert process.wait() == 0
 
 
 def test_the_environment_wins_over_local_settings(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

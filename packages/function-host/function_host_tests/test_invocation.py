@@ -34,7 +34,7 @@ async def test_async_functions_run_on_the_event_loop(invoker: Invoker) -> None:
 
 
 async def test_other_functions_run_in_as_many_threads_as_configured(invoker: Invoker) -> None:
-    together = threading.Barrier(2, timeout=60)
+    together = threading.Barrier(2)
 
     def work(value: str) -> str:
         together.wait()

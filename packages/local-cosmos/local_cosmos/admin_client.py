@@ -17,7 +17,7 @@ from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import LoggedRequest, Total
 from local_cosmos.values import JsonObject
 
-_TIMEOUT_SECONDS: Final = 30
+_TIMEOUT_SECONDS: Final = 600
 
 
 class AdminClient:

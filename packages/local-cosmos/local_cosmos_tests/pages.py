@@ -12,7 +12,6 @@ from typing import Final
 from local_cosmos.inprocess import RunningEmulator
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
-_SECONDS: Final = 60
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -46,7 +45,6 @@ def run_javascript(program: str, environment: dict[str, str]) -> str:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=_SECONDS,
             check=False,
         )
     finally:

@@ -63,7 +63,7 @@ class RawClient:
         if key is not None:
             sent["x-ms-documentdb-partitionkey"] = json.dumps([key])
         content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(self._host, timeout=60)
+        connection = http.client.HTTPConnection(self._host)
         try:
             connection.request(verb, "/" + quote(path), content, sent)
             response = connection.getresponse()

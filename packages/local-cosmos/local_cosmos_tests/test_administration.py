@@ -40,7 +40,7 @@ class Process:
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
         """Signal the process; returns exit code and what else it printed."""
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=300)
+        out, err = self.process.communicate()
         return self.process.returncode, out, err
 
 

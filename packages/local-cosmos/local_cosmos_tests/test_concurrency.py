@@ -91,7 +91,6 @@ async def arena(emulator: RunningEmulator, container: ContainerProxy) -> Arena:
     return Arena(emulator, container)
 
 
-@pytest.mark.timeout(0 if ROUNDS else 600)
 @pytest.mark.parametrize(("writers", "rounds"), WRITERS)
 @pytest.mark.parametrize(
     ("step", "statuses"),
@@ -108,7 +107,6 @@ async def test_of_many_writers_exactly_one_wins_each_round(
             assert sorted(answered) == sorted([won] + [lost] * (writers - 1)), f"round {turn}"
 
 
-@pytest.mark.timeout(0 if ROUNDS else 600)
 async def test_a_reader_never_sees_half_a_batch(arena: Arena) -> None:
     playing = True
     seen: set[int] = set()

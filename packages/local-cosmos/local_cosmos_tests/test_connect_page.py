@@ -12,7 +12,7 @@ from local_cosmos.inprocess import running_emulator
 from local_cosmos.protocol.authorization import WELL_KNOWN_KEY
 from local_cosmos_tests.node import require_node
 from local_cosmos_tests.pages import PACKAGE, account, blocks, is_part_of, run_javascript
-from local_cosmos_tests.test_go_client import PATIENCE_WITH_COMPILING_SECONDS, require_go
+from local_cosmos_tests.test_go_client import require_go
 
 PAGE = "docs/connect.md"
 GO = Path(__file__).parent / "go"
@@ -48,7 +48,6 @@ def test_the_example_in_go_is_a_part_of_the_go_tests() -> None:
     assert is_part_of(example, "go/connect/connect_test.go", "\t")
 
 
-@pytest.mark.timeout(PATIENCE_WITH_COMPILING_SECONDS)
 def test_the_program_in_go_connects_over_https(tmp_path: Path) -> None:
     require_go()
     with running_emulator(tls=True) as emulator:

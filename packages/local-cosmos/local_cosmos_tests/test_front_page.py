@@ -41,7 +41,7 @@ class Page(HTMLParser):
 def get(
     emulator: RunningEmulator, headers: Mapping[str, str], path: str = "/"
 ) -> tuple[int, http.client.HTTPMessage, str]:
-    connection = http.client.HTTPConnection(urlsplit(emulator.endpoint).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(emulator.endpoint).netloc)
     try:
         connection.request("GET", path, headers=dict(headers))
         response = connection.getresponse()

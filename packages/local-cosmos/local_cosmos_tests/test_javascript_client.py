@@ -13,7 +13,6 @@ from local_cosmos.semantics.account import AccountSettings
 from local_cosmos_tests.node import require_node
 
 SCRIPTS = Path(__file__).parent / "javascript"
-PATIENCE_SECONDS = 500
 
 
 @pytest.mark.parametrize("script", ["cosmos.test.mjs", "walk.test.mjs"])
@@ -32,7 +31,6 @@ def run_tests(script: Path, **environment: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PATIENCE_SECONDS,
         check=False,
     )
     print(played.stdout)

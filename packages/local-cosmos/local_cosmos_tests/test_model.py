@@ -212,7 +212,6 @@ def emulator() -> Iterator[RunningEmulator]:
 
 
 @pytest.mark.parametrize(("unique", "runs"), [(None, 70), ("n", 20)], ids=["without unique keys", "with a unique key"])
-@pytest.mark.timeout(0 if RUNS else 600)
 def test_the_emulator_never_differs_from_the_model(emulator: RunningEmulator, unique: str | None, runs: int) -> None:
     numbers = count(1)
     with CosmosClient(emulator.endpoint, emulator.key) as client:

@@ -66,7 +66,6 @@ def small_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_SPARED", 1)
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 600)
 @settings(
     max_examples=EXAMPLES or 400,
     derandomize=not EXAMPLES,

@@ -58,7 +58,7 @@ def test_the_blocking_sdk_works_over_https_by_either_name(emulator: RunningEmula
 
 def connect(endpoint: str, context: ssl.SSLContext) -> int:
     """The status of a request without authorization, from a client that checks certificates."""
-    connection = http.client.HTTPSConnection(urlsplit(endpoint).netloc, context=context, timeout=60)
+    connection = http.client.HTTPSConnection(urlsplit(endpoint).netloc, context=context)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator, Iterator
@@ -72,4 +71,4 @@ async def sdk(request: pytest.FixtureRequest, endpoint: RunningEndpoint) -> Asyn
     opened = Sdk(endpoint.connection_string, is_sync=request.param == "sync")
     await opened.prepare(getattr(request.module, "PREPARED", {}))
     yield opened
-    await asyncio.wait_for(opened.close(), timeout=300)
+    await opened.close()

@@ -40,7 +40,7 @@ def test_it_prints_its_address_serves_and_ends_by_a_signal(command: list[str]) -
             (found,) = receiver.receive_messages(1, max_wait_time=10)
             receiver.complete_message(found)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate()
     assert (process.returncode, str(found)) == (0, "a")
     assert "development and tests" in errors
     assert "orders" in errors
@@ -48,7 +48,7 @@ def test_it_prints_its_address_serves_and_ends_by_a_signal(command: list[str]) -
 
 def test_a_wrong_file_ends_it_with_a_sentence(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "Config.json").write_text("{}")
-    ended = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "UserConfig: Field required" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -88,7 +88,7 @@ def test_it_can_be_administered_from_outside(command: list[str]) -> None:
             assert json.load(refused.value)["error"]
             refused.value.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=300) == 0
+        assert process.wait() == 0
 
 
 class Asking:
@@ -100,5 +100,5 @@ class Asking:
     def __call__(self, verb: str, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         asked = Request(f"{self._address}/{path}", data, method=verb)  # noqa: S310  # The endpoint told the address.
-        with urlopen(asked, timeout=300) as reply:  # noqa: S310
+        with urlopen(asked) as reply:  # noqa: S310
             return json.load(reply)

@@ -26,14 +26,14 @@ class Client:
     def __init__(self, port: int) -> None:
         self._proton = import_module("proton")
         utils = import_module("proton.utils")
-        self.connection = utils.BlockingConnection(f"amqp://127.0.0.1:{port}", timeout=60, allowed_mechs="ANONYMOUS")
+        self.connection = utils.BlockingConnection(f"amqp://127.0.0.1:{port}", timeout=1800, allowed_mechs="ANONYMOUS")
 
     def ask(self, node: str, operation: str, body: object) -> tuple[int, str]:
         """Make a request; returns status and description."""
         replies = self.connection.create_receiver(node)
         sender = self.connection.create_sender(node)
         sender.send(self._proton.Message(id="1", reply_to="me", properties={"operation": operation}, body=body))
-        reply = replies.receive(timeout=60)
+        reply = replies.receive(timeout=1800)
         sender.close()
         replies.close()
         return reply.properties["statusCode"], reply.properties["statusDescription"]

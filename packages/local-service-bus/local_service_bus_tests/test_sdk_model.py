@@ -177,7 +177,6 @@ def play() -> Iterator[Play]:
             yield Play(running, sender, receiver)
 
 
-@pytest.mark.timeout(600 * max(RUNS, 1))
 def test_random_operations_of_the_client_do_what_the_model_does(play: Play) -> None:
     for _ in range(STEPS):
         play.step()

@@ -18,8 +18,6 @@ from spark_jobs.work import Work
 from tests.spark.auditor.conftest import Silence
 from tests.spark.transforms.test_documents import ENTITY, LEDGER
 
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
-
 JOB = Job.read(
     {
         "database": "d",

@@ -105,20 +105,17 @@ def joined(parts: Iterable[Database]) -> Database:
     return whole
 
 
-@pytest.mark.timeout(600)
 def test_games_in_which_all_went_well_have_no_findings(audited: Audited) -> None:
     assert found(audited.clean) == set()
     assert audited.clean.transactions == SHOTS * len(STRATEGIES)
     assert audited.lines[0] == []
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_damage_of_every_kind_is_found_in_the_games_of_each_strategy(audited: Audited, strategy: str) -> None:
     assert {one for one in found(audited.damaged) if f'"{strategy}-game' in one[1]} == audited.expected[strategy]
 
 
-@pytest.mark.timeout(600)
 def test_nothing_else_is_found_and_every_finding_is_a_line(audited: Audited) -> None:
     everything = set().union(*audited.expected.values())
     assert found(audited.damaged) == everything
@@ -126,14 +123,12 @@ def test_nothing_else_is_found_and_every_finding_is_a_line(audited: Audited) -> 
     assert {(one["rule"], one["entity"]) for one in map(json.loads, audited.lines[1])} == everything
 
 
-@pytest.mark.timeout(600)
 def test_what_lost_attempts_staged_is_counted_for_clean_up(audited: Audited) -> None:
     assert audited.clean.garbage == 0
     assert audited.damaged.garbage == len(STRATEGIES)
 
 
 @pytest.mark.classic
-@pytest.mark.timeout(600)
 def test_the_connector_gives_an_audit_the_same_findings(audited: Audited, connector_jar: str, tmp_path: Path) -> None:
     through = replace(audited.again("connector"), out=tmp_path / "out")()
     assert sorted(lines(tmp_path)) == sorted(audited.lines[1])

@@ -62,7 +62,6 @@ def command(
     return command
 
 
-@pytest.mark.timeout(600)
 def test_empty_containers_have_no_findings_and_a_finding_has_an_exit_code(
     command: Command, cosmos: RunningEmulator
 ) -> None:
@@ -86,7 +85,6 @@ def test_empty_containers_have_no_findings_and_a_finding_has_an_exit_code(
     assert "is of a job file in which consumers differ" in errors
 
 
-@pytest.mark.timeout(600)
 def test_what_lost_attempts_staged_is_reported_and_is_no_finding(command: Command, cosmos: RunningEmulator) -> None:
     game = ref("range", "game-1")
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:

@@ -28,7 +28,6 @@ def games(spark: SparkSession, tmp_path: Path) -> Iterator[Games]:
         yield Games(spark, cosmos, tmp_path)
 
 
-@pytest.mark.timeout(600)
 def test_what_changed_and_what_is_open_is_judged_and_nothing_else(games: Games) -> None:
     database = games.played(shot(number, GAMES) for number in range(3 * GAMES))
     games.cosmos.advance_clock(LATER)

@@ -25,7 +25,6 @@ JOB = Job.read({"database": "d", "entities": [{"type": "board", "container": "bo
 WORK: Any = SimpleNamespace(job=JOB)
 
 
-@pytest.mark.timeout(600)
 def test_what_they_find_is_found_twice_and_reported_in_their_words(games: Games) -> None:
     database = games.played(shot(number, 3) for number in range(6))
     with CosmosClient(games.cosmos.endpoint, games.cosmos.key) as client:

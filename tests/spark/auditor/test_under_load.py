@@ -145,7 +145,6 @@ def cleaners(games: Games, job: Job, work: Work) -> Callable[[threading.Event], 
     return clean
 
 
-@pytest.mark.timeout(max(600, 120 * MINUTES))
 def test_audits_in_a_row_find_nothing_in_a_system_at_work(games: Games, capsys: pytest.CaptureFixture[str]) -> None:
     database = games.played(shot(number, GAMES) for number in range(4 * GAMES))
     began = datetime.fromtimestamp(games.cosmos.now() - 60, timezone.utc)
@@ -159,7 +158,6 @@ def test_audits_in_a_row_find_nothing_in_a_system_at_work(games: Games, capsys: 
 
 
 @pytest.mark.skipif(MINUTES < 5, reason="records have to become old while it lasts: make audit-under-load MINUTES=10")
-@pytest.mark.timeout(max(600, 120 * MINUTES))
 def test_nor_do_they_while_clean_ups_take_what_is_old(games: Games, capsys: pytest.CaptureFixture[str]) -> None:
     database = games.played(shot(number, GAMES) for number in range(4 * GAMES))
     audit = games.audits(database, retention=RETENTION, **SHORT, **BRIEF)

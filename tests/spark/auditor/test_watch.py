@@ -140,7 +140,6 @@ def test_a_damaged_file_of_open_findings_is_named(spark: SparkSession, tmp_path:
         _ = Reports(Folder(spark, str(tmp_path))).open
 
 
-@pytest.mark.timeout(600)
 def test_the_command_watches_until_it_is_interrupted(command: Command, cosmos: RunningEmulator) -> None:
     waits: list[float] = []
 

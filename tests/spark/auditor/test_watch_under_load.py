@@ -57,7 +57,6 @@ def watching(folder: Path, cosmos: RunningEmulator) -> Iterator[subprocess.Popen
 
 
 @pytest.mark.skipif(not MINUTES, reason="it starts Spark four times: make audit-under-load")
-@pytest.mark.timeout(3600)
 def test_a_watch_that_is_killed_three_times_reports_each_damage_once(games: Games) -> None:
     database = games.played(shot(number, KILLS + 1, STILL) for number in range(4 * (KILLS + 1)))
     games.play(database, (shot(number, GAMES) for number in range(4 * GAMES)))

@@ -39,7 +39,6 @@ def test_what_is_too_slow_is_reported(records: str, mode: str, seconds: float, w
     assert said.startswith(words)
 
 
-@pytest.mark.timeout(600)
 def test_synthetic_games_are_audited_whole_and_then_what_changed(spark: SparkSession, tmp_path: Path) -> None:
     seconds = benchmark.measure(spark, tmp_path, 1_000)
     assert set(seconds) == {"full", "incremental"}

@@ -43,7 +43,6 @@ class Meddling(FeedRanges):
         return super().delete(container, rows)
 
 
-@pytest.mark.timeout(300)
 def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
     newer, blue = of(shops, "colocated", 1), of(shops, "outbox", 1)
     before = shops.documents()
@@ -125,7 +124,6 @@ class Rewriting(FeedRanges):
         return super().read(*queries)
 
 
-@pytest.mark.timeout(300)
 def test_what_was_judged_and_then_written_anew_is_neither_archived_nor_deleted(empty: Shops) -> None:
     empty.process(everywhere([1, 2], types=["colocated"]))
     empty.cosmos.advance_clock(31 * DAY)
@@ -153,7 +151,6 @@ PAGES = 2
 """That one task reads of a container, a thousand rows each."""
 
 
-@pytest.mark.timeout(300)
 def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
     with CosmosClient(empty.cosmos.endpoint, empty.cosmos.key) as client:
         library = client.get_database_client(empty.database).get_container_client("exactlyonce")

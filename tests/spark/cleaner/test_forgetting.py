@@ -53,7 +53,6 @@ def forgotten(shops: Shops) -> Forgotten | None:
     return ledger.apart.forgotten
 
 
-@pytest.mark.timeout(300)
 def test_old_channels_without_a_gap_are_forgotten(forgetful: Shops) -> None:
     gap, first, second = (begun(forgetful, source) for source in ("gap", "first", "second"))
     forgetful.process(
@@ -79,7 +78,6 @@ def test_old_channels_without_a_gap_are_forgotten(forgetful: Shops) -> None:
     assert not after.includes(young)
 
 
-@pytest.mark.timeout(300)
 def test_where_no_type_forgets_nothing_is_said_of_channels(empty: Shops) -> None:
     summary = empty.clean()
     assert summary.channels is None

@@ -27,7 +27,6 @@ class Halting(Deleter):
         raise AccountError("The account does not answer any more.")
 
 
-@pytest.mark.timeout(300)
 def test_after_a_clean_up_whose_tasks_raise_half_way_the_next_one_ends_as_if_nothing_had_happened(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

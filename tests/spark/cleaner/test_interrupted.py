@@ -91,7 +91,6 @@ def killed(shops: Shops) -> None:
     shops.cosmos.clear_faults()
 
 
-@pytest.mark.timeout(300)  # Two of Spark, one of which starts anew.
 def test_killed_and_run_again_in_trouble_it_ends_as_if_nothing_had_happened(shops: Shops) -> None:
     before, going = shops.documents(), to_go(shops, 3600, LIMITS["horizon"])
     killed(shops)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.factory import source_of
 from tests.spark.cleaner.conftest import Shops, fill, to_go
 from tests.spark.cleaner.shop import DAY, TYPES
 
 
-@pytest.mark.timeout(300)
 def test_the_connector_deletes_what_a_dry_run_by_feed_ranges_lists(empty: Shops, connector_jar: str) -> None:
     fill(empty, ["s"])
     before, going = empty.documents(), to_go(empty, 30 * DAY)

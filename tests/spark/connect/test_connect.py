@@ -77,7 +77,6 @@ def test_results_go_to_folders_of_the_client(spark: SparkSession, tmp_path: Path
         Folder(spark, "abfss://reports@a.dfs.core.windows.net/audit")
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -35,8 +35,6 @@ _LIST: Final = "sdk.txt"
 _BRIEF: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Java for seconds: to compile what it runs any better takes longer."""
 
-_PATIENCE_SECONDS: Final = 300
-
 
 def load_into(spark: SparkSession) -> Path:
     """Put the double on the class path of a session that runs already. Returns its jar."""
@@ -104,6 +102,5 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=_PATIENCE_SECONDS,
         check=False,
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientWebSocketResponse
 
-SECONDS = 60
+SECONDS = 1800
 _ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",

@@ -116,7 +116,7 @@ class TestAnAccountThatRefuses:
             begun = time.monotonic()
             with pytest.raises(AccountError, match=f"No answer to the request for the account {endpoint}"):
                 ready(a_job("games"), Account(endpoint, OTHER_KEY))
-            assert time.monotonic() - begun < 15
+            assert time.monotonic() - begun < 60
 
     def test_what_fails_later_is_reported_in_the_same_words(self, account: Account, database: DatabaseProxy) -> None:
         with pytest.raises(ConfigurationError, match="no such thing as the account"), connected(account) as client:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_gateway import JavaGateway
 from pyspark.sql import SparkSession
 
 from exactlyonce import ConfigurationError
 from spark_jobs.spark.session import collector, parallelism, require_java, session
+from tests.spark.conftest import answers
 
 
 @pytest.fixture
@@ -108,3 +114,39 @@ def test_another_java_is_named_with_its_version(java: Path, version: str) -> Non
 
 def test_the_first_number_of_a_version_counts(java: Path) -> None:
     assert require_java(saying(java, "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2")) == 17
+
+
+class Interrupted(BaseException):
+    """What a signal raises. It is no `Exception`, after which Py4J closes the connection; nor are failures of pytest."""
+
+
+@pytest.fixture
+def another(spark: SparkSession) -> Iterator[JavaGateway]:
+    """A second client of the same Java, which a test may leave out of step."""
+    first: Any = spark.sparkContext._gateway
+    there = first.gateway_parameters
+    java = JavaParameters(address=there.address, port=there.port, auth_token=there.auth_token)
+    opened = ClientServer(java_parameters=java, python_parameters=PythonParameters(port=0, eager_load=False))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.classic
+def test_java_whose_call_was_interrupted_is_out_of_step_from_then_on(another: JavaGateway) -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    assert answers(another)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(Interrupted) as held:  # As pytest holds the frames of a test that failed, and so the connection.
+        another.jvm.java.lang.Thread.sleep(1_000)
+    signal.signal(signal.SIGALRM, before)
+    assert not answers(another)
+    assert held.tb is not None
+
+
+def test_java_that_has_ended_is_out_of_step_and_java_that_was_not_started_is_not() -> None:
+    nobody = ClientServer(JavaParameters(port=1), PythonParameters(port=0, eager_load=False))
+    assert not answers(nobody)
+    assert answers(None)

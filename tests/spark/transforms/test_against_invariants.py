@@ -22,7 +22,6 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -43,8 +42,6 @@ from tests.spark.transforms.damaging import DAMAGES
 from tests.spark.transforms.dumping import Stored, moved, rows, stored_in
 from tests.spark.transforms.pipelines import PATHS, READERS, SENDERS, WORDS, Pipeline
 from tests.spark.transforms.planting import NOW, seconds
-
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
 MANY = 100
 """Histories of the one example: Spark takes as long for all of them as for one."""

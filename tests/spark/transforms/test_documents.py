@@ -25,8 +25,6 @@ from spark_jobs.transforms.documents import documents
 from spark_jobs.transforms.schemas import DOCUMENT, FINDING, LEFT_OUT, LIBRARY, selection
 from tests.spark.transforms.dumping import Stored, rows
 
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
-
 IN_DOCUMENTS = {"owed": "owes", "held": "held", "kind": "kind"}
 
 

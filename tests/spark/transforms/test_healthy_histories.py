@@ -19,8 +19,6 @@ from tests.spark.transforms.dumping import moved, renamed, rows, stored_in
 from tests.spark.transforms.pipelines import LIFETIMES, PATHS, READERS, SENDERS, WORDS, Pipeline
 from tests.spark.transforms.planting import NOW, seconds
 
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
-
 STILL = "_still"
 SNAPSHOTS = (16, 10)
 """After how many more rounds each history is looked at."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from itertools import product
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce.values.identity import EntityRef, PartitionValue, message_key
 from spark_jobs.transforms.names import entity_key, plain_key, plain_source, prefix, source_of
-
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
 ORDINARY = ("order", "o-1", "A.b_c~9", "")
 ODD = ("a b", "é", "日本", "a/b", "%2F", '"', '","', "\\", "]", "=7", "+*", "\x01", "\x7f", "end\n", "\u2028", "\x85")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.source.port import RAW
@@ -13,8 +12,6 @@ from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules.history import two_owners
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.planting import LIMITS, seconds
-
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
 
 def scans(frame: DataFrame) -> list[tuple[str, str]]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.spark.head import capped
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.schemas import FINDING
-
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
 SINCE = datetime(2026, 1, 1)  # noqa: DTZ001  # As Spark takes times.
 

@@ -14,8 +14,6 @@ from tests.spark.transforms import cases, healthy_cases
 from tests.spark.transforms.conftest import Found, as_findings
 from tests.spark.transforms.planting import LIMITS, NOW, seconds
 
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
-
 
 @pytest.mark.parametrize("case", cases.CASES)
 def test_damage_is_found_where_it_is_and_nothing_else(planted: Found, case: str) -> None:

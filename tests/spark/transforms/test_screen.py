@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.screen import screened
 from tests.spark.transforms import healthy_cases
 from tests.spark.transforms.planting import LIMITS, seconds
-
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
 
 
 def test_of_what_is_in_order_the_screen_clears_most(planted_facts: Facts) -> None:

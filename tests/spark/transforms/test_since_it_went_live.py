@@ -30,8 +30,6 @@ from tests.spark.transforms.planting import (
 )
 from tests.spark.transforms.planting import kept as kept_of
 
-pytestmark = pytest.mark.timeout(600)  # Spark shares two cores with whatever else runs.
-
 RULES = [rule for rule in ALL if rule.name in ("ledger_hole", "dedup_expired_early", "count_mismatch")]
 Findings = Callable[[timedelta], set[tuple[str, tuple[int, ...], str | None]]]
 

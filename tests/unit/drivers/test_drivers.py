@@ -113,7 +113,7 @@ async def test_the_async_driver_makes_two_requests_concurrently() -> None:
     setting = Setting()
     store = Slow(MemoryStore(setting.clock.now))
     driver = AsyncDriver(store, setting.publisher, setting.runtime)
-    finished = await asyncio.wait_for(driver.run(attempt(STRATEGY, deposit("m-1"))), 5)
+    finished = await driver.run(attempt(STRATEGY, deposit("m-1")))
     assert isinstance(finished, Finished)
 
 

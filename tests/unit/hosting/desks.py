@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import azure.functions as func
 
-from exactlyonce import Entity
+from exactlyonce import Entity, TryAgainLater
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.retry import Backoff, Retrying
@@ -34,6 +34,16 @@ from tests.unit.hosting.settlers import maintenance, ready, settler
 
 _LATER: Final = InstantClock()
 _LATER.advance(timedelta(days=1).total_seconds())
+
+
+async def not_ready() -> None:
+    """An application that could not start yet."""
+    raise TryAgainLater("The application is not ready.")
+
+
+def no_time() -> datetime:
+    """The present, for whoever asks before the application is ready."""
+    raise AssertionError("The store's time is not known before the application is ready.")
 
 
 class Desk(World):

@@ -22,13 +22,13 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Request, require_answers
+from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Asker, Request, require_answers
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import counters, request
-from tests.unit.hosting.desks import Desk
+from tests.unit.hosting.desks import Desk, no_time, not_ready
 
 FATES = {Fate.LOST_BEFORE: 0.1, Fate.LOST_AFTER: 0.2, Fate.REPEATED: 0.1, Fate.BUSY: 0.1}
 LOCATION = (("Location", "/counters/c"),)
@@ -168,3 +168,10 @@ def test_only_strategies_that_keep_answers_are_asked() -> None:
     for refused in (Resequencer(), Outbox(foreign="refuse")):
         with pytest.raises(ConfigurationError, match="cannot answer requests"):
             require_answers(counters(refused))
+
+
+async def test_the_time_of_a_request_is_asked_for_once_the_application_is_ready() -> None:
+    desk = Desk()
+    desk.asker = Asker(desk.receiver, not_ready, no_time)
+    with pytest.raises(TryAgainLater, match="is not ready"):
+        await desk.ask("k-1")

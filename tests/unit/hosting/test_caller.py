@@ -245,6 +245,25 @@ async def test_credentials_are_those_of_the_try_and_not_of_the_wait_for_a_place(
     assert asked == ["now"]
 
 
+@pytest.mark.parametrize(
+    ("took", "tries", "outcomes"),
+    [(LAST, 1, ["answered"]), (LAST + 1, 0, []), (2 * 3600, 0, ["unknown"])],
+    ids=["just in time", "while another process may be at a try", "too long"],
+)
+async def test_no_try_starts_once_the_key_could_be_forgotten_however_long_its_credentials_took(
+    took: int, tries: int, outcomes: list[str]
+) -> None:
+    async def credentials() -> Mapping[str, str]:
+        case.desk.clock.advance(took)  # type: ignore[attr-defined]
+        return {}
+
+    case = Case(answer(), credentials=credentials)
+    await case.take()
+    assert len(case.wire.requests) == tries
+    assert [reply.envelope.value["data"]["outcome"] for reply in case.queue("orders")] == outcomes
+    assert len(case.queue("payments")) == (not outcomes)
+
+
 async def test_the_request_carries_its_key_and_the_credentials_of_the_moment() -> None:
     numbers = iter("12")
 
@@ -386,6 +405,19 @@ async def test_a_given_up_call_goes_back_to_its_queue_until_its_time_is_over() -
     assert not case.wire.requests
 
 
+async def test_nothing_is_done_about_a_call_before_the_application_has_begun() -> None:
+    async def begin() -> None:
+        raise TryAgainLater("It cannot begin yet.")
+
+    case = Case(answer())
+    call = taken((await case.made()).envelope)
+    caller = case.desk.calling(case.wire, begin=begin)
+    for job in (caller.take, caller.settle):
+        with pytest.raises(TryAgainLater, match="cannot begin yet"):
+            await job(call)
+    assert not case.wire.requests
+
+
 @pytest.mark.parametrize(("after", "delay"), [(0, 3601), (3000, 601), (3600, 1), (3601, 0), (9000, 0)])
 async def test_a_call_to_an_api_that_is_not_known_is_answered_once_its_key_is_not_known_either(
     after: int, delay: int
@@ -408,6 +440,7 @@ async def test_a_call_to_an_api_that_is_not_known_stays_while_no_queue_could_del
     case.caller = case.desk.calling(case.wire, apis={})
     with pytest.raises(ConfigurationError, match="There is no Api 'payments'"):
         await case.caller.settle(taken(call.envelope))
+    assert not case.queue("orders")
     case.desk.clock.advance(2)  # type: ignore[attr-defined]
     await case.caller.settle(taken(call.envelope))
     assert case.queue("orders")

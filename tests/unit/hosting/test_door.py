@@ -23,12 +23,13 @@ from exactlyonce import (
     UniqueKeyTaken,
     message,
 )
+from exactlyonce.hosting.requests.asker import Asker
 from exactlyonce.hosting.requests.problems import problem_of
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
 from tests.answering import Add
 from tests.unit.fated import Fated
-from tests.unit.hosting.desks import Desk
+from tests.unit.hosting.desks import Desk, no_time, not_ready
 
 
 @message("counter.add")
@@ -115,6 +116,7 @@ async def test_a_body_that_is_not_json_is_415(media_type: str) -> None:
     expected = (415, "Unsupported media type") if media_type else None
     response = await desk.post(Content_Type=media_type)
     assert (told(response) if response.status_code == 415 else None) == expected
+    assert await desk.total == (expected is None)
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "Application/JSON; charset=utf-8", "application/a+json"])
@@ -247,3 +249,10 @@ def test_what_clients_are_told_does_not_quote_errors(error: Any, status: int) ->
     assert problem.status == status
     assert "secret" not in problem.title + problem.detail
     assert (problem.retry_after is not None) == (status == 503)
+
+
+async def test_the_time_of_a_key_is_judged_once_the_application_is_ready() -> None:
+    desk = Desk()
+    desk.asker = Asker(desk.receiver, not_ready, no_time)
+    response = await desk.post(key=uuid7(desk, timedelta(0)), keys="uuid7")
+    assert response.status_code == 503

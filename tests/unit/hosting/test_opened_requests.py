@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 import azure.functions as func
 import pytest
 
-from exactlyonce import Colocated, ConfigurationError, Outbox
-from exactlyonce.hosting.requests.opened import require_requests
+from exactlyonce import Colocated, ConfigurationError, Outbox, TryAgainLater
+from exactlyonce.hosting.requests.opened import Requests, require_requests
 from exactlyonce.hosting.requests.opened_door import OpenedDoor, decoded, encoded
+from exactlyonce.protocols.outbox.requests import Opened
 from exactlyonce.stores.memory.trouble import Fate
 from tests.answering import Add, counters
 from tests.unit.fated import Fated
-from tests.unit.hosting.desks import Desk
+from tests.unit.hosting.desks import Desk, no_time, not_ready
 
 
 def told(response: func.HttpResponse) -> tuple[int, str]:
@@ -199,3 +203,19 @@ async def test_an_entity_that_refuses_foreign_messages_takes_opened_requests() -
 @pytest.mark.parametrize("token", ["0:-1#7", "12:3#4#1=5#2=-6"])
 def test_tokens_survive_addresses(token: str) -> None:
     assert decoded(encoded(token)) == token
+
+
+@pytest.mark.parametrize("job", ["open", "carry_out", "answer", "close"])
+async def test_no_document_of_a_request_is_asked_for_before_the_application_is_ready(job: str) -> None:
+    desk = Desk()
+    maintenance: Any = None  # Whoever asks it fails.
+    requests = Requests(replace(desk.receiver, ready=not_ready, now=no_time), maintenance)
+    ref, one = desk.counters.ref("c"), Opened("request", "0:0#1")
+    jobs: dict[str, Callable[[], Awaitable[Any]]] = {
+        "open": lambda: requests.open(desk.counters, Add("c")),
+        "carry_out": lambda: requests.carry_out(desk.counters, ref, one),
+        "answer": lambda: requests.answer(ref, one),
+        "close": lambda: requests.close(ref, one),
+    }
+    with pytest.raises(TryAgainLater, match="is not ready"):
+        await jobs[job]()

@@ -27,7 +27,7 @@ from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered
 from tests.unit.fated import Fated
-from tests.unit.hosting.settlers import Place, dated
+from tests.unit.hosting.settlers import Place, dated, settler
 
 STRATEGIES: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -155,6 +155,13 @@ class TestTheEnvironment:
         old = dated(deposit("m-2"), Lifetimes().send_limit(place.clock.now()) + timedelta(seconds=1))
         assert await place.settle(moved, old) == "parked"
         assert place.reason(aside_place(moved), "web/m-2") == "ConfigurationError, of entity account/a"
+
+    async def test_a_message_whose_data_cannot_be_fetched_is_returned_unless_it_is_too_old(self, place: Place) -> None:
+        unread = settler(place).settler.return_unread
+        limit = Lifetimes().send_limit(place.clock.now())
+        assert await unread(accounts(), dated(deposit("m-1"), limit), "accounts") == "returned"
+        assert await unread(accounts(), dated(deposit("m-2"), limit + timedelta(seconds=1)), "accounts") is None
+        assert await unread(accounts(), deposit("m-3", padding="x" * 50_000), "accounts") is None
 
     async def test_an_unknown_queue_is_refused(self, place: Place) -> None:
         with pytest.raises(

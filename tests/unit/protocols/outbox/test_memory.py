@@ -123,6 +123,17 @@ def test_an_unknown_save_leads_to_a_load() -> None:
     assert script.play(attempt(OUTBOX, numbered(4), memory=again.memory)).kinds[0] is LoadEntity
 
 
+def test_a_document_that_was_not_the_newest_is_as_one_that_never_was() -> None:
+    script = Script()
+    memory = counted(trusting(script), TRUSTED - 1)
+    script.play(attempt(OUTBOX, numbered(1, "c2")))  # Another process.
+    played = script.play(attempt(OUTBOX, numbered(4), memory=memory))
+    assert played.kinds[0] is LoadEntity
+    saved = played.finished.memory.saved
+    assert saved is not None
+    assert saved.right == 0
+
+
 def test_a_document_that_changed_between_is_trusted_anew_after_it_was_right_twice() -> None:
     script = Script()
     memory = trusting(script)

@@ -167,6 +167,14 @@ class TestWhatCannotBe:
         ((_, error),) = script.play(attempt(OUTBOX, numbered(2 + FARTHEST_AHEAD))).finished.failed
         assert "1 is the highest number received" in str(error)
 
+    @pytest.mark.parametrize(("number", "processed"), [(FARTHEST_AHEAD, True), (FARTHEST_AHEAD + 1, False)])
+    def test_the_first_number_of_a_channel_may_be_no_farther_ahead_than_any_other(
+        self, number: int, *, processed: bool
+    ) -> None:
+        finished = Script().play(attempt(OUTBOX, numbered(number))).finished
+        assert finished.processed == ((key(number),) if processed else ())
+        assert [type(error) for _, error in finished.failed] == ([] if processed else [InvalidMessage])
+
     def test_a_channel_has_one_source(self) -> None:
         script = Script()
         received(script, numbered(1))

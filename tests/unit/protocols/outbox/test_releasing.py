@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument, EntityTooLarge, Outbox
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
@@ -14,6 +16,8 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadStaged, Stage
 from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.outbox.due import MOST_RELEASED, due_in
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
@@ -86,6 +90,20 @@ def test_before_they_are_due_nothing_is_read() -> None:
     script = keeper("k-1")
     script.at = DUE - timedelta(seconds=1)
     assert swept(script).kinds == [LoadEntity, Begin]
+
+
+@given(number=st.integers(0, 5 * MOST_RELEASED), minute=st.integers(0, 10**6))
+@settings(max_examples=100, deadline=None)
+def test_each_kept_message_has_its_turn_within_as_many_minutes_as_all_fill_commits(number: int, minute: int) -> None:
+    """So those that cannot be released keep nobody waiting."""
+    messages = [Kept(f"k-{n}", DUE + timedelta(seconds=n), "tx") for n in range(number)]
+    began = DUE + timedelta(days=1, minutes=minute)
+    turns = [
+        due_in(tuple(reversed(messages)), began + timedelta(minutes=m)) for m in range(-(-number // MOST_RELEASED))
+    ]
+    assert all(0 < len(turn) <= MOST_RELEASED for turn in turns)
+    assert sorted((one for turn in turns for one in turn), key=lambda one: one.due) == messages
+    assert all([*turn] == sorted(turn, key=lambda one: one.due) for turn in turns)
 
 
 def test_what_is_kept_takes_room_in_the_document() -> None:

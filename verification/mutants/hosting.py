@@ -1,0 +1,142 @@
+"""Mutants of the host, where the order of steps matters: steps swapped, left out, and the first taken for one that is chosen.
+
+The model checker runs protocols, and no host. So a unit test has to fail with each of these mutants; or `hosting.json` says why
+one does no harm. `python -m verification.mutants.hosting` tries all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from os import cpu_count
+from types import ModuleType
+from typing import Final
+
+from exactlyonce.drivers import publisher
+from exactlyonce.hosting.calls import caller
+from exactlyonce.hosting.deliveries import settlement
+from exactlyonce.hosting.requests import asker, door, opened, opened_door
+from exactlyonce.hosting.upkeep import sweeper
+from exactlyonce.protocols.outbox import due
+from verification.mutants.keys import Key
+from verification.mutants.operators import Swap, said
+from verification.mutants.outside import fails
+from verification.mutants.reviewed import FOLDER
+from verification.mutants.source import Function, Mutant, mutants_of
+
+HOSTING: Final = (caller, settlement, asker, door, opened, opened_door, sweeper, publisher, due)
+TABLE: Final = "hosting.json"
+
+
+@cache
+def hosting_mutants() -> tuple[Mutant, ...]:
+    """Every mutant of the host."""
+    return tuple(mutants_of(HOSTING, steps))
+
+
+def steps(function: Function, _module: ModuleType) -> Iterator[Swap]:
+    """What can be done to the steps of a function: those that await something, and those next to them; and to its choices."""
+    for block in _blocks(function):
+        for first, second in pairwise(block):
+            if (
+                (_acts(first) or _acts(second))
+                and not isinstance(second, Function)
+                and not _bound(first) & _read(second)
+            ):
+                yield _swapped(first, second)
+        yield from (Swap(f"no '{said(one)}'", one, "pass") for one in block if _acts(one) and isinstance(one, ast.Expr))
+    for node in ast.walk(function):
+        match node:
+            case ast.Subscript(value=value, slice=ast.BinOp(op=ast.Mod())):
+                yield Swap(f"the first for '{said(node)}'", node, f"{ast.unparse(value)}[0]")
+            case _:
+                pass
+
+
+def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(function):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, [])
+            if isinstance(block, list):
+                yield [one for one in block if not _is_sentence(one)]
+
+
+def _acts(statement: ast.stmt) -> bool:
+    """Whether it awaits something. Another function that does is no step of this one."""
+    return not isinstance(statement, Function) and any(isinstance(one, ast.Await) for one in ast.walk(statement))
+
+
+def _is_sentence(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    names = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    return names | {one.name for one in ast.walk(statement) if isinstance(one, ast.AsyncFunctionDef | ast.FunctionDef)}
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    return {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def _swapped(first: ast.stmt, second: ast.stmt) -> Swap:
+    both = ast.Pass(
+        lineno=first.lineno,
+        col_offset=first.col_offset,
+        end_lineno=second.end_lineno,
+        end_col_offset=second.end_col_offset,
+    )
+    text = textwrap.indent(f"{ast.unparse(second)}\n{ast.unparse(first)}", " " * first.col_offset).lstrip()
+    return Swap(f"'{said(second)}' before '{said(first)}'", both, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What `hosting.json` says of the mutants.
+
+    Attributes:
+        keys: of all, by their names.
+        killed: the unit test that fails with each.
+        harmless: the reason why no test has to.
+    """
+
+    keys: Mapping[str, Key]
+    killed: Mapping[str, str]
+    harmless: Mapping[str, str]
+
+    @classmethod
+    def read(cls) -> Reviewed:
+        """What it says now."""
+        tables: dict[str, dict[str, dict[str, str]]] = json.loads((FOLDER / TABLE).read_text(encoding="utf-8"))
+        keys = {
+            name: Key.read(key) for table in tables.values() for rows in table.values() for name, key in rows.items()
+        }
+        killed, harmless = (
+            {name: one for one, rows in tables[table].items() for name in rows} for table in ("killed", "harmless")
+        )
+        return cls(keys, killed, harmless)
+
+
+def main() -> int:
+    """Try all mutants; the exit code is 0 if each is listed, and fails its test unless it is harmless."""
+    reviewed, mutants = Reviewed.read(), hosting_mutants()
+    unlisted = [one for one in mutants if reviewed.keys.get(one.name) != one.key]
+    listed = [one for one in mutants if one.name in reviewed.killed]
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        failing = pool.map(lambda one: fails(reviewed.killed[one.name], one), listed)
+        survivors = [one for one, fell in zip(listed, failing, strict=True) if not fell]
+    for title, ones in (("Not listed", unlisted), ("Its test does not fail", survivors)):
+        for one in ones:
+            print(f"{title}: {one.name}\n{one.diff}\n")
+    return int(bool(unlisted or survivors))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
