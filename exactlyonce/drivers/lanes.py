@@ -244,6 +244,7 @@ class Lanes:
             lane.memory = finished.memory
             failed.update(finished.failed)
             _log_stopped(given.entity, finished)
+            _log_differing(given.entity, finished.differing(one.envelope for one in group))
         except Exception as error:  # Any error fails every delivery of the group.
             if isinstance(error, HandlerError) and len(group) > 1:  # Of one message, and it is not known which.
                 lane.waiting[:0], lane.apart = group, len(group)
@@ -315,6 +316,17 @@ def _log_stopped(entity: EntityRef, finished: Finished) -> None:
             entity,
             key,
             type(error.__cause__ or error).__name__,
+        )
+
+
+def _log_differing(entity: EntityRef, copies: tuple[Envelope, ...]) -> None:
+    """Log what nobody else is told: these copies are acknowledged, and what they say is lost."""
+    for one in copies:
+        _log.warning(
+            "entity %s: message %s is a duplicate, so it changed nothing, but it says something else than the message of this "
+            "source and id that was processed. Does its sender use an id twice? Then send it again under another id",
+            entity,
+            key_of(one),
         )
 
 

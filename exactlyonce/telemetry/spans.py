@@ -149,6 +149,8 @@ class AttemptSpans:
         self._tally.end(result)
         if isinstance(result, Finished):
             self._conclude(self._tally.outcomes(result))
+            if differing := result.differing(one.envelope for one in self._deliveries):
+                self._metrics.differing(len(differing), self._labels)
         elif isinstance(result, Again):
             self._metrics.unfinished(1, {**self._labels, REASON: result.reason})
             if self._span is not None:

@@ -11,7 +11,7 @@ import azure.functions as func
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.hosting.deliveries.adapters import Adapter, PlainJson
 from exactlyonce.transports.service_bus.binding import Content, read
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, REQUEUED, Envelope
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, REQUEUED, Envelope, printable
 
 Delivered = func.QueueMessage | func.ServiceBusMessage
 """A message as a trigger delivers it."""
@@ -39,7 +39,7 @@ def id_of(message: Delivered) -> str:
     """
     if isinstance(message, func.ServiceBusMessage):
         number, digest = getattr(message, "sequence_number", None), hashlib.sha256(message.get_body()).hexdigest()
-        return f"{message.message_id or 'unknown'}/{number}/{digest[:16]}"
+        return f"{printable(message.message_id or 'unknown')}/{number}/{digest[:16]}"
     return message.id or "unknown"
 
 
