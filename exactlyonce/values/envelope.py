@@ -150,10 +150,12 @@ class Envelope:
                 raise MalformedMessage(f"The message's {name} {why}.")
         if self.time is not None and self.time.utcoffset() is None:
             raise MalformedMessage("The message's time has no time zone.")
-        for name, value in (("subject", self.subject), *self.extensions):
+        if self.subject is not None and (why := unfit(self.subject)) is not None:
+            raise MalformedMessage(f"The message's subject {why}.")
+        for name, value in self.extensions:
             if isinstance(value, str) and (why := unfit(value)) is not None:
                 raise MalformedMessage(f"The message's attribute {_shown(name)} {why}.")
-            if not isinstance(value, (str, int, bool)) and name != "subject":
+            if not isinstance(value, (str, int, bool)):
                 raise MalformedMessage(
                     f"The extension attribute {_shown(name)} is neither a string, an integer nor a boolean."
                 )
