@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
@@ -177,6 +177,7 @@ class Finished:
         failed: key and error of each message that cannot be committed; none of them changed anything.
         stopped: key and error of each message that stays held because its handler raised, with those that follow it.
         answers: key and committed answer of each message that came by a request.
+        contents: key and `Envelope.content` of messages that were processed before, as far as it is kept.
     """
 
     memory: Memory
@@ -184,6 +185,22 @@ class Finished:
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
     stopped: tuple[tuple[str, ExactlyOnceError], ...] = ()
     answers: tuple[tuple[str, Answer], ...] = ()
+    contents: tuple[tuple[str, str], ...] = ()
+
+    def differing(self, messages: Iterable[Envelope]) -> tuple[Envelope, ...]:
+        """Copies with another content than the message that was processed: its sender has given one identity to two.
+
+        Args:
+            messages: of the attempt, in their order. Of several copies, the last is processed.
+        """
+        copies = tuple(messages)
+        last = {key_of(one): one for one in copies}
+        contents = {key: one.content for key, one in last.items()} if len(last) < len(copies) else {}
+        contents |= dict(self.contents)
+        # A request has its fingerprint, and its caller is told.
+        return tuple(
+            one for one in copies if one.asked is None and contents.get(key_of(one)) not in (None, one.content)
+        )
 
 
 @dataclass(frozen=True, slots=True)

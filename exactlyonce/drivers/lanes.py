@@ -254,6 +254,7 @@ class Lanes:
             lane.memory = finished.memory
             failed.update(finished.failed)
             self._log_stopped(given.entity, finished)
+            _log_differing(given.entity, finished.differing(one.envelope for one in group))
         except (asyncio.CancelledError, KeyboardInterrupt):  # The process ends, or is made to look like that.
             for one in group:
                 one.done.cancel()
@@ -328,6 +329,17 @@ def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator
         key = key_of(one.envelope)
         yield one, Processed(answers.get(key), key not in new)
         new.discard(key)
+
+
+def _log_differing(entity: EntityRef, copies: tuple[Envelope, ...]) -> None:
+    """Log what nobody else is told: these copies are acknowledged, and what they say is lost."""
+    for copy in copies:
+        _log.warning(
+            "entity %s: message %s is a duplicate, so it changed nothing, but it says something else than the message of this "
+            "source and id that was processed. Does its sender use an id twice? Then send it again under another id",
+            entity,
+            key_of(copy),
+        )
 
 
 def _give_back(lane: _Lane, one: _Waiting) -> None:

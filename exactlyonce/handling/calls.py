@@ -16,7 +16,7 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.messages import decode, message_type, require_model
 from exactlyonce.handling.routes import Destination
 from exactlyonce.records.calls import CALL_IS
-from exactlyonce.values.envelope import Envelope, Extensions, has_control
+from exactlyonce.values.envelope import Envelope, Extensions, require_name, unfit
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from exactlyonce.values.round_trips import shown
@@ -65,8 +65,7 @@ class Api:
 
     def __post_init__(self) -> None:
         about, base = f"Api {self.name!r}", urlsplit(self.base)
-        if not self.name:
-            raise ConfigurationError("An Api needs a name.")
+        require_name(f"The name of {about}", self.name)
         if (
             base.scheme not in ("https", "http")
             or not base.hostname
@@ -213,8 +212,8 @@ def call_of(
         raise ValueError(f"The method of a call is one of {', '.join(METHODS)}; this one is {method!r}.")
     if len(tag) > MOST_TAG:
         raise ValueError(f"A tag has at most {MOST_TAG} characters; this one has {len(tag)}.")
-    if has_control(tag):
-        raise ValueError("A tag has no control characters.")
+    if (why := unfit(tag)) is not None:
+        raise ValueError(f"The tag of a call {why}.")
     api.address(path)
     content: Any = None
     if body is not None:

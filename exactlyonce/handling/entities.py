@@ -19,7 +19,7 @@ from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, require_name
 from exactlyonce.values.identity import EntityRef, message_key
 
 State = TypeVar("State")
@@ -74,8 +74,7 @@ class Entity(Generic[State]):
         removed: tuple[str, ...] = (),
         foreign: tuple[str, ...] = (),
     ) -> None:
-        if not name:
-            raise ConfigurationError("An entity needs a name.")
+        require_name("The name of an entity type", name)
         self.name = name
         self.container = container
         self.paths = (partition_key,) if isinstance(partition_key, str) else tuple(partition_key)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.values.identity import ID_RULE, EntityRef, PartitionValue, is_document_id
+from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, PartitionValue, is_document_id
 
 _LARGEST_EXACT: Final = 2**53 - 1
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
+"""Half a surrogate pair, which neither the service nor a queue takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,17 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
         raise InvalidMessage(f"The key of an entity {type!r} is not a document id, which is a string of {ID_RULE}.")
     if not all(_is_partition_value(value) for value in partition):
         raise InvalidMessage(
-            f"The partition key of an entity {type!r} has to be made of strings, booleans, and numbers up to 2^53."
+            f"The partition key of an entity {type!r} has to be made of strings of Unicode, booleans, and numbers up to 2^53."
         )
     # The service takes 1 and 1.0 for the same value, but JSON writes them differently: one entity must not have two names.
     canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
-    return EntityRef(type, tuple(canonical), id)
+    ref = EntityRef(type, tuple(canonical), id)
+    if (size := len(ref.key.encode())) > MAX_KEY_BYTES:
+        raise InvalidMessage(
+            f"The type, the partition key and the id of an entity {type!r} have {size} bytes together; the library container "
+            f"takes {MAX_KEY_BYTES} as partition key. Derive shorter ones in key=."
+        )
+    return ref
 
 
 def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
@@ -59,4 +68,4 @@ def _is_partition_value(value: object) -> bool:
     """The service keeps numbers as doubles: larger ones would no longer be distinct."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return isfinite(value) and abs(value) <= _LARGEST_EXACT
-    return isinstance(value, (str, bool))
+    return isinstance(value, bool) or (isinstance(value, str) and not _HALF.search(value))

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed, InvalidMessage
 from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, require_name
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from exactlyonce.values.round_trips import lost, read_text, written_text
@@ -39,10 +40,13 @@ def message(name: str, *, formerly: tuple[str, ...] = ()) -> Callable[[type[_Mod
         formerly: earlier names; messages that carry them are read as this type.
 
     Raises:
-        ConfigurationError: the class is neither a pydantic model nor a dataclass, or a name is empty.
+        ConfigurationError: the class is neither a pydantic model nor a dataclass, or no receiver could read a name: it is
+            empty or blank, has control characters, or more than 1,024 characters.
     """
     if not name or not all(formerly):
         raise ConfigurationError("A message type needs a name; give @message(...) a non-empty string.")
+    for each in (name, *formerly):
+        require_name(f"The name {each!r} of a message type", each, MAX_ATTRIBUTE_LENGTH)
 
     def register(model: type[_Model]) -> type[_Model]:
         require_model(model, "A message")

@@ -13,7 +13,7 @@ from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import message_type
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.sequences import Sequences, channel_id, numbered
-from exactlyonce.values.envelope import Extensions, has_control
+from exactlyonce.values.envelope import Extensions, require_name, unfit
 from exactlyonce.values.identity import EntityRef
 
 
@@ -67,6 +67,7 @@ class Destination:
     forget_after: timedelta | None = None
 
     def __post_init__(self) -> None:
+        require_name(f"The name of destination {self.name!r}", self.name)
         if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
             raise ConfigurationError(
                 f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
@@ -207,10 +208,8 @@ class Routes:
         if destination not in self.sessions:
             return ()
         key = self.sessions[destination](message)
-        if not isinstance(key, str) or not key or has_control(key):
-            raise ValueError(
-                f"The session of a message to {destination!r} has to be a string that is not empty, without control characters."
-            )
+        if (why := unfit(key) or (None if key else "is empty")) is not None:
+            raise ValueError(f"The session of a message to {destination!r} {why}. Return another one from session_by=.")
         return ((RECEIVER, key),)
 
     def is_too_large(self, destination: str, size: int) -> bool:

@@ -16,7 +16,7 @@ from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import Saved
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.steps.answers import answers_beside
+from exactlyonce.protocols.steps.answers import answers_beside, contents_in
 from exactlyonce.protocols.steps.batch import BATCH_MESSAGES, Batch, HandledMessage, draft_batch
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_companions
@@ -90,15 +90,17 @@ class Colocated:
         answers = answers_beside(records)
         known = {record.message for record in records}
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        contents = contents_in(records)
         if not fresh:
-            return Finished(view.memory, answers=answers)
+            return Finished(view.memory, answers=answers, contents=contents)
         # Begin, and handle the messages. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, view, fresh, begun, lambda result: _record(entity, result))
         if not batch.processed:
-            return Finished(view.memory, failed=batch.failed, answers=answers)
+            return Finished(view.memory, failed=batch.failed, answers=answers, contents=contents)
         outcome = yield from self._commit(entity, view, batch)
-        return replace(outcome, answers=(*answers, *outcome.answers)) if isinstance(outcome, Finished) else outcome
+        answers = (*answers, *outcome.answers)
+        return replace(outcome, answers=answers, contents=contents) if isinstance(outcome, Finished) else outcome
 
     def _commit(self, entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
         """Commit, publish, drop what was published: in this order."""
@@ -193,4 +195,5 @@ def _record(entity: EntityRef, one: HandledMessage) -> ColocatedRecord:
         owed=outputs or None,
         owing_since=one.before.at if outputs else None,
         answer=one.handled.answer,
+        content=one.envelope.content if one.envelope.asked is None else None,
     )

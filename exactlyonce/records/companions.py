@@ -46,6 +46,7 @@ class ColocatedRecord:
         owed: outputs not yet known to be published; None when they are.
         owing_since: `at` while it owes, for queries; None otherwise.
         answer: to the request that the message came by; None if it came by a queue.
+        content: `Envelope.content` of the message, if it came by a queue; else None.
     """
 
     entity: str
@@ -58,6 +59,7 @@ class ColocatedRecord:
     owed: tuple[Output, ...] | None
     owing_since: datetime | None
     answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
+    content: Annotated[str | None, absent_if(None)] = None  # Lost, another content is not told.
     kind: Literal["processed"] = "processed"
     schema: int = SCHEMA
 

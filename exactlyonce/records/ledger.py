@@ -50,6 +50,8 @@ class Entry:
         seen: `_ts` (seconds) of the document in which a later save found this entry; never before its commit.
         answer: to the request that the message came by; None if it came by a queue.
         request: id of the opened request that the answer is to be kept in; None if there is none. It is owed like outputs.
+        content: `Envelope.content` of a foreign message; None of others, whose copies derive from one commit, or have a
+            fingerprint.
     """
 
     message: str
@@ -64,6 +66,7 @@ class Entry:
     seen: Annotated[int | None, absent_if(None)] = None  # Lost, the entry is dated later.
     answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
     request: Annotated[str | None, absent_if(None)] = None
+    content: Annotated[str | None, absent_if(None)] = None  # Lost, another content is not told.
 
     def owed_outputs(self, source: str) -> tuple[Output, ...]:
         """The outputs that it owes, but for staged ones.

@@ -11,6 +11,7 @@ from opentelemetry.metrics import Meter
 
 PROCESSED: Final = "exactlyonce.messages.processed"
 DUPLICATES: Final = "exactlyonce.messages.duplicates"
+DIFFERING: Final = "exactlyonce.messages.differing"
 FAILED: Final = "exactlyonce.messages.failed"
 HELD: Final = "exactlyonce.messages.held"
 PARKED: Final = "exactlyonce.messages.parked"
@@ -50,6 +51,7 @@ class Metrics:
 
         self.processed = counter(PROCESSED, "{message}", "Messages committed, each for the first time")
         self.duplicates = counter(DUPLICATES, "{message}", "Deliveries of messages that were processed before")
+        self.differing = counter(DIFFERING, "{message}", "Duplicates that differ from the message that was processed")
         self.failed = counter(FAILED, "{message}", "Deliveries given back to their queue")
         self.held = counter(HELD, "{message}", "Messages held for those before them")
         self.parked = counter(PARKED, "{message}", "Messages stored for an operator")

@@ -149,6 +149,8 @@ class AttemptSpans:
         self._tally.end(result)
         if isinstance(result, Finished):
             self._conclude(self._tally.outcomes(result))
+            if differing := result.differing(one.envelope for one in self._deliveries):
+                self._metrics.differing(len(differing), self._labels)
         elif isinstance(result, Again):
             self._metrics.unfinished(1, {**self._labels, REASON: result.reason})
             if self._span is not None:
@@ -162,7 +164,7 @@ class AttemptSpans:
         self._metrics.commit(len(messages), self._labels)
         for key, one in dict(zip(self._keys, self._deliveries, strict=True)).items():
             time = one.envelope.time
-            if key in messages and time is not None and time.tzinfo is not None:  # An adapter may give no zone.
+            if key in messages and time is not None:
                 self._metrics.lag(_seconds(time, self._now()), self._labels)
 
     def _conclude(self, outcomes: dict[str, Outcome]) -> None:

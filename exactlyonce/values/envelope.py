@@ -1,28 +1,38 @@
 """The message envelope: CloudEvents 1.0, in its JSON event format on the wire.
 
-Inside the library an envelope is a frozen value; `read` and `to_json` are the edge, where the official `cloudevents`
-package checks it.
+Inside the library an envelope is a frozen value that every receiver can read, whoever made it: `unfit` is the rule for its
+attributes. `read` and `to_json` are the edge, where the official `cloudevents` package checks it, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
+from urllib.parse import quote
 
 from cloudevents.core.exceptions import BaseCloudEventException
-from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from exactlyonce.errors import MalformedMessage
-from exactlyonce.values.frozen_json import MAX_NESTING, Json, read_json
+from exactlyonce.errors import ConfigurationError, MalformedMessage
+from exactlyonce.values.frozen_json import MAX_NESTING, Json, canonical, read_json
+from exactlyonce.values.identity import LONGEST_TYPE, MAX_SOURCE_LENGTH
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 """Longest envelope that is read. What may be sent is the transport's limit, which is lower on most queues."""
 
 MAX_ATTRIBUTE_LENGTH: Final = 1024
-"""Longest `id`, `source` and `type`, in characters: they become part of every record."""
+"""Longest `id` and `type`, in characters: they become part of every record."""
+
+_LONGEST: Final[Mapping[str, int]] = {
+    "id": MAX_ATTRIBUTE_LENGTH,
+    "source": MAX_SOURCE_LENGTH,
+    "type": MAX_ATTRIBUTE_LENGTH,
+}
 
 MOST_NESTED: Final = MAX_NESTING + 10
 """Levels of an envelope. What was read by itself, such as a request's body, is some levels deeper in a message."""
@@ -47,8 +57,13 @@ _MOST_COUNTED: Final = 1_000_000
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_HALF: Final = re.compile(r"[\ud800-\udfff]")
+_UNFIT: Final = re.compile(f"{_CONTROL.pattern}|{_HALF.pattern}")
 
 _LONGEST_SHOWN: Final = 40
+
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):([0-5]\d|60)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_JSON_TYPE: Final = re.compile(r"\s*[\w.+-]+/(?:[\w.-]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
 
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
@@ -57,9 +72,43 @@ Extensions = tuple[tuple[str, Extension], ...]
 """Attributes beyond those of every CloudEvent, sorted by name."""
 
 
-def has_control(text: str) -> bool:
-    """Whether a text has a control character, which no attribute may have."""
-    return _CONTROL.search(text) is not None
+def unfit(text: object, longest: int | None = None) -> str | None:
+    """Why a text cannot be an attribute of an envelope, as the end of a sentence such as "The id …"; None if it can.
+
+    Args:
+        text: to become an attribute.
+        longest: most characters of an `id`, `source` or `type`, which may not be blank either; None for other attributes.
+    """
+    if not isinstance(text, str):
+        return f"is a {type(text).__name__}, not a string"
+    if _UNFIT.search(text):  # Ids are written to logs, and neither stores nor queues take half a pair.
+        part = "a control character" if _CONTROL.search(text) else "half a surrogate pair"
+        return f"has {part}, which CloudEvents forbids"
+    if longest is None:
+        return None
+    if not text or text.isspace():
+        return "is empty, or blank"
+    return f"has {len(text)} characters; at most {longest} are allowed" if len(text) > longest else None
+
+
+def require_name(what: str, name: object, longest: int | None = None) -> None:
+    """Raise `ConfigurationError` unless every receiver can read a name that the application declares.
+
+    Args:
+        what: the name, as the beginning of the error.
+        name: as it will be in an attribute.
+        longest: most characters of it; None for a name that is percent-encoded in a source.
+    """
+    why = unfit(name, longest or LONGEST_TYPE)
+    if why is None and longest is None and len(quote(str(name), safe="")) > LONGEST_TYPE:
+        why = f"has more than {LONGEST_TYPE} characters, once it is percent-encoded"
+    if why is not None:
+        raise ConfigurationError(f"{what} {why}, so no receiver could read its messages. Give it another name.")
+
+
+def printable(text: str) -> str:
+    """A text that a stranger chose, as it may be written to a log."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def written_time(time: datetime) -> str:
@@ -82,6 +131,9 @@ class Envelope:
         extensions: further attributes (`traceparent` and the like) as sorted pairs.
         asked: fingerprint of the request that it came by; None if it came by a queue. It never travels.
         opened: of a request that was opened, the session token of a view that shows its document. It never travels.
+
+    Raises:
+        MalformedMessage: a receiver could not read it, or could not tell it from another message.
     """
 
     source: str
@@ -93,6 +145,22 @@ class Envelope:
     extensions: Extensions = ()
     asked: str | None = None
     opened: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, longest in _LONGEST.items():
+            if (why := unfit(getattr(self, name), longest)) is not None:
+                raise MalformedMessage(f"The message's {name} {why}.")
+        if self.time is not None and self.time.utcoffset() is None:
+            raise MalformedMessage("The message's time has no time zone.")
+        if self.subject is not None and (why := unfit(self.subject)) is not None:
+            raise MalformedMessage(f"The message's subject {why}.")
+        for name, value in self.extensions:
+            if isinstance(value, str) and (why := unfit(value)) is not None:
+                raise MalformedMessage(f"The message's attribute {_shown(name)} {why}.")
+            if not isinstance(value, (str, int, bool)):
+                raise MalformedMessage(
+                    f"The extension attribute {_shown(name)} is neither a string, an integer nor a boolean."
+                )
 
     def to_json(self) -> Json:
         """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.
@@ -118,6 +186,15 @@ class Envelope:
             attributes["time"] = written_time(self.time)
         written = Json.of(attributes)
         return written if self.data.text == "null" else written.plus("data", self.data)
+
+    @property
+    def content(self) -> str:
+        """A digest of the type and the data: 8 characters, 48 bits. The order of properties and the spelling of numbers are none.
+
+        Every entry keeps it, so it is short. Another content has the same digest in one of 280,000,000,000,000 cases.
+        """
+        written = Json.of(canonical([self.type, self.data.value])).text
+        return b64encode(hashlib.sha256(written.encode()).digest()[:6]).decode()
 
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""
@@ -199,17 +276,16 @@ class Envelope:
                 "its address in the message."
             )
         try:
-            attributes = read_json(body, nesting=MOST_NESTED)
+            content = read_json(body, nesting=MOST_NESTED)
         except ValueError as error:
             raise MalformedMessage(
                 f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Send it as one, or give this queue an adapter "
                 "for foreign bodies."
             ) from None
+        if isinstance(content, list):
+            raise MalformedMessage("The message is a batch of CloudEvents. Send each of them as a message of its own.")
         try:
-            # Apart from its data: the package's parser knows doubles only.
-            data = Json.of(attributes.pop("data", None))
-            event = JSONFormat().read(_AsGiven, Json.of(attributes).text)
-            return cls._from_event(event.get_attributes(), event.get_data(), data)
+            return cls._of(content)
         except MalformedMessage:
             raise
         except BaseCloudEventException as error:
@@ -217,64 +293,74 @@ class Envelope:
                 f"The message is not a CloudEvents 1.0 envelope: {error}. Send it as one, or give this queue an adapter "
                 "for foreign bodies."
             ) from error
-        # A list in place of an object, nesting without end, and whatever the package meets.
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        # A text in place of an object, and whatever the package meets.
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             raise MalformedMessage(
                 f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Send it as one, or give "
                 "this queue an adapter for foreign bodies."
             ) from error
 
     @classmethod
-    def _from_event(cls, attributes: dict[str, Any], binary: object, data: Json) -> Envelope:
+    def _of(cls, content: dict[str, Any]) -> Envelope:
+        """An envelope of the members of an event in JSON."""
+        data, binary = content.pop("data", None), content.pop("data_base64", None)
         if binary is not None:
             raise MalformedMessage("The message carries binary data (data_base64); handlers take JSON data only.")
-        for name, value in attributes.items():
-            if isinstance(value, str):
-                value.encode()  # JSON can escape half a surrogate pair, which no store and no queue takes.
-                if has_control(value):  # Ids are written to logs.
-                    raise MalformedMessage(
-                        f"The message's attribute {_shown(name)} has a control character, which CloudEvents forbids."
-                    )
-        for name in ("id", "source", "type"):
-            if len(attributes[name]) > MAX_ATTRIBUTE_LENGTH:
-                raise MalformedMessage(
-                    f"The message's {name} has {len(attributes[name])} characters; at most {MAX_ATTRIBUTE_LENGTH} are allowed."
-                )
-        extensions = {name: value for name, value in attributes.items() if name not in _OWN_ATTRIBUTES}
-        if bad := [name for name, value in extensions.items() if not isinstance(value, (str, int, bool))]:
+        # Serializers write what is not set as null, which the JSON format takes for unset.
+        attributes = {name: value for name, value in content.items() if value is not None}
+        if missing := [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]:
             raise MalformedMessage(
-                f"The extension attribute {_shown(bad[0])} is neither a string, an integer nor a boolean."
+                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, or "
+                "give this queue an adapter for foreign bodies."
             )
+        if "time" in attributes:
+            attributes["time"] = _read_time(attributes["time"])
+        # A copy: the package makes up a time where there is none.
+        CloudEvent(dict(attributes))
+        _require_json(attributes.pop("datacontenttype", None), data)
         return cls(
             source=attributes["source"],
             id=attributes["id"],
             type=attributes["type"],
-            data=data,
+            data=Json.of(data),
             time=attributes.get("time"),
             subject=attributes.get("subject"),
-            extensions=tuple(sorted(extensions.items())),
+            extensions=tuple(sorted(one for one in attributes.items() if one[0] not in _OWN_ATTRIBUTES)),
+        )
+
+
+def _read_time(text: str) -> datetime:
+    """A time of RFC 3339, to the microsecond. A leap second is read as the next one: `datetime` has none.
+
+    Raises:
+        TypeError, ValueError, OverflowError: it is no such time.
+    """
+    if (parts := _TIME.fullmatch(text)) is None:
+        raise ValueError("It is no time of RFC 3339.")
+    date, minute, second, fraction, offset = parts.groups()
+    leap = second == "60"
+    offset = "+00:00" if offset in "Zz" else offset
+    time = datetime.fromisoformat(f"{date}T{minute}:{59 if leap else second}.{(fraction or '')[:6]:0<6}{offset}")
+    if not leap:
+        return time
+    time += timedelta(seconds=1)
+    if f"{time.astimezone(timezone.utc):%H%M%S}" != "000000":
+        raise ValueError("Leap seconds are at the end of a day in UTC.")
+    return time
+
+
+def _require_json(media_type: str | None, data: object) -> None:
+    """Refuse data that is declared to be something else than JSON, which came as a text.
+
+    An object or a list is JSON, whatever a sender that never sets the type lets its SDK write there.
+    """
+    if media_type is not None and isinstance(data, str) and not _JSON_TYPE.match(media_type):
+        raise MalformedMessage(
+            f"The message's data is of type {_shown(printable(media_type))}; handlers take JSON data only. Correct the "
+            "sender, or give this queue an adapter."
         )
 
 
 def _shown(name: str) -> str:
     """The name of an attribute, as errors quote it: a stranger may have chosen it."""
     return repr(name[:_LONGEST_SHOWN])
-
-
-class _AsGiven(CloudEvent):
-    """An event with no attributes but those that its sender gave it.
-
-    The package makes up a time, and an id, which would let every copy of the message pass as a new one.
-    """
-
-    def __init__(self, attributes: dict[str, Any], data: Any = None) -> None:
-        if missing := [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]:
-            raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, or "
-                "give this queue an adapter for foreign bodies."
-            )
-        super().__init__(dict(attributes), data)
-        self._given = attributes
-
-    def get_attributes(self) -> dict[str, Any]:
-        return self._given

@@ -85,6 +85,15 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return any(isinstance(part, dict | list) for part in level)
 
 
+def canonical(value: Any) -> Any:
+    """A value in one form of several that are the same to JSON: properties sorted, and 1 for 1.0."""
+    if isinstance(value, dict):
+        return {name: canonical(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [canonical(part) for part in value]
+    return int(Decimal(repr(value))) if isinstance(value, float) and value.is_integer() else value
+
+
 def changed_by_doubles(body: bytes | str) -> str | None:
     """The place of a number that a parser which knows doubles only would change, such as `lines.0.price`; None for none.
 

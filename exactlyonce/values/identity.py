@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -26,7 +27,18 @@ _ASCII: Final = json.JSONEncoder(separators=(",", ":"))
 LONGEST_ID: Final = 255
 """Characters of a document id that every SDK and tool takes. The service takes 1,023 bytes, which they never exceed."""
 ID_RULE: Final = f"1 to {LONGEST_ID} characters, none of / \\ ? # nor tabs or line ends, and no space at its end"
-_FORBIDDEN_IN_ID: Final = re.compile(r"[/\\?#\t\r\n]|[ ]\Z")  # Refused by the SDK; `/` and `\` by the service, too.
+_FORBIDDEN_IN_ID: Final = re.compile(r"[/\\?#\t\r\n\ud800-\udfff]|[ ]\Z")  # By the SDK, the service, or UTF-8.
+
+MAX_KEY_BYTES: Final = 2048
+"""Most bytes of a key, which is the partition key of the library container: the service takes no more."""
+LONGEST_READABLE: Final = 1024
+"""Characters of a source whose parts can be read. Percent-encoding takes nine for a Chinese one, and twelve for an emoji."""
+LONGEST_TYPE: Final = 256
+"""Characters of an entity type's name in a source."""
+MAX_SOURCE_LENGTH: Final = 3072
+"""Longest source. An encoded key has at most 2,731 characters; its type and what joins them are before it."""
+_ENCODED: Final = "=~"
+"""How an encoded key begins: no value of a partition key is written so."""
 
 PartitionValue = str | int | float | bool
 
@@ -67,19 +79,27 @@ class EntityRef:
         """The CloudEvents source of everything this entity sends; no two entities of a type have the same.
 
         Its parts are percent-encoded. A value that is no string follows `=`, which no encoded string has. The partition is
-        left out where it is just the id, as for most entities.
+        left out where it is just the id, as for most entities. Where that would be too long, the type is followed by `=~` and
+        the key in base64, which takes four characters for a Chinese one. No hash: a request to send again finds the entity by
+        its source alone.
 
         >>> EntityRef("order", ("eu", 7), "o-1").source
         'order/eu/=7/o-1'
+        >>> EntityRef("order", ("中" * 200,), "中" * 200).source[:20]
+        'order/=~WyJvcmRlciIs'
         """
         partition = () if self.partition == (self.id,) else self.partition
-        return "/".join((quote(self.type, safe=""), *map(_part, partition), quote(self.id, safe="")))
+        type = quote(self.type, safe="")
+        readable = "/".join((type, *map(_part, partition), quote(self.id, safe="")))
+        if len(readable) <= LONGEST_READABLE:
+            return readable
+        return f"{type}/{_ENCODED}{urlsafe_b64encode(self.key.encode()).decode().rstrip('=')}"
 
     @classmethod
     def of_source(cls, source: str) -> EntityRef:
         """The entity that sends under a CloudEvents source. Raises `ValueError` if none does."""
         type, *key = source.split("/")
-        values = tuple(map(_value, key))
+        values = tuple(map(_value, key)) if not source.startswith(_ENCODED, len(type) + 1) else _decoded(key[0])
         ref = cls(unquote(type), values[:-1] or values, str(values[-1])) if values else None
         if ref is None or ref.source != source:
             raise ValueError(f"{source!r} is not the source of an entity.")
@@ -131,6 +151,15 @@ def _value(part: str) -> PartitionValue:
         if isinstance(value, (bool, int, float)):
             return value
     return part
+
+
+def _decoded(part: str) -> tuple[PartitionValue, ...]:
+    """The values of a key in base64; none if it is no key."""
+    with suppress(ValueError, RecursionError):
+        key = json.loads(urlsafe_b64decode(f"{part.removeprefix(_ENCODED)}==="))
+        if isinstance(key, list) and all(isinstance(value, (str, bool, int, float)) for value in key):
+            return tuple(key[1:])
+    return ()
 
 
 def renewed_id(entity: str, message: str, parked: datetime) -> str:

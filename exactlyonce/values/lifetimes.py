@@ -137,9 +137,9 @@ class Lifetimes:
             time: when it came about, as all its copies say.
             now: the present, by the store's time, later than the look that did not find it.
         """
-        if time is None or time.tzinfo is None:
+        if time is None:
             return UndatedMessage(
-                "It has no time, or one without a time zone, so it may be a copy of a message that was processed long ago. "
+                "It has no time, so it may be a copy of a message that was processed long ago. "
                 "Send it with the time when it came about, the same in every copy; an adapter may take it from the "
                 "body."
             )

@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType
 
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import LONGEST_READABLE, EntityRef
 from spark_jobs.spark.frames import by_row
 
 _WRITTEN_AS_IT_IS: Final = r'[^"\\\p{Cntrl}]*'
@@ -45,11 +45,12 @@ def entity_key(type: str | None, partition: str | None, id: str | None) -> str |
 
 
 def plain_source(key: Column | str) -> Column:
-    """`EntityRef.source` of an entity with this key, if nothing in it has to be encoded; else null."""
+    """`EntityRef.source` of an entity with this key, if nothing in it has to be encoded and it is not too long; else null."""
     key = F.col(key) if isinstance(key, str) else key
     parts = F.split(key.substr(F.lit(3), F.length(key) - 4), '","')
     by_id = (F.size(parts) == 3) & (parts[1] == parts[2])  # noqa: PLR2004  # Type, partition, id.
-    return F.when(key.rlike(_PLAIN_KEY), F.array_join(F.when(by_id, F.slice(parts, 1, 2)).otherwise(parts), "/"))
+    source = F.array_join(F.when(by_id, F.slice(parts, 1, 2)).otherwise(parts), "/")
+    return F.when(key.rlike(_PLAIN_KEY) & (F.length(source) <= LONGEST_READABLE), source)
 
 
 @by_row(StringType())

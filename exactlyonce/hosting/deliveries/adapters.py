@@ -10,12 +10,14 @@ from typing import Any, Protocol
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
 from exactlyonce.raised import ApplicationsCode, class_of
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope, require_name
 from exactlyonce.values.frozen_json import Json, read_json
+from exactlyonce.values.identity import MAX_SOURCE_LENGTH
 
 
 class Adapter(Protocol):
-    """Makes an envelope of the body of a queue message. Raises `MalformedMessage`.
+    """Makes an envelope of the body of a queue message. Raises `MalformedMessage`, as `Envelope` does for attributes that no
+    receiver could read: ids with control characters, or of more than 1,024 characters.
 
     It never gets a message that the library returned to its queue: that is a marked envelope already.
     """
@@ -36,12 +38,18 @@ class PlainJson:
         time: takes the time at which the message came about from the object, with a time zone. Copies of a message must have
             the same time. A receiver whose records are deleted after the retention refuses older messages, since it could not
             know their copies. The time at which the queue got the message will not do.
+
+    Raises:
+        ConfigurationError: the source cannot be one.
     """
 
     model: type
     source: str
     id: Callable[[dict[str, Any]], str]
     time: Callable[[dict[str, Any]], datetime]
+
+    def __post_init__(self) -> None:
+        require_name("source= of PlainJson", self.source, MAX_SOURCE_LENGTH)
 
     def __call__(self, body: bytes) -> Envelope:
         if len(body) > MAX_MESSAGE_BYTES:

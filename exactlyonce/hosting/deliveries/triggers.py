@@ -11,7 +11,7 @@ from exactlyonce.errors import ExactlyOnceError, MalformedMessage
 from exactlyonce.hosting.deliveries.adapters import Adapter, PlainJson
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.transports.service_bus.binding import Content, read
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, REQUEUED, Envelope
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, REQUEUED, Envelope, printable
 from exactlyonce.values.frozen_json import read_json
 
 Delivered = func.QueueMessage | func.ServiceBusMessage
@@ -40,7 +40,7 @@ def id_of(message: Delivered) -> str:
     """
     if isinstance(message, func.ServiceBusMessage):
         number, digest = getattr(message, "sequence_number", None), hashlib.sha256(message.get_body()).hexdigest()
-        return f"{message.message_id or 'unknown'}/{number}/{digest[:16]}"
+        return f"{printable(message.message_id or 'unknown')}/{number}/{digest[:16]}"
     return message.id or "unknown"
 
 

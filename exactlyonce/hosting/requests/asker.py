@@ -11,9 +11,9 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage, KeyReused
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import encode
 from exactlyonce.hosting.deliveries.receiver import Receiver
-from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, Envelope
+from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, Envelope, unfit
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
+from exactlyonce.values.identity import MAX_SOURCE_LENGTH, message_key
 
 MOST_ASKED: Final = 128
 """Most characters of a fingerprint, which every entry of a request has."""
@@ -56,8 +56,12 @@ class Request:
     time: datetime | None
 
     def __post_init__(self) -> None:
-        if not all(0 < len(part) <= MAX_ATTRIBUTE_LENGTH for part in (self.source, self.key)):
-            raise ValueError(f"The key and the source of a request have 1 to {MAX_ATTRIBUTE_LENGTH} characters.")
+        for name, text, longest in (
+            ("key", self.key, MAX_ATTRIBUTE_LENGTH),
+            ("source", self.source, MAX_SOURCE_LENGTH),
+        ):
+            if (why := unfit(text, longest)) is not None:
+                raise ValueError(f"The {name} of a request {why}.")
         if not 0 < len(self.fingerprint) <= MOST_ASKED:
             raise ValueError(f"The fingerprint of a request has 1 to {MOST_ASKED} characters.")
         if self.time is not None and self.time.utcoffset() is None:

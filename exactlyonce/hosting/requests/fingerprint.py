@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from decimal import Decimal
-from typing import Any
 
-from exactlyonce.values.frozen_json import Json, read_json
+from exactlyonce.values.frozen_json import Json, canonical, read_json
 
 
 def fingerprint(method: str, path: str, body: bytes) -> str:
@@ -27,15 +25,6 @@ def fingerprint(method: str, path: str, body: bytes) -> str:
 
 def _canonical(body: bytes) -> bytes:
     try:
-        return Json.of(_plain(read_json(body))).text.encode()
+        return Json.of(canonical(read_json(body))).text.encode()
     except ValueError:
         return body
-
-
-def _plain(value: Any) -> Any:
-    """A value in one form of several that are the same to JSON."""
-    if isinstance(value, dict):
-        return {name: _plain(value[name]) for name in sorted(value)}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return int(Decimal(repr(value))) if isinstance(value, float) and value.is_integer() else value

@@ -254,6 +254,7 @@ def _entry(limits: Limits, handled: Handled, arrival: Arrival, commit: _Commit) 
         recorded=recorded,
         answer=handled.answer,
         request=arrival.request,
+        content=arrival.envelope.content if arrival.foreign and arrival.envelope.asked is None else None,
     )
 
 

@@ -33,7 +33,7 @@ from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged,
 from exactlyonce.protocols.outbox.look import look_apart, look_for_channels
 from exactlyonce.protocols.outbox.opened import answers_kept, first_look, marked
 from exactlyonce.protocols.outbox.owed import pay, publish_owed
-from exactlyonce.protocols.steps.answers import answers_in
+from exactlyonce.protocols.steps.answers import answers_in, contents_in
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
 from exactlyonce.protocols.steps.save import start_over, with_ledger
 from exactlyonce.protocols.steps.settle import settle
@@ -180,9 +180,10 @@ class Outbox:
             return remembered
         view = view.knowing(remembered)
         known = (*answers_in((*found.copies, *view.records)), *answers_kept(messages, view))
+        contents = contents_in(found.copies)
         found = found.without(forgotten)
         if not found.fresh:
-            finished = Finished(self._unmarked(view), failed=found.failed, answers=known)
+            finished = Finished(self._unmarked(view), failed=found.failed, answers=known, contents=contents)
             outcome = yield from ended(work, view, finished, forgotten)
             return outcome
         # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
@@ -195,11 +196,11 @@ class Outbox:
             return None
         draft = draft._replace(failed=(*found.failed, *draft.failed), answers=known)
         if not draft.processed:
-            finished = Finished(self._unmarked(view), failed=draft.failed, answers=known)
+            finished = Finished(self._unmarked(view), failed=draft.failed, answers=known, contents=contents)
             outcome = yield from ended(work, view, finished, forgotten)
             return outcome
         outcome = yield from self._commit(work, view, draft)
-        return outcome
+        return replace(outcome, contents=contents) if isinstance(outcome, Finished) else outcome
 
     def _look(self, entity: EntityRef, messages: Arrived, memory: Memory) -> Step[View | Again]:
         """Load the entity, and find what the library's partition knows of the messages: again where the token demands it."""

@@ -1,4 +1,4 @@
-"""Answers to requests, as what is committed holds them."""
+"""Answers to requests, and digests of messages, as what is committed holds them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEnt
 from exactlyonce.records.ledger import Entry
 from exactlyonce.records.library import ProcessedRecord
 
+Contents = tuple[tuple[str, str], ...]
+"""Key and `Envelope.content` of each message."""
 Answers = tuple[tuple[str, Answer], ...]
 """Key and committed answer of each request."""
 
@@ -16,6 +18,11 @@ Answers = tuple[tuple[str, Answer], ...]
 def answers_in(committed: Iterable[Entry | ProcessedRecord]) -> Answers:
     """The answers that entries and records hold."""
     return tuple((one.message, one.answer) for one in committed if one.answer is not None)
+
+
+def contents_in(committed: Iterable[Entry | ColocatedRecord]) -> Contents:
+    """The contents of messages that entries and records hold."""
+    return tuple((one.message, one.content) for one in committed if one.content is not None)
 
 
 def answers_beside(companions: Iterable[Companion]) -> Answers:

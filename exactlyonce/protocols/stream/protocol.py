@@ -120,6 +120,7 @@ class VersionStream:
         answers = answers_beside(entries)
         failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
         queued = tuple(entry for entry in entries if entry.answer is None)
+        contents = tuple((entry.message, _message(entry).content) for entry in queued)
         if queued:
             again = yield from handled_again(work, messages, queued, view)
             if isinstance(again, Again):
@@ -128,16 +129,17 @@ class VersionStream:
         known = {entry.message for entry in entries}
         fresh = {key: envelope for key, envelope in messages.items() if key not in known}
         if not fresh:
-            return Finished(view.memory, failed=failed, answers=answers)
+            return Finished(view.memory, failed=failed, answers=answers, contents=contents)
         # Begin, and handle the messages. Their entries keep the time given now, so that duplicates are handled at the same
         # time. A message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, view, fresh, begun, lambda result: _entry(work, view, result))
         batch = replace(batch, failed=(*failed, *batch.failed))
         if not batch.processed:
-            return Finished(view.memory, failed=batch.failed, answers=answers)
+            return Finished(view.memory, failed=batch.failed, answers=answers, contents=contents)
         outcome = yield from _commit(work.entity, view, batch)
-        return replace(outcome, answers=(*answers, *outcome.answers)) if isinstance(outcome, Finished) else outcome
+        answers = (*answers, *outcome.answers)
+        return replace(outcome, answers=answers, contents=contents) if isinstance(outcome, Finished) else outcome
 
     def load_state(self, work: Work, memory: Memory) -> Step[View | Again]:
         """Load the newest state, and the entries of those messages that were processed before. At most 4 effects."""
@@ -268,10 +270,8 @@ def handled_again(
             failed.append((entry.message, error))
             continue
         try:
-            # One that was sent anew may carry another trace, and outputs inherit that of the first.
-            first = Envelope.read(entry.envelope.text, limit=BATCH_BYTES)
-            copy = messages[entry.message].with_trace(first.trace)
-            outputs += outputs_again(work.entity, copy, entry, before, work.handle)
+            # Not the copy: it may have another trace, which outputs would inherit, or even another content.
+            outputs += outputs_again(work.entity, _message(entry), entry, before, work.handle)
         except ExactlyOnceError as error:
             failed.append((entry.message, error))
     if outputs:
@@ -281,6 +281,11 @@ def handled_again(
         if published is not PUBLISHED:
             return Again(view.memory, "the outputs of a duplicate could not be published")
     return tuple(failed)
+
+
+def _message(entry: StreamEntry) -> Envelope:
+    """The message of an entry, as it was handled."""
+    return Envelope.read(entry.envelope.text, limit=BATCH_BYTES)
 
 
 def _too_old(

@@ -20,7 +20,7 @@ from exactlyonce.records.library import (
     library_document,
 )
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import ID_RULE, EntityRef, is_document_id
+from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, is_document_id
 
 LIBRARY_PATH: Final = "/pk"
 """Partition key path of the library container: one logical partition per entity."""
@@ -34,7 +34,6 @@ _OPERATION_BYTES: Final = (
 )
 _SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_MAX_PARTITION_KEY_BYTES: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +145,8 @@ def require_storable(entity: EntityRef) -> None:
         raise InvalidMessage(
             f"Entity {entity} cannot be stored: an id in Cosmos DB has {ID_RULE}. Derive the id otherwise in key=."
         )
-    if len(entity.key.encode()) > _MAX_PARTITION_KEY_BYTES:
+    if len(entity.key.encode()) > MAX_KEY_BYTES:
         raise InvalidMessage(
-            f"Entity {entity} cannot be stored: type, partition key and id have more than {_MAX_PARTITION_KEY_BYTES} bytes "
+            f"Entity {entity} cannot be stored: type, partition key and id have more than {MAX_KEY_BYTES} bytes "
             "together, which the library container takes as partition key. Derive shorter ones in key=."
         )

@@ -6,20 +6,23 @@ filter by it. In structured mode the whole envelope is the body. Binary mode is 
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from exactlyonce.errors import MalformedMessage
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED
+from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, written_time
 from exactlyonce.values.frozen_json import Json, read_json
 
 _STRUCTURED: Final = "application/cloudevents"
 """How the content type of structured mode begins."""
 _AS_JSON: Final = f"{_STRUCTURED}+json"
 _PREFIX: Final = "cloudEvents:"
-_PREFIXES: Final = (_PREFIX, "cloudEvents_")
-"""The binding knows a second one, for clients that take no colon in a name."""
+_ATTRIBUTE: Final = re.compile(r"cloudevents[:_](.+)", re.IGNORECASE)
+"""The binding knows a second prefix, for clients that take no colon in a name. Some write it in lower case."""
 _MAX_PROPERTIES: Final = 16 * 1024
 """Most characters that all attributes may have as properties; the service takes 64 KiB of them."""
 
@@ -53,14 +56,9 @@ def read(content: Content) -> bytes:
     """The envelope in JSON, for `Envelope.read`. What is in neither mode is left as it is.
 
     Raises:
-        MalformedMessage: it is in binary mode, but its data is no JSON.
+        MalformedMessage: it is in binary mode, but its data is no JSON, or an attribute has two values.
     """
-    attributes = {
-        name.removeprefix(prefix): value
-        for name, value in content.properties.items()
-        for prefix in _PREFIXES
-        if name.startswith(prefix) and value is not None
-    }
+    attributes = _attributes(content.properties)
     if not attributes or len(content.body) > MAX_MESSAGE_BYTES:
         return content.body
     try:
@@ -75,6 +73,26 @@ def read(content: Content) -> bytes:
             f"The message is a CloudEvent in binary mode whose data ({content.type or 'of no type'}) is no JSON. {error} "
             "Handlers take JSON data only: correct the sender, or give this queue an adapter."
         ) from None
+
+
+def _attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes among application properties, as JSON has them. Null is unset."""
+    attributes: dict[str, Any] = {}
+    for property, value in properties.items():
+        named = _ATTRIBUTE.fullmatch(property)
+        if named is not None and value is not None and attributes.setdefault(named[1], _json(value)) != _json(value):
+            raise MalformedMessage(
+                f"The message has two values for one attribute, under prefixes such as {_PREFIX!r} and 'cloudEvents_'. "
+                "Correct the sender."
+            )
+    return attributes
+
+
+def _json(value: Any) -> Any:
+    """A value of AMQP as the JSON format writes it: timestamps and bytes have no other form there."""
+    if isinstance(value, datetime):
+        return written_time(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
+    return b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 def _is_structured(content: Content, data: object) -> bool:

@@ -21,6 +21,10 @@ ENTITIES = [
     *(EntityRef("order", (text,), text) for text in ODD),
     *(EntityRef("order", ("eu",), text) for text in ODD),
     *(EntityRef(text, ("eu",), "o-1") for text in ODD),
+    *(
+        EntityRef("order", ("p" * length,), "o" * 200) for length in (817, 818, 1_700)
+    ),  # Readable up to 1,024 characters.
+    *(EntityRef("order", (text,), text) for text in ("日" * 113, "🙂" * 255)),
     EntityRef("order", (), "o-1"),
 ]
 

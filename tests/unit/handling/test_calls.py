@@ -39,7 +39,7 @@ def api(**given: Any) -> Api:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"name": ""}, "needs a name"),
+        ({"name": ""}, "is empty, or blank"),
         ({"base": "pay.example"}, "base= is an address"),
         ({"base": "ftp://pay.example"}, "base= is an address"),
         ({"base": "https://"}, "base= is an address"),

@@ -149,14 +149,14 @@ async def test_every_retry_gets_the_one_answer_whatever_replies_are_lost(seed: i
         {"key": ""},
         {"key": "k" * 1025},
         {"source": ""},
-        {"source": "s" * 1025},
+        {"source": "s" * 3073},
         {"fingerprint": ""},
         {"fingerprint": "f" * (MOST_ASKED + 1)},
         {"time": InstantClock().now().replace(tzinfo=None)},
     ],
 )
 def test_a_request_that_cannot_be_is_refused(wrong: dict[str, str]) -> None:
-    right: dict[str, Any] = {"key": "k" * 1024, "fingerprint": "f" * MOST_ASKED, "source": "s" * 1024, "time": None}
+    right: dict[str, Any] = {"key": "k" * 1024, "fingerprint": "f" * MOST_ASKED, "source": "s" * 3072, "time": None}
     assert Request(**right).time is None
     with pytest.raises(ValueError, match="of a request"):
         Request(**{**right, **wrong})

@@ -56,6 +56,7 @@ class TestTheRecord:
                 digest=digest(outputs),
                 owed=outputs,
                 owing_since=AT,
+                content=deposit("m-1", answers=2).content,
             ),
         )
         assert [output.place for output in outputs] == [receipt(1), receipt(2)]
@@ -96,7 +97,8 @@ class TestADuplicate:
         script = owing("m-1")
         played = script.play(attempt(COLOCATED, deposit("m-1")))
         assert played.kinds == [Together, Publish, ReplaceCompanions]
-        assert played.finished == Finished(Memory(entity_token="0:-1#2"))
+        contents = (("web/m-1", deposit("m-1").content),)
+        assert played.finished == Finished(Memory(entity_token="0:-1#2"), contents=contents)
         ((record, etag),) = played.only(ReplaceCompanions).companions
         assert (record.message, etag) == ("web/m-1", '"2"')
         assert owed(script) == []

@@ -87,10 +87,8 @@ NO_NUMBERS = (
     "x",
     "²",
     "٣",
-    "1\n",
     0,
     -1,
-    1.5,
     True,
 )
 TOO_LARGE = (str(LARGEST_NUMBER + 1), LARGEST_NUMBER + 1, "9" * 17, pytest.param("9" * 10_000, id="endless"))

@@ -150,6 +150,15 @@ async def test_a_duplicate_is_counted_by_where_it_was_found(name: str, found: st
     assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {found: 2}
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+async def test_a_duplicate_with_another_content_is_counted_apart(name: str) -> None:
+    setting = Setting(STRATEGIES[name])
+    for amount in (1, 1, 2):
+        await setting.process.deliver(setting.entity, deposit("m-1", amount=amount))
+    assert setting.observed.total(names.DUPLICATES) == 2
+    assert setting.observed.total(names.DIFFERING, exactlyonce_entity_type="account") == 1
+
+
 async def test_a_duplicate_that_left_the_window_is_found_by_its_record() -> None:
     setting = Setting(Outbox(window=1))
     for id in ("m-1", "m-2", "m-1"):

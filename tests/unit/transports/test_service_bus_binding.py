@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -116,3 +117,27 @@ def test_structured_mode_may_have_the_attributes_as_properties_too() -> None:
 def test_a_type_that_is_another_messages_does_not_matter() -> None:
     content = written(ENVELOPE.to_json())
     assert Envelope.read(read(Content(content.body, "application/cloudevents+json", content.properties))) == ENVELOPE
+
+
+@pytest.mark.parametrize("prefix", ["cloudEvents:", "cloudEvents_", "cloudevents:", "CloudEvents_"])
+def test_attributes_are_read_under_either_prefix_in_any_case(prefix: str) -> None:
+    properties = {
+        f"{prefix}{name.partition(':')[2]}": value for name, value in written(ENVELOPE.to_json()).properties.items()
+    }
+    assert Envelope.read(read(Content(ENVELOPE.data.text.encode(), "application/json", properties))) == ENVELOPE
+
+
+def test_values_of_amqp_are_read_as_the_json_format_writes_them() -> None:
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    properties = {**written(ENVELOPE.to_json()).properties, "cloudEvents:due": at, "cloudEvents:seal": b"\x00\xff"}
+    for time in (at, at.replace(tzinfo=None), "2026-01-01T00:00:00Z"):
+        envelope = Envelope.read(read(Content(b"{}", None, {**properties, "cloudEvents:time": time})))
+        assert envelope.time == at
+        assert dict(envelope.extensions) == {"paid": True, "place": 7, "due": "2026-01-01T00:00:00Z", "seal": "AP8="}
+
+
+def test_an_attribute_with_two_values_is_refused() -> None:
+    properties = written(ENVELOPE.to_json()).properties
+    assert read(Content(b"{}", None, {**properties, "cloudEvents_id": "m-1"}))
+    with pytest.raises(MalformedMessage, match="two values for one attribute"):
+        read(Content(b"{}", None, {**properties, "cloudevents:id": "m-2"}))

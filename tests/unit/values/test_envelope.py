@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, MalformedMessage
+from exactlyonce.transports.service_bus.binding import Content, read
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES
 from exactlyonce.values.frozen_json import Json
 
@@ -171,3 +172,120 @@ def test_a_message_that_is_sent_once_more_keeps_its_identity_and_counts() -> Non
 @pytest.mark.parametrize("given", ["3", True, -1, 2_000_000])
 def test_a_count_that_a_stranger_made_up_is_none(given: Any) -> None:
     assert replace(FULL, extensions=(("requeued", given),)).once_more().requeued == 1
+
+
+OPTIONAL = ("subject", "dataschema", "datacontenttype", "time", "traceparent", "ext", "data", "data_base64")
+
+
+@given(st.dictionaries(st.sampled_from(OPTIONAL), st.none()))
+def test_a_null_attribute_is_as_if_it_were_absent(nulls: dict[str, None]) -> None:
+    """As System.Text.Json and Jackson write what is not set."""
+    body = {"specversion": "1.0", "id": "m-1", "source": "web", "type": "t"}
+    assert Envelope.read(json.dumps({**body, **nulls})) == Envelope.read(json.dumps(body))
+
+
+@pytest.mark.parametrize("name", ["id", "source", "type", "specversion"])
+def test_a_required_attribute_that_is_null_is_missing(name: str) -> None:
+    with pytest.raises(MalformedMessage, match=f"it has no {name}"):
+        Envelope.read(wire(**{name: None}))
+
+
+@given(
+    st.sampled_from(["absent", None, "x", 5, -(2**31), True, False, ""]),
+    st.sampled_from(["structured", "binary", "binary in lower case", "binary with underscores"]),
+)
+def test_an_extension_is_read_alike_in_every_mode(value: Any, mode: str) -> None:
+    attributes = {**REQUIRED, "ext": value}
+    if value == "absent":
+        del attributes["ext"]
+    data = json.dumps(attributes.pop("data")).encode()
+    prefix = {"binary in lower case": "cloudevents:", "binary with underscores": "cloudEvents_"}.get(
+        mode, "cloudEvents:"
+    )
+    properties = {f"{prefix}{name}": each for name, each in attributes.items()}
+    content = Content(data, "application/json; charset=utf-8", properties)
+    body = wire(**attributes).decode() if mode == "structured" else read(content)
+    expected = () if value in ("absent", None) else (("ext", value),)
+    assert Envelope.read(body).extensions == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "moment"),
+    [
+        ("2026-12-31T23:59:60Z", datetime(2027, 1, 1, tzinfo=timezone.utc)),
+        ("2026-12-31T23:59:60.5Z", datetime(2027, 1, 1, microsecond=500_000, tzinfo=timezone.utc)),
+        ("2026-12-31T15:59:60-08:00", datetime(2027, 1, 1, tzinfo=timezone.utc)),
+        ("2026-01-02t03:04:05.123456789z", datetime(2026, 1, 2, 3, 4, 5, 123_456, tzinfo=timezone.utc)),
+        ("2026-01-02T03:04:05.1-00:00", datetime(2026, 1, 2, 3, 4, 5, 100_000, tzinfo=timezone.utc)),
+        ("2026-01-02 03:04:05+05:30", datetime(2026, 1, 1, 21, 34, 5, tzinfo=timezone.utc)),
+    ],
+)
+def test_every_time_of_rfc_3339_is_read(written: str, moment: datetime) -> None:
+    assert Envelope.read(wire(time=written)).time == moment
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-01-01T12:34:60Z",
+        "2026-01-01T00:00:61Z",
+        "9999-12-31T23:59:60Z",
+        "2026",
+        "20260101T000000Z",
+        "٢٠٢٦-01-01T00:00:00Z",
+    ],
+)
+def test_what_is_no_time_is_refused(time: str) -> None:
+    with pytest.raises(MalformedMessage):
+        Envelope.read(wire(time=time))
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/xml", "application/octet-stream", "text/jsonx"])
+def test_a_text_that_is_declared_to_be_something_else_than_json_is_refused(media_type: str) -> None:
+    with pytest.raises(MalformedMessage, match="handlers take JSON data only"):
+        Envelope.read(wire(datacontenttype=media_type, data="<a/>"))
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "text/json", "Application/JSON; charset=utf-8", "application/vnd.a.b+json"]
+)
+def test_a_text_that_is_declared_to_be_json_is_read(media_type: str) -> None:
+    assert Envelope.read(wire(datacontenttype=media_type, data="a")).data == Json('"a"')
+
+
+def test_a_batch_is_refused_with_advice() -> None:
+    with pytest.raises(MalformedMessage, match="batch of CloudEvents"):
+        Envelope.read(json.dumps([REQUIRED]))
+
+
+ANY = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x00\n\x1b\x85\ud800 日🙂"), max_size=8).flatmap(
+    lambda text: st.sampled_from([1, 100, 400]).map(lambda times: text * times)
+)
+
+
+@given(id=ANY, source=ANY, type=ANY, subject=ANY, ext=ANY)
+@settings(max_examples=300, deadline=None)
+def test_an_envelope_that_was_made_is_readable(id: str, source: str, type: str, subject: str, ext: str) -> None:
+    """Whoever makes it: what no receiver could read cannot be made."""
+    try:
+        envelope = Envelope(source, id, type, Json("{}"), subject=subject, extensions=(("ext", ext),))
+    except MalformedMessage:
+        return
+    if envelope.subject:
+        assert Envelope.read(envelope.to_json().text) == envelope
+
+
+def test_a_time_without_a_zone_is_refused_at_every_door() -> None:
+    with pytest.raises(MalformedMessage, match="has no time zone"):
+        Envelope("web", "m-1", "t", Json("{}"), AT.replace(tzinfo=None))
+
+
+@given(JSON)
+@settings(deadline=None)
+def test_the_content_does_not_depend_on_the_order_of_properties(data: Any) -> None:
+    envelope = Envelope("web", "m-1", "t", Json.of({"a": data, "b": 1}))
+    again = Envelope("web", "m-1", "t", Json.of({"b": 1, "a": data}), AT, extensions=(("traceparent", "00-abc"),))
+    assert envelope.content == again.content
+    assert len(envelope.content) == 8
+    assert envelope.content != replace(envelope, type="u").content
+    assert envelope.content != replace(envelope, data=Json.of({"a": data, "b": 2})).content

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.values.identity import EntityRef, Origin, PartitionValue, is_document_id, message_key
+from exactlyonce.values.identity import (
+    LONGEST_READABLE,
+    LONGEST_TYPE,
+    MAX_KEY_BYTES,
+    MAX_SOURCE_LENGTH,
+    EntityRef,
+    Origin,
+    PartitionValue,
+    is_document_id,
+    message_key,
+)
 
 PAIRS = st.tuples(st.text(max_size=6), st.text(max_size=6)) | st.tuples(
     st.text("%/2F5a", max_size=4), st.text("%/2F5a", max_size=4)
@@ -119,3 +129,62 @@ def test_derived_ids_differ_by_entity_message_purpose_and_index() -> None:
 def test_chance_derives_from_the_origin() -> None:
     one, same, other = (Origin(RANGE, key).random().random() for key in ("web/m-1", "web/m-1", "web/m-2"))
     assert one == same != other
+
+
+@st.composite
+def storable(draw: st.DrawFn) -> EntityRef:
+    """Any entity that can be stored: many have sources that are too long to be readable."""
+    part = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
+    text = st.builds(lambda part, times: part * times, part, st.integers(1, 30))
+    partition = tuple(draw(st.lists(text | st.integers(-9, 9) | st.booleans(), min_size=1, max_size=3)))
+    id = draw(text.map(lambda part: part[:255]).filter(is_document_id))
+    ref = EntityRef(
+        draw(st.sampled_from(["order", "日本", "=~", "a/b"])), draw(st.sampled_from([partition, (id,)])), id
+    )
+    assume(len(ref.key.encode()) <= MAX_KEY_BYTES)
+    return ref
+
+
+@given(storable(), storable())
+@settings(max_examples=300, deadline=None)
+def test_every_source_is_short_enough_and_names_its_entity_alone(ref: EntityRef, other: EntityRef) -> None:
+    assert len(ref.source) <= MAX_SOURCE_LENGTH
+    assert ref.source.isascii()
+    assert EntityRef.of_source(ref.source) == ref
+    assert (ref.source == other.source) == (ref == other)
+
+
+def test_the_longest_source_has_room() -> None:
+    type = "x" * LONGEST_TYPE
+    ref = EntityRef(type, ("é" * ((MAX_KEY_BYTES - LONGEST_TYPE - 11 - 255) // 2),), "i" * 255)
+    assert MAX_KEY_BYTES - 2 <= len(ref.key.encode()) <= MAX_KEY_BYTES
+    assert LONGEST_READABLE < len(ref.source) <= MAX_SOURCE_LENGTH
+
+
+def test_a_source_is_readable_up_to_its_length_and_then_encoded() -> None:
+    readable = EntityRef("order", ("p" * 817,), "o" * 200)
+    longer = EntityRef("order", ("p" * 818,), "o" * 200)
+    assert (len(readable.source), readable.source[:7]) == (LONGEST_READABLE, "order/p")
+    assert longer.source.startswith("order/=~")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "order/=~",
+        "order/=~W10",
+        "order/=~WyJvcmRlciIsIm8tMSIsIm8tMSJd",  # Of a short key, which is readable.
+        "order/=~!!!",
+        "order/=~W1tdLFtdLFtdXQ",
+        "other/" + EntityRef("order", ("日" * 200,), "日" * 200).source.partition("/")[2],
+        EntityRef("order", ("日" * 200,), "日" * 200).source + "=",
+        EntityRef("order", ("日" * 200,), "日" * 200).source + "/o",
+    ],
+)
+def test_what_only_looks_like_an_encoded_source_is_none(source: str) -> None:
+    with pytest.raises(ValueError, match="not the source of an entity"):
+        EntityRef.of_source(source)
+
+
+def test_half_a_character_is_no_id() -> None:
+    assert not is_document_id("\ud800")

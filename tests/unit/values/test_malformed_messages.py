@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import Envelope, MalformedMessage
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES
+from exactlyonce.values.identity import MAX_SOURCE_LENGTH
 
 SECRET = "sEcReT-4711"
 REQUIRED = {"specversion": "1.0", "id": "m-1", "source": "web", "type": "t", "data": {"pin": SECRET}}
@@ -49,7 +50,7 @@ BAD: dict[str, bytes | str] = {
     "type as a boolean": wire(type=True),
     "subject as a number": wire(subject=5),
     "long id": wire(id="x" * (MAX_ATTRIBUTE_LENGTH + 1)),
-    "long source": wire(source="x" * (MAX_ATTRIBUTE_LENGTH + 1)),
+    "long source": wire(source="x" * (MAX_SOURCE_LENGTH + 1)),
     "long type": wire(type="x" * (MAX_ATTRIBUTE_LENGTH + 1)),
     "too large": wire(data="x" * MAX_MESSAGE_BYTES),
     "bad time": wire(time=SECRET),
