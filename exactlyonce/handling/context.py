@@ -21,6 +21,7 @@ from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
+from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
@@ -171,6 +172,7 @@ class Context:
             UnknownDestination, OutputTooLarge: as for `send`.
             ValueError: the method, the path or the tag cannot be.
         """
+        require("The first argument of context.call", api, Api, "the Api that the application declares")
         if self._version is None:
             raise ConfigurationError(
                 "Only entities with the strategy Outbox() make calls: only they know their replies."
@@ -289,16 +291,22 @@ class Context:
         self._blobs[blob.name] = blob
 
     def announce(self, event: object) -> None:
-        """Send an event to every destination that receives its type, if any. Raises as `send` does."""
+        """Send an event to every destination that receives its type. A command goes to one destination: `send` it.
+
+        Raises:
+            UnknownDestination: no destination receives it, and its type is not declared with `@message(..., event=True)`; or a
+                handler of this application takes it, so that a destination was forgotten.
+            ConfigurationError, OutputTooLarge, ValueError: as for `send`.
+        """
         name, data = encode(event)
-        for destination in self._subscribers(name):
+        for destination in self._subscribers(type(event), name):
             self._send(destination, event, (name, data), timedelta(0))
 
-    def _subscribers(self, name: str) -> tuple[str, ...]:
+    def _subscribers(self, model: type, name: str) -> tuple[str, ...]:
         """The destinations of an event. When a message is handled again, those of the first time, whatever was added since."""
-        subscribed = self._routes.subscribers.get(name, ())
         if self._sent is None:
-            return subscribed
+            return self._routes.subscribed(model)
+        subscribed = self._routes.subscribers.get(name, ())
         following = tuple(output.destination for output in self._sent[len(self._outputs) :])
         again: tuple[str, ...] = ()
         for destination in subscribed:

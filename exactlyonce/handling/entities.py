@@ -13,10 +13,11 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.events import Applier, Appliers
-from exactlyonce.handling.keys import EntityKey, entity_ref
+from exactlyonce.handling.keys import EntityKey, entity_ref, mistaken
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
 from exactlyonce.records.companions import Event
+from exactlyonce.values.declarations import kind_of, require_callable, require_name, require_tuple
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef, message_key
 
@@ -49,7 +50,7 @@ class Entity(Generic[State]):
         strategy: the protocol to use, such as `Outbox()`.
 
     Raises:
-        ConfigurationError: the state model, a path or the name is not valid.
+        ConfigurationError: the state model, a path, the name, the container or the strategy is not valid.
     """
 
     def __init__(
@@ -61,15 +62,20 @@ class Entity(Generic[State]):
         partition_key: str | tuple[str, ...] = "/id",
         strategy: Strategy,
     ) -> None:
-        if not name:
-            raise ConfigurationError("An entity needs a name.")
+        about = f"entity {name!r}"
+        require_name("The name of an entity", name)
+        require_name(f"container= of {about}", container)
+        if not isinstance(partition_key, str):
+            require_tuple(f"partition_key= of {about}", partition_key, "('/tenant', '/order')")
+        _require_strategy(about, strategy)
         self.name = name
         self.container = container
-        self.paths = (partition_key,) if isinstance(partition_key, str) else tuple(partition_key)
+        self.paths = (partition_key,) if isinstance(partition_key, str) else partition_key
         if not 1 <= len(self.paths) <= MAX_PATHS:
             raise ConfigurationError("A container has a partition key of one to three paths.")
         self.strategy = strategy
         self.shape = StateShape(state, self.paths)
+        self.state = state
         self._registrations: dict[str, Registration[State, Any]] = {}
         self._appliers = Appliers(name, state)
 
@@ -86,9 +92,15 @@ class Entity(Generic[State]):
             key: names the entity of a message. A string is both id and partition key.
 
         Raises:
-            ConfigurationError: the type is not registered, or has a handler already; or the function cannot be a handler.
+            ConfigurationError: the type is not registered, or has a handler already; or the function or `key` cannot be one.
         """
+        if key is None:
+            raise ConfigurationError(
+                f"handles of entity {self.name!r} has no key=. Write @....handles(Model, key=lambda message: message.id) above "
+                "the handler."
+            )
         registered = message_type(model)
+        _require_plain(key, f"key= of the handler of {model.__name__},", ("message",))
 
         def register(handler: Handler[State, Message]) -> Handler[State, Message]:
             _require_plain(handler, "The handler", ("state", "message", "context"))
@@ -112,6 +124,8 @@ class Entity(Generic[State]):
         Raises:
             ConfigurationError: the type is not registered, or has an applier already; or the function cannot be an applier.
         """
+
+        message_type(model)
 
         def register(applier: Applier[State, Message]) -> Applier[State, Message]:
             _require_plain(applier, "The applier", ("state", "event"))
@@ -165,7 +179,7 @@ class Entity(Generic[State]):
 
         Raises:
             MessageError: as `read` does, or because the message's key is not valid for an entity.
-            HandlerFailed: the function given as `key=` raised.
+            HandlerFailed: the function given as `key=` raised, or gave something else than a key.
         """
         registration, message = self.read(envelope)
         about = f"Message {message_key(envelope.source, envelope.id)}"
@@ -173,6 +187,10 @@ class Entity(Generic[State]):
             key = registration.key(message)
         except Exception as error:
             raise HandlerFailed(f"{about}: the key= of its handler raised {type(error).__name__}.") from error
+        if (mistake := mistaken(key)) is not None:
+            raise HandlerFailed(
+                f"{about}: the key= of its handler gave {mistake}. Return a string, or an EntityKey of strings."
+            )
         try:
             return self.ref(key)
         except InvalidMessage as error:
@@ -228,7 +246,17 @@ class Entity(Generic[State]):
         return self.ref(registration.key(message))
 
 
+def _require_strategy(about: str, strategy: object) -> None:
+    if isinstance(strategy, type):
+        raise ConfigurationError(
+            f"strategy= of {about} is {kind_of(strategy)}. Give an instance: strategy={strategy.__name__}()."
+        )
+    if not callable(getattr(strategy, "attempt", None)):
+        raise ConfigurationError(f"strategy= of {about} is {kind_of(strategy)}. Give a strategy, such as Outbox().")
+
+
 def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
+    require_callable(what, function, f"a function of ({', '.join(parameters)})")
     name = getattr(function, "__qualname__", repr(function))
     called: Any = function
     while isinstance(called, partial):
@@ -238,7 +266,13 @@ def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[st
             f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times: "
             "bind its dependencies with functools.partial, and call other services with context.call."
         )
+    _require_parameters(function, f"{what} {name}", parameters)
+
+
+def _require_parameters(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
     try:
         inspect.signature(function).bind(*parameters)
+    except ValueError:  # A function of C may have no signature.
+        return
     except TypeError:
-        raise ConfigurationError(f"{what} {name} has to take ({', '.join(parameters)}).") from None
+        raise ConfigurationError(f"{what} has to take ({', '.join(parameters)}).") from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import NoneType
 from typing import Any, Protocol
 
 from exactlyonce.attempt import Strategy
@@ -13,6 +14,7 @@ from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import message_type
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.sequences import Sequences, channel_id, numbered
+from exactlyonce.values.declarations import kind_of, require, require_callable, require_name, require_tuple
 from exactlyonce.values.envelope import Extensions, has_control
 from exactlyonce.values.identity import EntityRef
 
@@ -28,6 +30,11 @@ class Receiver(Protocol):
     @property
     def strategy(self) -> Strategy:
         """The protocol of its entities."""
+        ...
+
+    @property
+    def models(self) -> Mapping[str, type]:
+        """The message types that it handles, by all of their names."""
         ...
 
     def receiver_of(self, message: object) -> EntityRef:
@@ -55,7 +62,7 @@ class Destination:
         forget_after: age from which the receiver forgets channels. Needed where that is a type of another application.
 
     Raises:
-        ConfigurationError: the attributes contradict each other.
+        ConfigurationError: the attributes contradict each other, or one is of another kind.
     """
 
     name: str
@@ -67,6 +74,18 @@ class Destination:
     forget_after: timedelta | None = None
 
     def __post_init__(self) -> None:
+        require_name("The name of a destination", self.name)
+        about = f"of destination {self.name!r}"
+        require_tuple(f"receives= {about}", self.receives, "(OrderPaid,)")
+        for model in self.receives:
+            message_type(model)
+        if not (self.to is None or isinstance(self.to, str) or callable(getattr(self.to, "receiver_of", None))):
+            raise ConfigurationError(f"to= {about} is {kind_of(self.to)}. Give an Entity, or the name of one.")
+        for name, function in (("entity_by", self.entity_by), ("session_by", self.session_by)):
+            if function is not None:
+                require_callable(f"{name}= {about}", function, "a function, such as lambda message: message.id")
+        require(f"ordered= {about}", self.ordered, bool, "True or False")
+        require(f"forget_after= {about}", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
         if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
             raise ConfigurationError(
                 f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
@@ -85,8 +104,44 @@ class Destination:
 
 
 def name_of(destination: str | Destination) -> str:
-    """The logical name of a destination."""
-    return destination if isinstance(destination, str) else destination.name
+    """The logical name of a destination. Raises `ConfigurationError` if it is something else."""
+    if isinstance(destination, str):
+        return destination
+    if not isinstance(destination, Destination):
+        raise ConfigurationError(
+            f"A message goes to a destination, and this is {kind_of(destination)}. Give the Destination that leads there, or "
+            "its name."
+        )
+    return destination.name
+
+
+def subscribers_of(destinations: Iterable[Destination]) -> dict[str, tuple[str, ...]]:
+    """For each message type name the destinations that receive it when it is announced."""
+    subscribers: dict[str, tuple[str, ...]] = {}
+    for destination in destinations:
+        for name in dict.fromkeys(message_type(model).name for model in destination.receives):
+            subscribers[name] = (*subscribers.get(name, ()), destination.name)
+    return subscribers
+
+
+def unheard(model: type, handled: Container[str]) -> str | None:
+    """Why a type that no destination receives is not announced; None for an event that waits for its first receiver.
+
+    Args:
+        model: of the message.
+        handled: names of the message types that handlers of the application take.
+    """
+    name, is_event = message_type(model).name, message_type(model).event
+    if name in handled:
+        why, otherwise = "; a handler of this application takes it", ""
+    elif is_event:
+        return None
+    else:
+        why, otherwise = "", f'; or, if it is an event for later, declare it with @message("{name}", event=True)'
+    return (
+        f"No destination receives {model.__name__}, so announcing it would lose it{why}. Name it in receives= of a "
+        f"Destination, or send it with context.send(destination, ...){otherwise}."
+    )
 
 
 @dataclass(frozen=True)
@@ -102,6 +157,7 @@ class Routes:
         blobs: address of the container for blobs; None if there is none.
         sessions: for each destination with other sessions, the function that gives the session of a message.
         forgetting: for each destination whose receivers forget channels, the age from which they do.
+        handled: names of the message types that handlers of the application take.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -112,6 +168,7 @@ class Routes:
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     forgetting: Mapping[str, timedelta] = field(default_factory=dict)
+    handled: frozenset[str] = frozenset()
 
     @classmethod
     def to(
@@ -132,22 +189,30 @@ class Routes:
         Raises:
             ConfigurationError: a destination leads to a type that is not known, and does not say how to name its entities.
         """
-        subscribers: dict[str, tuple[str, ...]] = {}
-        for destination in destinations:
-            for name in dict.fromkeys(message_type(model).name for model in destination.receives):
-                subscribers[name] = (*subscribers.get(name, ()), destination.name)
         types = {one.name: one for one in entities}
         leading = [one for one in destinations if one.to is not None]
         return cls(
             dict(limits),
-            subscribers,
+            subscribers_of(destinations),
             max_delay,
             {one.name: _naming(one, types) for one in leading},
             frozenset(one.name for one in leading if _is_ordered(one, types)),
             blobs,
             {one.name: one.session_by for one in destinations if one.session_by is not None},
             {one.name: age for one in leading if (age := _forget_after(one, types)) is not None},
+            frozenset(name for one in types.values() for name in one.models),
         )
+
+    def subscribed(self, model: type) -> tuple[str, ...]:
+        """The destinations that receive a type when it is announced; none for an event that nobody receives.
+
+        Raises:
+            UnknownDestination: none receives it, and it is no event, or a handler of this application takes it.
+        """
+        subscribed = self.subscribers.get(message_type(model).name, ())
+        if not subscribed and (refusal := unheard(model, self.handled)) is not None:
+            raise UnknownDestination(refusal, kept=refusal)
+        return subscribed
 
     def receiver(self, destination: str, message: object) -> EntityRef | None:
         """The entity that a message to a destination is for; None if nobody says.

@@ -11,10 +11,12 @@ from exactlyonce.errors import ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.kept_messages import released
+from exactlyonce.handling.messages import full_name, same_source
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
 from exactlyonce.records.outputs import Output
+from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -56,7 +58,10 @@ class Runner:
             handled = self._handle(registration.handler, message, before.body, context)
         except ExactlyOnceError as error:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {error}"
-            raise _kind_of(error)(text) from error.__cause__ or error
+            kind = _kind_of(error)
+            # The application's own class is named as the cause; the library's would say the same sentence again.
+            cause = error.__cause__ or (None if type(error) is kind else error)
+            raise kind(text, kept=error.kept).with_traceback(error.__traceback__) from cause
         if envelope.asked is None:
             return handled
         return replace(handled, answer=replace(context.answer or Answer(), asked=envelope.asked))
@@ -86,13 +91,27 @@ class Runner:
             return _handled(context, self.absent)
         if result is None:
             raise NoStateReturned(
-                "The handler returned None. Return the new state, or call context.delete() to delete the entity; where the "
+                "The handler returned nothing. Return the new state, or call context.delete() to delete the entity; where the "
                 "entity is event-sourced, return a list of events, which may be empty."
             )
         if self.type.event_sourced:
             events = self.type.events(result)
             return replace(_handled(context, self._evolved(body, events)), events=events)
+        self._require_state(result)
         return _handled(context, self._written(result, body))
+
+    def _require_state(self, result: Any) -> None:
+        model = self.type.state
+        if not isinstance(result, model):
+            if same_source(type(result), model):
+                raise HandlerFailed(
+                    f"The handler returned {full_name(type(result))}, and entity {self.type.name!r} keeps "
+                    f"{full_name(model)}: one module was imported under two names. Import it under one."
+                )
+            raise HandlerFailed(
+                f"The handler returned {kind_of(result)}. Return the new state of entity {self.type.name!r}: an instance of "
+                f"{model.__name__}."
+            )
 
     @property
     def evolve(self) -> Evolve | None:

@@ -19,7 +19,12 @@ from exactlyonce.hosting.accounts.needs import Needs
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.accounts.port import Accounts
 from exactlyonce.hosting.accounts.resources import AzureResources
-from exactlyonce.hosting.config.checks import require_destinations, require_distinct, require_rebuilds
+from exactlyonce.hosting.config.checks import (
+    require_announced,
+    require_destinations,
+    require_distinct,
+    require_rebuilds,
+)
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
@@ -38,9 +43,12 @@ from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.hosting.upkeep.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.wiring import wire
 from exactlyonce.stores.listing import Condition
+from exactlyonce.values.declarations import declared
 from exactlyonce.values.identity import PartitionValue
 
 State = TypeVar("State")
+_ENTITIES = "entity types, which are instances of Entity"
+_DESTINATIONS = "destinations, each a Destination, which may lead to an Entity by to=, or an Api"
 
 
 class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
@@ -71,11 +79,13 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         runtime: Runtime | None = None,
         accounts: Accounts | None = None,
     ) -> None:
-        self._entities, named = tuple(entities), tuple(destinations)
+        self._entities = declared("The entities of an application", entities, Entity, _ENTITIES)
+        named = declared("destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         self._destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
         require_destinations(self._entities, self._destinations)
+        require_announced(self._entities, self._destinations)
         self._settings = settings
 
         connections = self._connections = Connections(storage, service_bus)
@@ -100,7 +110,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         Raises:
             ConfigurationError: naming everything that is missing or wrong.
         """
-        destinations = tuple(destinations)
+        destinations = declared("destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         settings, connections = load_all((one.name for one in destinations), transport)
         storage, bus = connections.storage, connections.service_bus
         return cls(entities, destinations=destinations, settings=settings, storage=storage, service_bus=bus)

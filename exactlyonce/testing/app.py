@@ -22,6 +22,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Lost
 from exactlyonce.testing.runner import NOW
 from exactlyonce.testing.services import Request, Service, Trouble
+from exactlyonce.values.declarations import declared
 from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ class App:
                 f"App(...) needs {error.name}: install exactlyonce[azure], as applications do."
             ) from None
 
-        destinations = tuple(destinations)
+        entities = declared("The entities of an App", entities, Entity, "entity types, which are instances of Entity")
+        destinations = declared(
+            "destinations= of an App", destinations, (Destination, Api), "destinations and services"
+        )
         takers = _takers(entities, tuple(one for one in destinations if isinstance(one, Destination)), queues or {})
         self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}

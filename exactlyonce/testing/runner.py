@@ -9,10 +9,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.errors import NoStateReturned
-from exactlyonce.handling.calls import Call
+from exactlyonce.handling.calls import Api, Call
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.messages import message_type
-from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.handling.routes import Destination, Routes, name_of, subscribers_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES
 from exactlyonce.values.identity import EntityRef, Origin, message_key
@@ -79,7 +79,7 @@ def run(
     source: str = "test",
     entity: EntityRef | None = None,
     now: datetime = NOW,
-    destinations: Iterable[Destination] | None = None,
+    destinations: Iterable[Destination | Api] | None = None,
     kept: Iterable[str] = (),
 ) -> Ran[State]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
@@ -90,11 +90,11 @@ def run(
         message: an instance of a registered message type.
         message_id, source, entity: `context.new_id()` and `context.random` derive from them.
         now: the value of `context.now`.
-        destinations: those that the handler may send to; None for any.
+        destinations: those of the application, and the services that it calls; None for any.
         kept: ids of messages that the entity sent with `at=`, and that were not released.
 
     Raises:
-        UnknownDestination: the handler sends to another destination.
+        UnknownDestination: the handler sends to another destination than those given, or announces what none of them receives.
         NoStateReturned: the handler returned None without deleting the entity.
     """
     context = _Recorder(
@@ -105,7 +105,7 @@ def run(
     )
     result = handler(state, message, context)
     if result is None and not context.deleted:
-        raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
+        raise NoStateReturned("The handler returned nothing. Return the new state, or call context.delete().")
     called = tuple(context.calls.values())
     return Ran(
         result, tuple(context.sent), context.deleted, tuple(context.written), context.answer, called, context.cancelled
@@ -116,13 +116,14 @@ class _Recorder(Context):
     """A context that knows every destination or the given ones, and records copies of sent messages and written blobs."""
 
     def __init__(
-        self, origin: Origin, now: datetime, destinations: Iterable[Destination] | None, kept: frozenset[str]
+        self, origin: Origin, now: datetime, destinations: Iterable[Destination | Api] | None, kept: frozenset[str]
     ) -> None:
         blobs = "https://example.blob.core.windows.net/blobs"
         if destinations is None:
             routes: Routes = _Anywhere(blobs=blobs)
         else:
-            routes = _Given({one.name: MAX_OUTPUT_BYTES for one in destinations}, blobs=blobs)
+            queues = [one.queue if isinstance(one, Api) else one for one in destinations]
+            routes = _Given({one.name: MAX_OUTPUT_BYTES for one in queues}, subscribers_of(queues), blobs=blobs)
         super().__init__(origin, now, routes, tx="t-1", version=1, kept=kept)
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
@@ -158,6 +159,9 @@ class _Given(Routes):
 
 class _Anywhere(_Given):
     """Routes on which every destination exists and takes every message."""
+
+    def subscribed(self, model: type) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
 
     def check(self, destination: str, size: int) -> None:
         pass

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
+from exactlyonce.values.declarations import require_callable, require_name
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope
 from exactlyonce.values.frozen_json import Json
 
@@ -36,12 +37,23 @@ class PlainJson:
         time: takes the time at which the message came about from the object, with a time zone. Copies of a message must have
             the same time. A receiver whose records are deleted after the retention refuses older messages, since it could not
             know their copies. The time at which the queue got the message will not do.
+
+    Raises:
+        ConfigurationError: an attribute is of another kind.
     """
 
     model: type
     source: str
     id: Callable[[dict[str, Any]], str]
     time: Callable[[dict[str, Any]], datetime]
+
+    def __post_init__(self) -> None:
+        message_type(self.model)
+        require_name("source= of a PlainJson", self.source)
+        for name in ("id", "time"):
+            require_callable(
+                f"{name}= of a PlainJson", getattr(self, name), 'a function, such as lambda body: body["id"]'
+            )
 
     def __call__(self, body: bytes) -> Envelope:
         if len(body) > MAX_MESSAGE_BYTES:
