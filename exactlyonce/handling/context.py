@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from exactlyonce.errors import ConfigurationError, OutputTooLarge, UnknownDestination
@@ -14,7 +14,7 @@ from exactlyonce.handling.calls import Api, Call, Reply, call_of
 from exactlyonce.handling.kept_messages import NUMBERED, KeptMessages, utc
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.replies import answer_of
-from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.calls import CALL_TYPE
@@ -26,6 +26,7 @@ from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 
+Sent = TypeVar("Sent", bound=Model)
 _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
@@ -86,8 +87,8 @@ class Context:
 
     def send(
         self,
-        destination: str | Destination,
-        message: object,
+        destination: str | Destination[Sent],
+        message: Sent,
         *,
         delay: timedelta | None = None,
         at: datetime | None = None,
@@ -290,7 +291,7 @@ class Context:
             )
         self._blobs[blob.name] = blob
 
-    def announce(self, event: object) -> None:
+    def announce(self, event: Model) -> None:
         """Send an event to every destination that receives its type. A command goes to one destination: `send` it.
 
         Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
@@ -23,6 +23,7 @@ from exactlyonce.values.identity import EntityRef, message_key
 
 State = TypeVar("State")
 Message = TypeVar("Message")
+Events = TypeVar("Events", bound="list[Any] | tuple[Any, ...]")
 Handler = Callable[[State, Message, Context], Any]
 """Returns the new state; for an event-sourced entity, the events."""
 MAX_PATHS: Final = 3
@@ -37,6 +38,19 @@ class Registration(Generic[State, Message]):
     model: type[Message]
     key: Callable[[Message], str | EntityKey]
     handler: Handler[State, Message]
+
+
+class Registers(Protocol[State, Message]):
+    """The decorator of a handler. It returns the handler as it was."""
+
+    @overload
+    def __call__(
+        self, handler: Callable[[State, Message, Context], State], /
+    ) -> Callable[[State, Message, Context], State]: ...
+    @overload
+    def __call__(
+        self, handler: Callable[[State, Message, Context], Events], /
+    ) -> Callable[[State, Message, Context], Events]: ...
 
 
 class Entity(Generic[State]):
@@ -82,9 +96,13 @@ class Entity(Generic[State]):
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
 
+    @overload
     def handles(
         self, model: type[Message], *, key: Callable[[Message], str | EntityKey]
-    ) -> Callable[[Handler[State, Message]], Handler[State, Message]]:
+    ) -> Registers[State, Message]: ...
+    @overload
+    def handles(self, model: NoReturn) -> NoReturn: ...  # Refused, as at run time: `key` is needed.
+    def handles(self, model: Any, *, key: Any = None) -> Any:
         """Decorator: register the handler of a message type.
 
         Args:
@@ -102,7 +120,7 @@ class Entity(Generic[State]):
         registered = message_type(model)
         _require_plain(key, f"key= of the handler of {model.__name__},", ("message",))
 
-        def register(handler: Handler[State, Message]) -> Handler[State, Message]:
+        def register(handler: Handler[State, Any]) -> Handler[State, Any]:
             _require_plain(handler, "The handler", ("state", "message", "context"))
             for name in (registered.name, *registered.formerly):
                 if name in self._registrations:

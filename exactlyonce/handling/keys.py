@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Final
+from typing import Final, cast
 
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.values.declarations import kind_of
@@ -54,9 +54,10 @@ def mistaken(key: object) -> str | None:
         return None
     if not isinstance(key, EntityKey):
         return kind_of(key)
-    if not isinstance(key.id, str):
-        return f"an EntityKey whose id is {kind_of(key.id)}"
-    wrong = [value for value in _parts(key)[1] if not isinstance(value, (str, int, float))]
+    id, partition = cast("tuple[object, tuple[object, ...]]", _parts(key))
+    if not isinstance(id, str):
+        return f"an EntityKey whose id is {kind_of(id)}"
+    wrong = [value for value in partition if not isinstance(value, (str, int, float))]
     return f"an EntityKey whose partition key has {kind_of(wrong[0])}" if wrong else None
 
 

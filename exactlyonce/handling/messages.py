@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -45,8 +45,8 @@ def message(
         ConfigurationError: the class is neither a pydantic model nor a dataclass; a name is no string, or empty; or another
             class has the name.
     """
-    if isinstance(name, type):
-        raise ConfigurationError(f'@message stands above {name.__name__} without a name. Write @message("a-name").')
+    if isinstance(above := cast("object", name), type):
+        raise ConfigurationError(f'@message stands above {above.__name__} without a name. Write @message("a-name").')
     require_name("The name of a message type, the first argument of @message(...),", name)
     require_tuple(f"formerly= of message type {name!r}", formerly, '("an-earlier-name",)')
     for former in formerly:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import NoneType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, InvalidMessage, OutputTooLarge, UnknownDestination
@@ -42,8 +42,34 @@ class Receiver(Protocol):
         ...
 
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from typing_extensions import TypeVar as TypeVarWithDefault
+    from typing_extensions import Unpack
+
+    class _Dataclass(Protocol):
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    Model = BaseModel | _Dataclass
+    Received = TypeVarWithDefault("Received", contravariant=True, default=Any)
+    _A = TypeVar("_A")
+    _B = TypeVar("_B")
+    _C = TypeVar("_C")
+    _D = TypeVar("_D")
+
+    class _More(TypedDict, total=False):
+        to: Receiver | str | None
+        entity_by: Callable[[Any], str | EntityKey] | None
+        ordered: bool
+        session_by: Callable[[Any], str] | None
+        forget_after: timedelta | None
+else:
+    Model = Any
+    Received = TypeVar("Received", contravariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Generic[Received]):
     """A logical name for a queue or topic; settings say which one it is.
 
     Messages to a destination that says whom they are for are numbered, so that the receiver knows duplicates for ever, at no
@@ -72,6 +98,34 @@ class Destination:
     ordered: bool = False
     session_by: Callable[[Any], str] | None = None
     forget_after: timedelta | None = None
+
+    if TYPE_CHECKING:  # `send` takes what a destination receives; of a tuple a checker would infer the common base.
+
+        @overload
+        def __init__(self: Destination[Any], name: str, receives: tuple[()] = ..., **more: Unpack[_More]) -> None: ...
+        @overload
+        def __init__(self: Destination[_A], name: str, receives: tuple[type[_A]], **more: Unpack[_More]) -> None: ...
+        @overload
+        def __init__(
+            self: Destination[_A | _B], name: str, receives: tuple[type[_A], type[_B]], **more: Unpack[_More]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: Destination[_A | _B | _C],
+            name: str,
+            receives: tuple[type[_A], type[_B], type[_C]],
+            **more: Unpack[_More],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: Destination[_A | _B | _C | _D],
+            name: str,
+            receives: tuple[type[_A], type[_B], type[_C], type[_D]],
+            **more: Unpack[_More],
+        ) -> None: ...
+        @overload
+        def __init__(self: Destination[Any], name: str, receives: tuple[type, ...], **more: Unpack[_More]) -> None: ...
+        def __init__(self, *arguments: Any, **more: Any) -> None: ...
 
     def __post_init__(self) -> None:
         require_name("The name of a destination", self.name)

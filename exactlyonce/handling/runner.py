@@ -105,11 +105,11 @@ class Runner:
         if not isinstance(result, model):
             if same_source(type(result), model):
                 raise HandlerFailed(
-                    f"The handler returned {full_name(type(result))}, and entity {self.type.name!r} keeps "
+                    f"The handler's result is of {full_name(type(result))}, and entity {self.type.name!r} keeps "
                     f"{full_name(model)}: one module was imported under two names. Import it under one."
                 )
             raise HandlerFailed(
-                f"The handler returned {kind_of(result)}. Return the new state of entity {self.type.name!r}: an instance of "
+                f"The handler's result is {kind_of(result)}. Return the new state of entity {self.type.name!r}: an instance of "
                 f"{model.__name__}."
             )
 

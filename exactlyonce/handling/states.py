@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.handling.messages import require_model
 from exactlyonce.records.ledger import LEDGER
+from exactlyonce.values.declarations import require_name
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.validation import adapter, comes_back, problems, written
@@ -33,6 +34,7 @@ class StateShape:
     def __init__(self, state: type, paths: tuple[str, ...]) -> None:
         require_model(state, "A state")
         for path in paths:
+            require_name("A partition key path", path)
             if not path.startswith("/") or not all(path[1:].split("/")):
                 raise ConfigurationError(f"The partition key path {path!r} is not like '/gameId' or '/game/id'.")
             if path[1:].split("/")[0] in RESERVED:

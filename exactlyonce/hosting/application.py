@@ -14,7 +14,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.hosting.accounts.needs import Needs
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.accounts.port import Accounts
@@ -47,6 +47,7 @@ from exactlyonce.values.declarations import declared
 from exactlyonce.values.identity import PartitionValue
 
 State = TypeVar("State")
+Sent = TypeVar("Sent", bound=Model)
 _ENTITIES = "entity types, which are instances of Entity"
 _DESTINATIONS = "destinations, each a Destination, which may lead to an Entity by to=, or an Api"
 
@@ -80,7 +81,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         accounts: Accounts | None = None,
     ) -> None:
         self._entities = declared("The entities of an application", entities, Entity, _ENTITIES)
-        named = declared("destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
+        named = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         self._destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
@@ -110,7 +111,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         Raises:
             ConfigurationError: naming everything that is missing or wrong.
         """
-        destinations = declared("destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
+        destinations = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         settings, connections = load_all((one.name for one in destinations), transport)
         storage, bus = connections.storage, connections.service_bus
         return cls(entities, destinations=destinations, settings=settings, storage=storage, service_bus=bus)
@@ -248,8 +249,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
 
     async def send(
         self,
-        destination: str | Destination,
-        message: object,
+        destination: str | Destination[Sent],
+        message: Sent,
         *,
         message_id: str,
         source: str = "external",

@@ -16,7 +16,7 @@ from exactlyonce.handling.calls import Api, read_call
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import decode, encode, model_named
-from exactlyonce.handling.routes import Destination
+from exactlyonce.handling.routes import Destination, Model
 from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Lost
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from exactlyonce.testing.in_memory import Host
 
 State = TypeVar("State")
+Sent = TypeVar("Sent", bound=Model)
 Result = TypeVar("Result")
 
 
@@ -96,7 +97,7 @@ class App:
 
         entities = declared("The entities of an App", entities, Entity, "entity types, which are instances of Entity")
         destinations = declared(
-            "destinations= of an App", destinations, (Destination, Api), "destinations and services"
+            "The destinations= of an App", destinations, (Destination, Api), "destinations and services"
         )
         takers = _takers(entities, tuple(one for one in destinations if isinstance(one, Destination)), queues or {})
         self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
@@ -116,8 +117,8 @@ class App:
 
     def send(
         self,
-        to: str | Destination | Entity[Any],
-        message: object,
+        to: str | Destination[Sent] | Entity[Any],
+        message: Sent,
         *,
         message_id: str | None = None,
         source: str = "test",

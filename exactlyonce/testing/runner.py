@@ -12,7 +12,7 @@ from exactlyonce.errors import NoStateReturned
 from exactlyonce.handling.calls import Api, Call
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.messages import message_type
-from exactlyonce.handling.routes import Destination, Routes, name_of, subscribers_of
+from exactlyonce.handling.routes import Destination, Model, Routes, name_of, subscribers_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES
 from exactlyonce.values.identity import EntityRef, Origin, message_key
@@ -20,6 +20,8 @@ from exactlyonce.values.identity import EntityRef, Origin, message_key
 NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 State = TypeVar("State")
 Message = TypeVar("Message")
+Result = TypeVar("Result")
+SentModel = TypeVar("SentModel", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class WrittenOnce:
 
 
 @dataclass(frozen=True)
-class Ran(Generic[State]):
+class Ran(Generic[Result]):
     """The result of a handler.
 
     Attributes:
-        state: the new one.
+        state: the new one; of an event-sourced entity, the events.
         sent: the messages that it sent and announced, in order; those of `at=` that it cancelled itself among them.
         deleted: whether it deleted the entity.
         blobs: those that it wrote.
@@ -56,7 +58,7 @@ class Ran(Generic[State]):
         cancelled: ids of the kept messages that it cancelled.
     """
 
-    state: State
+    state: Result
     sent: tuple[Sent, ...]
     deleted: bool
     blobs: tuple[WrittenOnce, ...] = ()
@@ -71,7 +73,7 @@ class Ran(Generic[State]):
 
 
 def run(
-    handler: Callable[[State, Message, Context], State],
+    handler: Callable[[State, Message, Context], Result],
     state: State,
     message: Message,
     *,
@@ -81,7 +83,7 @@ def run(
     now: datetime = NOW,
     destinations: Iterable[Destination | Api] | None = None,
     kept: Iterable[str] = (),
-) -> Ran[State]:
+) -> Ran[Result]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
 
     Args:
@@ -130,8 +132,8 @@ class _Recorder(Context):
 
     def send(
         self,
-        destination: str | Destination,
-        message: object,
+        destination: str | Destination[SentModel],
+        message: SentModel,
         *,
         delay: timedelta | None = None,
         at: datetime | None = None,
@@ -145,7 +147,7 @@ class _Recorder(Context):
         self.written.append(WrittenOnce(name, self.blobs[-1].content, content_type, address))
         return address
 
-    def announce(self, event: object) -> None:
+    def announce(self, event: Model) -> None:
         super().announce(event)
         self.sent.append(Sent(None, deepcopy(event)))
 

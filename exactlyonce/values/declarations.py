@@ -63,10 +63,11 @@ def declared(
         ConfigurationError: it is a single value, or one of them is of another kind.
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ConfigurationError(f"{what} is {kind_of(values)}. Give a tuple of {wanted}.")
+        raise ConfigurationError(f"{what} are {kind_of(values)}. Give a tuple: {wanted}.")
     given = tuple(values)
     for value in given:
-        require(f"A member of {what}", value, kinds, wanted)
+        if not isinstance(value, kinds):
+            raise ConfigurationError(f"{what} have {kind_of(value)} among them. Give {wanted}.")
     return given
 
 

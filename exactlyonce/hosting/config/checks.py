@@ -76,7 +76,7 @@ def unheard_by(entities: tuple[Entity[Any], ...], received: Container[str]) -> I
             if not isinstance(function, FunctionType) or not {"announce"} & {*function.__code__.co_names}:
                 continue
             for name in function.__code__.co_names:
-                model = function.__globals__.get(name)
+                model: Any = function.__globals__.get(name)
                 if (
                     is_message_type(model)
                     and (called := message_type(model).name) in handled
@@ -95,7 +95,7 @@ def _announced(handler: Callable[..., Any]) -> Iterator[type]:
     if isinstance(function, FunctionType):
         for step, following in pairwise(get_instructions(function)):
             if step.argval == "announce" and step.opname in _LOADS and following.opname == "LOAD_GLOBAL":
-                model = function.__globals__.get(following.argval)
+                model: Any = function.__globals__.get(following.argval)
                 if is_message_type(model):
                     yield model
 

@@ -31,7 +31,7 @@ from tests.unit.fated import Fated
 from tests.unit.hosting.desks import Desk
 
 
-@message("counter.add")
+@message("counter.strict")
 class Strict(BaseModel):
     counter: str = "c"
     amount: int = Field(gt=0)
