@@ -14,10 +14,12 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.values.declarations import kind_of, require, require_name, require_tuple
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
-from exactlyonce.values.validation import adapter, comes_back, misfits, problems, written
+from exactlyonce.values.validation import adapter, comes_back, misfits, problems, unread, written
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
+UNREAD: Final[list[Callable[[str, frozenset[str]], None]]] = []
+"""Who is told of properties of a type that no model reads. The package's root adds the log, which handling must not know."""
 _NAMED: Final[dict[str, type]] = {}
 
 
@@ -154,6 +156,9 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
             f"Message {message_key(source, id)} cannot be read as {model.__name__}: reading it raised {type(error).__name__}. "
             "Correct the sender, or the model's validators."
         ) from error
+    if lost := unread(model, data.value):
+        for tell in UNREAD:
+            tell(message_type(model).name if is_message_type(model) else model.__name__, lost)
     return decoded
 
 
