@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from functools import cache
+from itertools import chain, repeat
 from typing import Any, Final
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -187,18 +189,15 @@ def _names_read(alias: Any, name: str, *, by_name: bool) -> set[str]:
 
 
 def _unread_inside(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str]:
+    values: list[Any] = data if isinstance(data, list) else []
+    parts: Iterable[Any] = repeat(schema.get("items_schema"))
     if schema["type"] == "dict":
-        values = data.values() if isinstance(data, dict) else ()
-        pairs = [(schema.get("values_schema"), one) for one in values]
+        values = [*data.values()] if isinstance(data, dict) else []
+        parts = repeat(schema.get("values_schema"))
     elif schema["type"] == "tuple":
-        items, last = schema["items_schema"], schema.get("variadic_item_index")
-        values = data if isinstance(data, list) else ()
-        pairs = [
-            (items[at] if at < len(items) else items[-1 if last is None else last], one)
-            for at, one in enumerate(values)
-        ]
-    else:
-        pairs = [(schema.get("items_schema"), one) for one in (data if isinstance(data, list) else ())]
+        items, variadic = schema["items_schema"], schema.get("variadic_item_index")
+        parts = items if variadic is None else chain(items[: variadic + 1], repeat(items[variadic]))
+    pairs = zip(parts, values, strict=False)
     return {f"….{rest}" for part, one in pairs if part is not None for rest in _unread(part, one, definitions) or ()}
 
 
