@@ -4,6 +4,7 @@ Business code imports this package only; it loads no Azure library. Applications
 `exactlyonce.hosting`, and tested with `exactlyonce.testing`.
 """
 
+import exactlyonce.notices  # noqa: F401  # It logs what handling, which knows no log, tells.
 from exactlyonce.errors import (
     ConfigurationError,
     DamagedDocument,
@@ -40,9 +41,8 @@ from exactlyonce.handling.calls import Api, Reply
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.messages import UNREAD, message
+from exactlyonce.handling.messages import message
 from exactlyonce.handling.routes import Destination
-from exactlyonce.notices import tell_unread
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.resequencer.gaps import Rebuild
@@ -51,7 +51,6 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import Envelope
 
 __version__ = "0.1.0"
-UNREAD.append(tell_unread)
 
 __all__ = [
     "Api",

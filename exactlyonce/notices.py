@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from exactlyonce.handling.messages import UNREAD
+
 _MOST: Final = 1_000
 """Most notices of a process: senders choose the names in them."""
 _log = logging.getLogger("exactlyonce")
@@ -27,3 +29,6 @@ def tell_unread(type: str, names: frozenset[str]) -> None:
             type,
             ", ".join(name for _, name in new),
         )
+
+
+UNREAD.append(tell_unread)
