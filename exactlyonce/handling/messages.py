@@ -126,6 +126,10 @@ def encode(message: object) -> tuple[str, Json]:
         ConfigurationError: its class is not registered.
         InvalidMessage: its receiver would read something else.
     """
+    if isinstance(message, type):
+        raise ConfigurationError(
+            f"A message is an instance, and this is {kind_of(message)}. Give {message.__name__}(...)."
+        )
     model = type(message)
     name = message_type(model).name
     data = Json.of(written(model, message))

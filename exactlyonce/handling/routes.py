@@ -133,7 +133,7 @@ class Destination(Generic[Received]):
         require_tuple(f"receives= {about}", self.receives, "(OrderPaid,)")
         for model in self.receives:
             message_type(model)
-        if not (self.to is None or isinstance(self.to, str) or callable(getattr(self.to, "receiver_of", None))):
+        if not (self.to is None or isinstance(self.to, str) or _is_receiver(self.to)):
             raise ConfigurationError(f"to= {about} is {kind_of(self.to)}. Give an Entity, or the name of one.")
         for name, function in (("entity_by", self.entity_by), ("session_by", self.session_by)):
             if function is not None:
@@ -350,6 +350,10 @@ class Routes:
                 "travels by reference.",
                 kept=sizes,
             )
+
+
+def _is_receiver(to: object) -> bool:
+    return not isinstance(to, type) and callable(getattr(to, "receiver_of", None))
 
 
 def _naming(destination: Destination, types: Mapping[str, Receiver]) -> Callable[[Any], EntityRef]:

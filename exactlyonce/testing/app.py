@@ -22,7 +22,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Lost
 from exactlyonce.testing.runner import NOW
 from exactlyonce.testing.services import Request, Service, Trouble
-from exactlyonce.values.declarations import declared
+from exactlyonce.values.declarations import declared, require
 from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -345,6 +345,8 @@ def _name(destination: str | Destination | Api) -> str:
 
 def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Service]) -> dict[str, Service]:
     """The function that plays each service, by the name of its `Api`."""
+    for api in apis:
+        require("A service in apis=", api, Api, "the Api that destinations= has")
     if missing := {one.name for one in apis if one not in destinations}:
         raise ConfigurationError(f"apis= names {min(missing)!r}, which is no Api of destinations=. Add it there.")
     return {api.name: service for api, service in apis.items()}

@@ -157,6 +157,12 @@ MISTAKES: Final[list[tuple[Callable[[], Any], str]]] = [
     (lambda: library.Destination("q", session_by="id"), "session_by= .* is a str"),
     (lambda: library.Destination("q", to=ORDERS, ordered="no"), "ordered= .* is a str"),
     (lambda: library.Destination("q", to="other", forget_after=90), "forget_after= .* is an int"),
+    (lambda: library.Destination("q", to=Entity), "to= of destination 'q' is the class Entity"),
+    (lambda: untyped_app(ORDERS, apis={"bank": same}), "A service in apis= is a str"),
+    (
+        lambda: untyped_app(ORDERS).send(ORDERS, Placed),
+        r"A message is an instance, and this is the class Placed. Give Placed\(",
+    ),
     (lambda: api(name=None), "name of an Api is None"),
     (lambda: api(base=5), "base= of Api 'bank' is an int"),
     (lambda: api(key_lifetime=3600), "key_lifetime= of Api 'bank' is an int. Give a timedelta"),
