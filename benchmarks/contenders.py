@@ -130,7 +130,7 @@ def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True, numbered
     """A shooting range that takes one kind of message more, whose outputs are large."""
 
     @entity.handles(ReportInFull, key=lambda wanted: wanted.game_id)
-    def report(state: Range, wanted: ReportInFull, context: Context) -> Range | list[Any]:
+    def report(state: Range, wanted: ReportInFull, context: Context) -> Any:
         del wanted
         for _ in range(2):
             context.send(reports.name, FullReport(text="x" * LARGE_BYTES))

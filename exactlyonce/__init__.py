@@ -4,6 +4,7 @@ Business code imports this package only; it loads no Azure library. Applications
 `exactlyonce.hosting`, and tested with `exactlyonce.testing`.
 """
 
+import exactlyonce.notices  # noqa: F401  # It logs what handling, which knows no log, tells.
 from exactlyonce.errors import (
     ConfigurationError,
     ContextClosed,

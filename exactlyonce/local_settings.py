@@ -1,16 +1,47 @@
-"""Settings of an app on a developer's machine: `local.settings.json`, as the Functions host reads it."""
+"""Settings as texts: the rule that all of them are read by, and the file that holds them on a developer's machine."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import MutableMapping
+import re
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Final
 
 from exactlyonce.errors import ConfigurationError
 
 FILE: Final = "local.settings.json"
+_INVISIBLE: Final = r"[\s\x00\u200b\u2060\ufeff]+"
+_ENDS: Final = re.compile(rf"\A{_INVISIBLE}|{_INVISIBLE}\Z")
+"""What `echo`, a vault or a copied page leaves around a text: blanks of any kind, line ends, a byte order mark."""
+
+
+def bare(text: str) -> str:
+    """A setting's text, without what nobody sees at its ends.
+
+    Raises:
+        ValueError: nobody sees a character inside of it, or it stands in quotation marks. The text is not quoted, since it may
+            be a key.
+    """
+    found = _ENDS.sub("", text)
+    if not found.isprintable():
+        raise ValueError("it has a line end or an invisible character inside")
+    if len(found) > 1 and found[0] == found[-1] and found[0] in "\"'":
+        raise ValueError("it stands in quotation marks; leave them out")
+    return found
+
+
+def setting(environment: Mapping[str, str], name: str) -> str | None:
+    """A setting of the environment, `bare`; None if it is absent, or empty.
+
+    Raises:
+        ConfigurationError: naming the setting, as `bare` refuses it.
+    """
+    try:
+        return bare(environment.get(name, "")) or None
+    except ValueError as error:
+        raise ConfigurationError(f"{name} is wrong ({error}): set it again.") from None
 
 
 def use_local_settings(folder: Path, environment: MutableMapping[str, str] = os.environ) -> None:

@@ -24,7 +24,7 @@ class Add:
     failing: bool = False
 
 
-@message("counter.added")
+@message("counter.added", event=True)
 @dataclass
 class Added:
     total: int

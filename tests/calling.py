@@ -36,7 +36,7 @@ class Charged(Reply):
     """The tag is the order."""
 
 
-@message("order.billed")
+@message("order.billed", event=True)
 @dataclass
 class Billed:
     order: str

@@ -16,6 +16,7 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.messages import decode, message_type, require_model
 from exactlyonce.handling.routes import Destination
 from exactlyonce.records.calls import CALL_IS
+from exactlyonce.values.declarations import kind_of, require, require_callable, require_text, require_tuple
 from exactlyonce.values.envelope import Envelope, Extensions, require_name, unfit
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -64,8 +65,20 @@ class Api:
     most_bytes: int = 16 * 1024
 
     def __post_init__(self) -> None:
-        about, base = f"Api {self.name!r}", urlsplit(self.base)
-        require_name(f"The name of {about}", self.name)
+        about = f"Api {self.name!r}"
+        require_name("The name of an Api", self.name)
+        require(f"base= of {about}", self.base, str, "an address, such as https://api.example.com/v1")
+        for name in ("key_lifetime", "timeout", "clock_tolerance"):
+            require(f"{name}= of {about}", getattr(self, name), timedelta, "a timedelta")
+        for name in ("most_at_once", "most_bytes"):
+            require(f"{name}= of {about}", getattr(self, name), int, "a whole number")
+        if self.credentials is not None:
+            require_callable(f"credentials= of {about}", self.credentials, "a function that returns headers")
+        require_text(f"key_header= of {about}", self.key_header)
+        require_tuple(f"headers= of {about}", self.headers, '("ETag",)')
+        for header in self.headers:
+            require_text(f"A name in headers= of {about}", header)
+        base = urlsplit(self.base)
         if (
             base.scheme not in ("https", "http")
             or not base.hostname
@@ -206,8 +219,8 @@ def call_of(
         HandlerFailed: the body holds NaN or an infinity.
         ValueError: the service has no such method or path, or the tag is too long or has control characters.
     """
-    if not issubclass(then, Reply):
-        raise ConfigurationError(f"{then.__name__} is no type of replies. Derive it from Reply.")
+    if not (isinstance(then, type) and issubclass(then, Reply)):
+        raise ConfigurationError(f"{kind_of(then)} is no type of replies. Give a class that is derived from Reply.")
     if method not in METHODS:
         raise ValueError(f"The method of a call is one of {', '.join(METHODS)}; this one is {method!r}.")
     if len(tag) > MOST_TAG:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from exactlyonce.errors import ConfigurationError, ContextClosed, OutputTooLarge, UnknownDestination
@@ -14,17 +14,19 @@ from exactlyonce.handling.calls import Api, Call, Reply, call_of
 from exactlyonce.handling.kept_messages import NUMBERED, KeptMessages, utc
 from exactlyonce.handling.messages import encode
 from exactlyonce.handling.replies import answer_of
-from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
 from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
+from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 
+Sent = TypeVar("Sent", bound=Model)
 _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 
 
@@ -100,8 +102,8 @@ class Context:
 
     def send(
         self,
-        destination: str | Destination,
-        message: object,
+        destination: str | Destination[Sent],
+        message: Sent,
         *,
         delay: timedelta | None = None,
         at: datetime | None = None,
@@ -189,6 +191,7 @@ class Context:
             ValueError: the method, the path or the tag cannot be.
         """
         self._require_open("call")
+        require("The first argument of context.call", api, Api, "the Api that the application declares")
         if self._version is None:
             raise ConfigurationError(
                 "Only entities with the strategy Outbox() make calls: only they know their replies."
@@ -307,18 +310,24 @@ class Context:
             )
         self._blobs[blob.name] = blob
 
-    def announce(self, event: object) -> None:
-        """Send an event to every destination that receives its type, if any. Raises as `send` does."""
+    def announce(self, event: Model) -> None:
+        """Send an event to every destination that receives its type. A command goes to one destination: `send` it.
+
+        Raises:
+            UnknownDestination: no destination receives it, and its type is not declared with `@message(..., event=True)`; or a
+                handler of this application takes it, so that a destination was forgotten.
+            ConfigurationError, ContextClosed, OutputTooLarge, ValueError: as for `send`.
+        """
         self._require_open("announce")
         name, data = encode(event)
-        for destination in self._subscribers(name):
+        for destination in self._subscribers(type(event), name):
             self._send(destination, event, (name, data), timedelta(0))
 
-    def _subscribers(self, name: str) -> tuple[str, ...]:
+    def _subscribers(self, model: type, name: str) -> tuple[str, ...]:
         """The destinations of an event. When a message is handled again, those of the first time, whatever was added since."""
-        subscribed = self._routes.subscribers.get(name, ())
         if self._sent is None:
-            return subscribed
+            return self._routes.subscribed(model)
+        subscribed = self._routes.subscribers.get(name, ())
         following = tuple(output.destination for output in self._sent[len(self._outputs) :])
         again: tuple[str, ...] = ()
         for destination in subscribed:

@@ -7,23 +7,25 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.events import Applier, Appliers
-from exactlyonce.handling.keys import EntityKey, entity_ref
+from exactlyonce.handling.keys import EntityKey, entity_ref, mistaken
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
+from exactlyonce.values.declarations import kind_of, require, require_callable, require_text, require_tuple
 from exactlyonce.values.envelope import Envelope, require_name
 from exactlyonce.values.identity import EntityRef, message_key
 
 State = TypeVar("State")
 Message = TypeVar("Message")
+Events = TypeVar("Events", bound="list[Any] | tuple[Any, ...]")
 Handler = Callable[[State, Message, Context], Any]
 """Returns the new state; for an event-sourced entity, the events."""
 MAX_PATHS: Final = 3
@@ -38,6 +40,19 @@ class Registration(Generic[State, Message]):
     model: type[Message]
     key: Callable[[Message], str | EntityKey]
     handler: Handler[State, Message]
+
+
+class Registers(Protocol[State, Message]):
+    """The decorator of a handler. It returns the handler as it was."""
+
+    @overload
+    def __call__(
+        self, handler: Callable[[State, Message, Context], State], /
+    ) -> Callable[[State, Message, Context], State]: ...
+    @overload
+    def __call__(
+        self, handler: Callable[[State, Message, Context], Events], /
+    ) -> Callable[[State, Message, Context], Events]: ...
 
 
 class Entity(Generic[State]):
@@ -58,8 +73,8 @@ class Entity(Generic[State]):
     A name may be of a nested property, such as `lines.*.price`: `*` stands for every key of a mapping and every item of a list.
 
     Raises:
-        ConfigurationError: the state model, a path or a name is not valid, or the model has a property that is declared removed
-            or foreign.
+        ConfigurationError: the state model, a path, a name, the container or the strategy is not valid, or the model has a
+            property that is declared removed or foreign.
     """
 
     def __init__(
@@ -74,24 +89,37 @@ class Entity(Generic[State]):
         removed: tuple[str, ...] = (),
         foreign: tuple[str, ...] = (),
     ) -> None:
-        require_name("The name of an entity type", name)
+        about = f"entity {name!r}"
+        require_name("The name of an entity", name)
+        require_text(f"container= of {about}", container)
+        if not isinstance(partition_key, str):
+            require_tuple(f"partition_key= of {about}", partition_key, "('/tenant', '/order')")
+        _require_strategy(about, strategy)
+        require(f"adopts= of {about}", adopts, bool, "True or False")
+        require_tuple(f"removed= of {about}", removed, "('coupon',)")
+        require_tuple(f"foreign= of {about}", foreign, "('note',)")
         self.name = name
         self.container = container
-        self.paths = (partition_key,) if isinstance(partition_key, str) else tuple(partition_key)
+        self.paths = (partition_key,) if isinstance(partition_key, str) else partition_key
         if not 1 <= len(self.paths) <= MAX_PATHS:
             raise ConfigurationError("A container has a partition key of one to three paths.")
         self.strategy = strategy
         self.adopts = adopts
         self.shape = StateShape(state, self.paths, Declared(removed, foreign))
+        self.state = state
         self._registrations: dict[str, Registration[State, Any]] = {}
         self._appliers = Appliers(name, state)
 
     def __repr__(self) -> str:
         return f"Entity({self.name!r})"
 
+    @overload
     def handles(
         self, model: type[Message], *, key: Callable[[Message], str | EntityKey]
-    ) -> Callable[[Handler[State, Message]], Handler[State, Message]]:
+    ) -> Registers[State, Message]: ...
+    @overload
+    def handles(self, model: NoReturn) -> NoReturn: ...  # Refused, as at run time: `key` is needed.
+    def handles(self, model: Any, *, key: Any = None) -> Any:
         """Decorator: register the handler of a message type.
 
         Args:
@@ -99,11 +127,17 @@ class Entity(Generic[State]):
             key: names the entity of a message. A string is both id and partition key.
 
         Raises:
-            ConfigurationError: the type is not registered, or has a handler already; or the function cannot be a handler.
+            ConfigurationError: the type is not registered, or has a handler already; or the function or `key` cannot be one.
         """
+        if key is None:
+            raise ConfigurationError(
+                f"handles of entity {self.name!r} has no key=. Write @....handles(Model, key=lambda message: message.id) above "
+                "the handler."
+            )
         registered = message_type(model)
+        _require_plain(key, f"key= of the handler of {model.__name__},", ("message",))
 
-        def register(handler: Handler[State, Message]) -> Handler[State, Message]:
+        def register(handler: Handler[State, Any]) -> Handler[State, Any]:
             _require_plain(handler, "The handler", ("state", "message", "context"))
             for name in (registered.name, *registered.formerly):
                 if name in self._registrations:
@@ -125,6 +159,8 @@ class Entity(Generic[State]):
         Raises:
             ConfigurationError: the type is not registered, or has an applier already; or the function cannot be an applier.
         """
+
+        message_type(model)
 
         def register(applier: Applier[State, Message]) -> Applier[State, Message]:
             _require_plain(applier, "The applier", ("state", "event"))
@@ -178,7 +214,7 @@ class Entity(Generic[State]):
 
         Raises:
             MessageError: as `read` does, or because the message's key is not valid for an entity.
-            HandlerFailed: the function given as `key=` raised.
+            HandlerFailed: the function given as `key=` raised, or gave something else than a key.
         """
         registration, message = self.read(envelope)
         about = f"Message {message_key(envelope.source, envelope.id)}"
@@ -186,6 +222,10 @@ class Entity(Generic[State]):
             lambda error: HandlerFailed(f"{about}: the key= of its handler raised {class_of(error)}.")
         ):
             key = registration.key(message)
+        if (mistake := mistaken(key)) is not None:
+            raise HandlerFailed(
+                f"{about}: the key= of its handler gave {mistake}. Return a string, or an EntityKey of strings."
+            )
         try:
             return self.ref(key)
         except InvalidMessage as error:
@@ -246,7 +286,17 @@ class Entity(Generic[State]):
         return self.ref(key)
 
 
+def _require_strategy(about: str, strategy: object) -> None:
+    if isinstance(strategy, type):
+        raise ConfigurationError(
+            f"strategy= of {about} is {kind_of(strategy)}. Give an instance: strategy={strategy.__name__}()."
+        )
+    if not callable(getattr(strategy, "attempt", None)):
+        raise ConfigurationError(f"strategy= of {about} is {kind_of(strategy)}. Give a strategy, such as Outbox().")
+
+
 def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
+    require_callable(what, function, f"a function of ({', '.join(parameters)})")
     name = getattr(function, "__qualname__", repr(function))
     called: Any = function
     while isinstance(called, partial):
@@ -256,7 +306,13 @@ def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[st
             f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times: "
             "bind its dependencies with functools.partial, and call other services with context.call."
         )
+    _require_parameters(function, f"{what} {name}", parameters)
+
+
+def _require_parameters(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
     try:
         inspect.signature(function).bind(*parameters)
+    except ValueError:  # A function of C may have no signature.
+        return
     except TypeError:
-        raise ConfigurationError(f"{what} {name} has to take ({', '.join(parameters)}).") from None
+        raise ConfigurationError(f"{what} has to take ({', '.join(parameters)}).") from None

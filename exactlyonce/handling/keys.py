@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import isfinite
-from typing import Final
+from typing import Final, cast
 
 from exactlyonce.errors import InvalidMessage
+from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, PartitionValue, is_document_id
 
 _LARGEST_EXACT: Final = 2**53 - 1
@@ -56,12 +57,25 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
     return ref
 
 
+def mistaken(key: object) -> str | None:
+    """What a function gave in place of a key, by its kind; None if it is a key, valid or not."""
+    if isinstance(key, str):
+        return None
+    if not isinstance(key, EntityKey):
+        return kind_of(key)
+    id, partition = cast("tuple[object, tuple[object, ...]]", _parts(key))
+    if not isinstance(id, str):
+        return f"an EntityKey whose id is {kind_of(id)}"
+    wrong = [value for value in partition if not isinstance(value, (str, int, float))]
+    return f"an EntityKey whose partition key has {kind_of(wrong[0])}" if wrong else None
+
+
 def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
     if isinstance(key, EntityKey):
         return key.id, key.partition if isinstance(key.partition, tuple) else (key.partition,)
     if isinstance(key, str):
         return key, (key,)
-    raise InvalidMessage(f"The key of an entity has to be a string or an EntityKey; it is a {type(key).__name__}.")
+    raise InvalidMessage(f"The key of an entity has to be a string or an EntityKey; it is {kind_of(key)}.")
 
 
 def _is_partition_value(value: object) -> bool:

@@ -4,65 +4,104 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
-from weakref import WeakValueDictionary
+from typing import Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed, InvalidMessage
 from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.values.declarations import kind_of, require, require_tuple
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, require_name
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
 from exactlyonce.values.round_trips import lost, read_text, written_text
-from exactlyonce.values.validation import misfits, problems, raised_in
+from exactlyonce.values.validation import misfits, problems, raised_in, unread
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
-_NAMED: Final[WeakValueDictionary[str, type]] = WeakValueDictionary()
+UNREAD: Final[list[Callable[[str, frozenset[str]], None]]] = []
+"""Who is told of properties of a type that no model reads. The package's root adds the log, which handling must not know."""
+_NAMED: Final[dict[str, type]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """The name of a message type, and its former names, which are still read."""
+    """The name of a message type; its former names, which are still read; and whether nobody needs to receive it."""
 
     name: str
     formerly: tuple[str, ...] = ()
+    event: bool = False
 
 
-def message(name: str, *, formerly: tuple[str, ...] = ()) -> Callable[[type[_Model]], type[_Model]]:
+def message(
+    name: str, *, formerly: tuple[str, ...] = (), event: bool = False
+) -> Callable[[type[_Model]], type[_Model]]:
     """Class decorator: register a pydantic model or dataclass as a message type.
 
     Args:
         name: the `type` attribute of the envelope, such as `shooting-range.fire-at`.
         formerly: earlier names; messages that carry them are read as this type.
+        event: whether it may be announced though no destination receives it yet. Announcing another type that nobody receives
+            is refused: a command would be lost in silence.
 
     Raises:
-        ConfigurationError: the class is neither a pydantic model nor a dataclass, or no receiver could read a name: it is
-            empty or blank, has control characters, or more than 1,024 characters.
+        ConfigurationError: the class is neither a pydantic model nor a dataclass; or another class has the name; or no receiver
+            could read a name: it is no string, empty or blank, has control characters, or more than 1,024 characters.
     """
-    if not name or not all(formerly):
-        raise ConfigurationError("A message type needs a name; give @message(...) a non-empty string.")
-    for each in (name, *formerly):
-        require_name(f"The name {each!r} of a message type", each, MAX_ATTRIBUTE_LENGTH)
+    if isinstance(above := cast("object", name), type):
+        raise ConfigurationError(f'@message stands above {above.__name__} without a name. Write @message("a-name").')
+    require_name("The name of a message type, the first argument of @message(...),", name, MAX_ATTRIBUTE_LENGTH)
+    require_tuple(f"formerly= of message type {name!r}", formerly, '("an-earlier-name",)')
+    for former in formerly:
+        require_name(f"A name in formerly= of message type {name!r}", former, MAX_ATTRIBUTE_LENGTH)
+    require(f"event= of message type {name!r}", event, bool, "True or False")
 
     def register(model: type[_Model]) -> type[_Model]:
         require_model(model, "A message")
-        setattr(model, _ATTRIBUTE, MessageType(name, formerly))
+        if (other := _NAMED.get(name)) is not None and not same_source(other, model):
+            raise ConfigurationError(
+                f"{full_name(other)} and {full_name(model)} both travel as {name!r}. Give one of them another name; if they "
+                "are one message, use one class."
+            )
+        setattr(model, _ATTRIBUTE, MessageType(name, formerly, event))
         _NAMED[name] = model
         return model
 
     return register
 
 
+def full_name(model: type) -> str:
+    """A class with its module."""
+    return f"{model.__module__}.{model.__qualname__}"
+
+
+def same_source(one: type, other: type) -> bool:
+    """Whether two classes come of one definition: reloaded, or in a module that was imported under two names."""
+    if one.__qualname__ != other.__qualname__:
+        return False
+    if one.__module__ == other.__module__:
+        return True
+    files = [getattr(sys.modules.get(module), "__file__", None) for module in (one.__module__, other.__module__)]
+    if None not in files:
+        return files[0] == files[1]
+    return f".{one.__module__}".endswith(f".{other.__module__}") or f".{other.__module__}".endswith(
+        f".{one.__module__}"
+    )
+
+
 def message_type(model: type) -> MessageType:
     """The message type of a model. A subclass is another type and needs its own.
 
     Raises:
-        ConfigurationError: the model is not registered.
+        ConfigurationError: the model is not registered, or no class.
     """
+    if not isinstance(model, type):
+        raise ConfigurationError(
+            f"A message type is a class, and this is {kind_of(model)}. Give the class of the messages."
+        )
     found = model.__dict__.get(_ATTRIBUTE)
     if not isinstance(found, MessageType):
         raise ConfigurationError(f'{model.__name__} is not a message type. Put @message("a-name") above it.')
@@ -79,6 +118,11 @@ def is_message(value: object) -> bool:
     return isinstance(type(value).__dict__.get(_ATTRIBUTE), MessageType)
 
 
+def is_message_type(value: object) -> bool:
+    """Whether a value is a registered message type."""
+    return isinstance(value, type) and isinstance(value.__dict__.get(_ATTRIBUTE), MessageType)
+
+
 def encode(message: object) -> tuple[str, Json]:
     """Type name and data of a message.
 
@@ -87,6 +131,10 @@ def encode(message: object) -> tuple[str, Json]:
         InvalidMessage: its receiver would read something else, or it holds what JSON does not have.
         HandlerFailed: a serializer of the model's own raised.
     """
+    if isinstance(message, type):
+        raise ConfigurationError(
+            f"A message is an instance, and this is {kind_of(message)}. Give {message.__name__}(...)."
+        )
     model = type(message)
     name = message_type(model).name
     serializers = ApplicationsCode(
@@ -137,10 +185,17 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
             "or give the model a before-validator that upgrades old bodies.",
             kept=misfits(error, model),
         ) from raised_in(error)  # Pydantic's own error would quote the body.
+    if names := unread(model, data.value):
+        for tell in UNREAD:
+            tell(message_type(model).name if is_message_type(model) else model.__name__, names)
     return decoded
 
 
 def require_model(model: type, what: str) -> None:
     """Raise `ConfigurationError` unless `model` is a pydantic model or a dataclass."""
+    if not isinstance(model, type):
+        raise ConfigurationError(
+            f"{what} has to be a pydantic model or a dataclass; this is {kind_of(model)}. Give the class."
+        )
     if not (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
         raise ConfigurationError(f"{what} has to be a pydantic model or a dataclass; {model!r} is neither.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, InvalidMessage, OutputTooLarge, UnknownDestination
@@ -13,6 +14,7 @@ from exactlyonce.handling.keys import EntityKey, entity_ref
 from exactlyonce.handling.messages import message_type
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.sequences import Sequences, channel_id, numbered
+from exactlyonce.values.declarations import kind_of, require, require_callable, require_tuple
 from exactlyonce.values.envelope import Extensions, require_name, unfit
 from exactlyonce.values.identity import EntityRef
 
@@ -30,13 +32,44 @@ class Receiver(Protocol):
         """The protocol of its entities."""
         ...
 
+    @property
+    def models(self) -> Mapping[str, type]:
+        """The message types that it handles, by all of their names."""
+        ...
+
     def receiver_of(self, message: object) -> EntityRef:
         """The entity that a message is for."""
         ...
 
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from typing_extensions import TypeVar as TypeVarWithDefault
+    from typing_extensions import Unpack
+
+    class _Dataclass(Protocol):
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    Model = BaseModel | _Dataclass
+    Received = TypeVarWithDefault("Received", contravariant=True, default=Any)
+    _A = TypeVar("_A")
+    _B = TypeVar("_B")
+    _C = TypeVar("_C")
+    _D = TypeVar("_D")
+
+    class _More(TypedDict, total=False):
+        to: Receiver | str | None
+        entity_by: Callable[[Any], str | EntityKey] | None
+        ordered: bool
+        session_by: Callable[[Any], str] | None
+        forget_after: timedelta | None
+else:
+    Model = Any
+    Received = TypeVar("Received", contravariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Generic[Received]):
     """A logical name for a queue or topic; settings say which one it is.
 
     Messages to a destination that says whom they are for are numbered, so that the receiver knows duplicates for ever, at no
@@ -55,7 +88,7 @@ class Destination:
         forget_after: age from which the receiver forgets channels. Needed where that is a type of another application.
 
     Raises:
-        ConfigurationError: the attributes contradict each other.
+        ConfigurationError: the attributes contradict each other, or one is of another kind.
     """
 
     name: str
@@ -66,8 +99,47 @@ class Destination:
     session_by: Callable[[Any], str] | None = None
     forget_after: timedelta | None = None
 
+    if TYPE_CHECKING:  # `send` takes what a destination receives; of a tuple a checker would infer the common base.
+
+        @overload
+        def __init__(self: Destination[Any], name: str, receives: tuple[()] = ..., **more: Unpack[_More]) -> None: ...
+        @overload
+        def __init__(self: Destination[_A], name: str, receives: tuple[type[_A]], **more: Unpack[_More]) -> None: ...
+        @overload
+        def __init__(
+            self: Destination[_A | _B], name: str, receives: tuple[type[_A], type[_B]], **more: Unpack[_More]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: Destination[_A | _B | _C],
+            name: str,
+            receives: tuple[type[_A], type[_B], type[_C]],
+            **more: Unpack[_More],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: Destination[_A | _B | _C | _D],
+            name: str,
+            receives: tuple[type[_A], type[_B], type[_C], type[_D]],
+            **more: Unpack[_More],
+        ) -> None: ...
+        @overload
+        def __init__(self: Destination[Any], name: str, receives: tuple[type, ...], **more: Unpack[_More]) -> None: ...
+        def __init__(self, *arguments: Any, **more: Any) -> None: ...
+
     def __post_init__(self) -> None:
-        require_name(f"The name of destination {self.name!r}", self.name)
+        require_name("The name of a destination", self.name)
+        about = f"of destination {self.name!r}"
+        require_tuple(f"receives= {about}", self.receives, "(OrderPaid,)")
+        for model in self.receives:
+            message_type(model)
+        if not (self.to is None or isinstance(self.to, str) or _is_receiver(self.to)):
+            raise ConfigurationError(f"to= {about} is {kind_of(self.to)}. Give an Entity, or the name of one.")
+        for name, function in (("entity_by", self.entity_by), ("session_by", self.session_by)):
+            if function is not None:
+                require_callable(f"{name}= {about}", function, "a function, such as lambda message: message.id")
+        require(f"ordered= {about}", self.ordered, bool, "True or False")
+        require(f"forget_after= {about}", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
         if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
             raise ConfigurationError(
                 f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
@@ -86,8 +158,44 @@ class Destination:
 
 
 def name_of(destination: str | Destination) -> str:
-    """The logical name of a destination."""
-    return destination if isinstance(destination, str) else destination.name
+    """The logical name of a destination. Raises `ConfigurationError` if it is something else."""
+    if isinstance(destination, str):
+        return destination
+    if not isinstance(destination, Destination):
+        raise ConfigurationError(
+            f"A message goes to a destination, and this is {kind_of(destination)}. Give the Destination that leads there, or "
+            "its name."
+        )
+    return destination.name
+
+
+def subscribers_of(destinations: Iterable[Destination]) -> dict[str, tuple[str, ...]]:
+    """For each message type name the destinations that receive it when it is announced."""
+    subscribers: dict[str, tuple[str, ...]] = {}
+    for destination in destinations:
+        for name in dict.fromkeys(message_type(model).name for model in destination.receives):
+            subscribers[name] = (*subscribers.get(name, ()), destination.name)
+    return subscribers
+
+
+def unheard(model: type, handled: Container[str]) -> str | None:
+    """Why a type that no destination receives is not announced; None for an event that waits for its first receiver.
+
+    Args:
+        model: of the message.
+        handled: names of the message types that handlers of the application take.
+    """
+    name, is_event = message_type(model).name, message_type(model).event
+    if name in handled:
+        why, otherwise = "; a handler of this application takes it", ""
+    elif is_event:
+        return None
+    else:
+        why, otherwise = "", f'; or, if it is an event for later, declare it with @message("{name}", event=True)'
+    return (
+        f"No destination receives {model.__name__}, so announcing it would lose it{why}. Name it in receives= of a "
+        f"Destination, or send it with context.send(destination, ...){otherwise}."
+    )
 
 
 @dataclass(frozen=True)
@@ -103,6 +211,7 @@ class Routes:
         blobs: address of the container for blobs; None if there is none.
         sessions: for each destination with other sessions, the function that gives the session of a message.
         forgetting: for each destination whose receivers forget channels, the age from which they do.
+        handled: names of the message types that handlers of the application take.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -113,6 +222,7 @@ class Routes:
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     forgetting: Mapping[str, timedelta] = field(default_factory=dict)
+    handled: frozenset[str] = frozenset()
 
     @classmethod
     def to(
@@ -133,22 +243,30 @@ class Routes:
         Raises:
             ConfigurationError: a destination leads to a type that is not known, and does not say how to name its entities.
         """
-        subscribers: dict[str, tuple[str, ...]] = {}
-        for destination in destinations:
-            for name in dict.fromkeys(message_type(model).name for model in destination.receives):
-                subscribers[name] = (*subscribers.get(name, ()), destination.name)
         types = {one.name: one for one in entities}
         leading = [one for one in destinations if one.to is not None]
         return cls(
             dict(limits),
-            subscribers,
+            subscribers_of(destinations),
             max_delay,
             {one.name: _naming(one, types) for one in leading},
             frozenset(one.name for one in leading if _is_ordered(one, types)),
             blobs,
             {one.name: one.session_by for one in destinations if one.session_by is not None},
             {one.name: age for one in leading if (age := _forget_after(one, types)) is not None},
+            frozenset(name for one in types.values() for name in one.models),
         )
+
+    def subscribed(self, model: type) -> tuple[str, ...]:
+        """The destinations that receive a type when it is announced; none for an event that nobody receives.
+
+        Raises:
+            UnknownDestination: none receives it, and it is no event, or a handler of this application takes it.
+        """
+        subscribed = self.subscribers.get(message_type(model).name, ())
+        if not subscribed and (refusal := unheard(model, self.handled)) is not None:
+            raise UnknownDestination(refusal, kept=refusal)
+        return subscribed
 
     def receiver(self, destination: str, message: object) -> EntityRef | None:
         """The entity that a message to a destination is for; None if nobody says.
@@ -230,6 +348,10 @@ class Routes:
                 "travels by reference.",
                 kept=sizes,
             )
+
+
+def _is_receiver(to: object) -> bool:
+    return not isinstance(to, type) and callable(getattr(to, "receiver_of", None))
 
 
 def _naming(destination: Destination, types: Mapping[str, Receiver]) -> Callable[[Any], EntityRef]:

@@ -12,12 +12,14 @@ from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed,
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity, Handler
 from exactlyonce.handling.kept_messages import released
+from exactlyonce.handling.messages import full_name, same_source
 from exactlyonce.handling.routes import Routes
 from exactlyonce.raised import ApplicationsCode, cause_of, class_of, text_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.outputs import Output
+from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -65,8 +67,10 @@ class Runner:
             handled = self._handle(registration.handler, message, before, context)
         except ExactlyOnceError as error:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {text_of(error)}"
-            cause = cause_of(error)
-            raise _kind_of(error)(text) from error if cause is None else cause
+            kind = _kind_of(error)
+            # The application's own class is named as the cause; the library's would say the same sentence again.
+            cause = cause_of(error) or (None if type(error) is kind else error)
+            raise kind(text, kept=error.kept).with_traceback(error.__traceback__) from cause
         if envelope.asked is None:
             return handled
         return replace(handled, answer=replace(context.answer or Answer(), asked=envelope.asked))
@@ -94,14 +98,28 @@ class Runner:
             return _handled(context, self.absent)
         if result is None:
             raise NoStateReturned(
-                "The handler returned None. Return the new state, or call context.delete() to delete the entity; where the "
+                "The handler returned nothing. Return the new state, or call context.delete() to delete the entity; where the "
                 "entity is event-sourced, return a list of events, which may be empty."
             )
         if self.type.event_sourced:
             events = self.type.events(result)
             return replace(_handled(context, self._evolved(before.body, events)), events=events)
+        self._require_state(result)
         # Only an outbox tells which commit is the first; of other strategies any commit may be.
         return _handled(context, self._written(result, before.body, first=before.version in (1, None)))
+
+    def _require_state(self, result: Any) -> None:
+        model = self.type.state
+        if not isinstance(result, model):
+            if same_source(type(result), model):
+                raise HandlerFailed(
+                    f"The handler's result is of {full_name(type(result))}, and entity {self.type.name!r} keeps "
+                    f"{full_name(model)}: one module was imported under two names. Import it under one."
+                )
+            raise HandlerFailed(
+                f"The handler's result is {kind_of(result)}. Return the new state of entity {self.type.name!r}: an instance of "
+                f"{model.__name__}."
+            )
 
     @property
     def evolve(self) -> Evolve | None:

@@ -14,6 +14,7 @@ from exactlyonce.handling.documents import Declared, Save, Unknown, covers, unkn
 from exactlyonce.handling.messages import require_model
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.ledger import LEDGER
+from exactlyonce.values.declarations import require_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.places import Place, ignores_more
@@ -42,6 +43,7 @@ class StateShape:
     def __init__(self, state: type, paths: tuple[str, ...], declared: Declared = Declared()) -> None:  # noqa: B008
         require_model(state, "A state")
         for path in paths:
+            require_text("A partition key path", path)
             if not path.startswith("/") or not all(path[1:].split("/")):
                 raise ConfigurationError(f"The partition key path {path!r} is not like '/gameId' or '/game/id'.")
             if path[1:].split("/")[0] in RESERVED:

@@ -14,12 +14,17 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.handling.routes import Destination, Model, Routes, name_of
 from exactlyonce.hosting.accounts.needs import Needs
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.accounts.port import Accounts
 from exactlyonce.hosting.accounts.resources import AzureResources
-from exactlyonce.hosting.config.checks import require_destinations, require_distinct, require_rebuilds
+from exactlyonce.hosting.config.checks import (
+    require_announced,
+    require_destinations,
+    require_distinct,
+    require_rebuilds,
+)
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.environment import load_all
 from exactlyonce.hosting.config.settings import Settings
@@ -39,9 +44,13 @@ from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.hosting.upkeep.timers import EVERY_MINUTE, register_sweeper
 from exactlyonce.hosting.wiring import wire
 from exactlyonce.stores.listing import Condition
+from exactlyonce.values.declarations import declared
 from exactlyonce.values.identity import PartitionValue
 
 State = TypeVar("State")
+Sent = TypeVar("Sent", bound=Model)
+_ENTITIES = "entity types, which are instances of Entity"
+_DESTINATIONS = "destinations, each a Destination, which may lead to an Entity by to=, or an Api"
 
 
 class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
@@ -72,11 +81,13 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         runtime: Runtime | None = None,
         accounts: Accounts | None = None,
     ) -> None:
-        self._entities, named = tuple(entities), tuple(destinations)
+        self._entities = declared("The entities of an application", entities, Entity, _ENTITIES)
+        named = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         self._destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
         require_destinations(self._entities, self._destinations)
+        require_announced(self._entities, self._destinations)
         self._settings = settings
 
         connections = self._connections = Connections(storage, service_bus)
@@ -101,7 +112,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         Raises:
             ConfigurationError: naming everything that is missing or wrong.
         """
-        destinations = tuple(destinations)
+        destinations = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         settings, connections = load_all((one.name for one in destinations), transport)
         storage, bus = connections.storage, connections.service_bus
         return cls(entities, destinations=destinations, settings=settings, storage=storage, service_bus=bus)
@@ -243,8 +254,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
 
     async def send(
         self,
-        destination: str | Destination,
-        message: object,
+        destination: str | Destination[Sent],
+        message: Sent,
         *,
         message_id: str,
         source: str = "external",

@@ -16,12 +16,13 @@ from exactlyonce.handling.calls import Api, read_call
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import decode, encode, model_named
-from exactlyonce.handling.routes import Destination
+from exactlyonce.handling.routes import Destination, Model
 from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Lost
 from exactlyonce.testing.runner import NOW
 from exactlyonce.testing.services import Request, Service, Trouble
+from exactlyonce.values.declarations import declared, require
 from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from exactlyonce.testing.in_memory import Host
 
 State = TypeVar("State")
+Sent = TypeVar("Sent", bound=Model)
 Result = TypeVar("Result")
 
 
@@ -93,7 +95,10 @@ class App:
                 f"App(...) needs {error.name}: install exactlyonce[azure], as applications do."
             ) from None
 
-        destinations = tuple(destinations)
+        entities = declared("The entities of an App", entities, Entity, "entity types, which are instances of Entity")
+        destinations = declared(
+            "The destinations= of an App", destinations, (Destination, Api), "destinations and services"
+        )
         takers = _takers(entities, tuple(one for one in destinations if isinstance(one, Destination)), queues or {})
         self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}
@@ -112,8 +117,8 @@ class App:
 
     def send(
         self,
-        to: str | Destination | Entity[Any],
-        message: object,
+        to: str | Destination[Sent] | Entity[Any],
+        message: Sent,
         *,
         message_id: str | None = None,
         source: str = "test",
@@ -340,6 +345,8 @@ def _name(destination: str | Destination | Api) -> str:
 
 def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Service]) -> dict[str, Service]:
     """The function that plays each service, by the name of its `Api`."""
+    for api in apis:
+        require("A service in apis=", api, Api, "the Api that destinations= has")
     if missing := {one.name for one in apis if one not in destinations}:
         raise ConfigurationError(f"apis= names {min(missing)!r}, which is no Api of destinations=. Add it there.")
     return {api.name: service for api, service in apis.items()}

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, TypeVar
 
 from exactlyonce.errors import NoStateReturned
-from exactlyonce.handling.calls import Call
+from exactlyonce.handling.calls import Api, Call
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.messages import message_type
-from exactlyonce.handling.routes import Destination, Routes, name_of
+from exactlyonce.handling.routes import Destination, Model, Routes, name_of, subscribers_of
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import MAX_OUTPUT_BYTES
 from exactlyonce.values.identity import EntityRef, Origin, message_key
@@ -20,6 +20,8 @@ from exactlyonce.values.identity import EntityRef, Origin, message_key
 NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 State = TypeVar("State")
 Message = TypeVar("Message")
+Result = TypeVar("Result")
+SentModel = TypeVar("SentModel", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,11 @@ class WrittenOnce:
 
 
 @dataclass(frozen=True)
-class Ran(Generic[State]):
+class Ran(Generic[Result]):
     """The result of a handler.
 
     Attributes:
-        state: the new one.
+        state: the new one; of an event-sourced entity, the events.
         sent: the messages that it sent and announced, in order; those of `at=` that it cancelled itself among them.
         deleted: whether it deleted the entity.
         blobs: those that it wrote.
@@ -56,7 +58,7 @@ class Ran(Generic[State]):
         cancelled: ids of the kept messages that it cancelled.
     """
 
-    state: State
+    state: Result
     sent: tuple[Sent, ...]
     deleted: bool
     blobs: tuple[WrittenOnce, ...] = ()
@@ -71,7 +73,7 @@ class Ran(Generic[State]):
 
 
 def run(
-    handler: Callable[[State, Message, Context], State],
+    handler: Callable[[State, Message, Context], Result],
     state: State,
     message: Message,
     *,
@@ -79,9 +81,9 @@ def run(
     source: str = "test",
     entity: EntityRef | None = None,
     now: datetime = NOW,
-    destinations: Iterable[Destination] | None = None,
+    destinations: Iterable[Destination | Api] | None = None,
     kept: Iterable[str] = (),
-) -> Ran[State]:
+) -> Ran[Result]:
     """Run a handler on a state and a message. The same arguments give the same result, ids and random numbers included.
 
     Args:
@@ -90,11 +92,11 @@ def run(
         message: an instance of a registered message type.
         message_id, source, entity: `context.new_id()` and `context.random` derive from them.
         now: the value of `context.now`.
-        destinations: those that the handler may send to; None for any.
+        destinations: those of the application, and the services that it calls; None for any.
         kept: ids of messages that the entity sent with `at=`, and that were not released.
 
     Raises:
-        UnknownDestination: the handler sends to another destination.
+        UnknownDestination: the handler sends to another destination than those given, or announces what none of them receives.
         NoStateReturned: the handler returned None without deleting the entity.
     """
     context = _Recorder(
@@ -108,7 +110,7 @@ def run(
     finally:
         context.close()
     if result is None and not context.deleted:
-        raise NoStateReturned("The handler returned None. Return the new state, or call context.delete().")
+        raise NoStateReturned("The handler returned nothing. Return the new state, or call context.delete().")
     called = tuple(context.calls.values())
     return Ran(
         result, tuple(context.sent), context.deleted, tuple(context.written), context.answer, called, context.cancelled
@@ -119,21 +121,22 @@ class _Recorder(Context):
     """A context that knows every destination or the given ones, and records copies of sent messages and written blobs."""
 
     def __init__(
-        self, origin: Origin, now: datetime, destinations: Iterable[Destination] | None, kept: frozenset[str]
+        self, origin: Origin, now: datetime, destinations: Iterable[Destination | Api] | None, kept: frozenset[str]
     ) -> None:
         blobs = "https://example.blob.core.windows.net/blobs"
         if destinations is None:
             routes: Routes = _Anywhere(blobs=blobs)
         else:
-            routes = _Given({one.name: MAX_OUTPUT_BYTES for one in destinations}, blobs=blobs)
+            queues = [one.queue if isinstance(one, Api) else one for one in destinations]
+            routes = _Given({one.name: MAX_OUTPUT_BYTES for one in queues}, subscribers_of(queues), blobs=blobs)
         super().__init__(origin, now, routes, tx="t-1", version=1, kept=kept)
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []
 
     def send(
         self,
-        destination: str | Destination,
-        message: object,
+        destination: str | Destination[SentModel],
+        message: SentModel,
         *,
         delay: timedelta | None = None,
         at: datetime | None = None,
@@ -147,7 +150,7 @@ class _Recorder(Context):
         self.written.append(WrittenOnce(name, self.blobs[-1].content, content_type, address))
         return address
 
-    def announce(self, event: object) -> None:
+    def announce(self, event: Model) -> None:
         super().announce(event)
         self.sent.append(Sent(None, deepcopy(event)))
 
@@ -161,6 +164,9 @@ class _Given(Routes):
 
 class _Anywhere(_Given):
     """Routes on which every destination exists and takes every message."""
+
+    def subscribed(self, model: type) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
 
     def check(self, destination: str, size: int) -> None:
         pass

@@ -19,6 +19,7 @@ from cloudevents.core.exceptions import BaseCloudEventException
 from cloudevents.core.v1.event import CloudEvent
 
 from exactlyonce.errors import ConfigurationError, MalformedMessage
+from exactlyonce.values.declarations import require_text
 from exactlyonce.values.frozen_json import MAX_NESTING, Json, canonical, read_json
 from exactlyonce.values.identity import LONGEST_TYPE, MAX_SOURCE_LENGTH
 
@@ -99,6 +100,7 @@ def require_name(what: str, name: object, longest: int | None = None) -> None:
         name: as it will be in an attribute.
         longest: most characters of it; None for a name that is percent-encoded in a source.
     """
+    require_text(what, name)
     why = unfit(name, longest or LONGEST_TYPE)
     if why is None and longest is None and len(quote(str(name), safe="")) > LONGEST_TYPE:
         why = f"has more than {LONGEST_TYPE} characters, once it is percent-encoded"
@@ -189,7 +191,7 @@ class Envelope:
 
     @property
     def content(self) -> str:
-        """A digest of the type and the data: 8 characters, 48 bits. The order of properties and the spelling of numbers are none.
+        """A digest of the type and the data: 8 characters, 48 bits. Neither order of properties nor spelling of numbers counts.
 
         Every entry keeps it, so it is short. Another content has the same digest in one of 280,000,000,000,000 cases.
         """

@@ -28,6 +28,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import setting
 from exactlyonce.protocols.steps.clean_blobs import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.values.frozen_json import Json
@@ -70,17 +71,17 @@ class BlobPlace:
         Raises:
             ConfigurationError: the settings name a container without a storage account.
         """
-        container = environment.get("EXACTLYONCE__blobContainer")
+        container = setting(environment, "EXACTLYONCE__blobContainer")
         if not container:
             return None
-        name = environment.get("EXACTLYONCE__connection") or "AzureWebJobsStorage"
-        service, account = (environment.get(f"{name}__{part}") for part in ("blobServiceUri", "accountName"))
-        found = environment.get(name) or service or (account and f"https://{account}.blob.core.windows.net")
+        name = setting(environment, "EXACTLYONCE__connection") or "AzureWebJobsStorage"
+        service, account = (setting(environment, f"{name}__{part}") for part in ("blobServiceUri", "accountName"))
+        found = setting(environment, name) or service or (account and f"https://{account}.blob.core.windows.net")
         if not found:
             raise ConfigurationError(
                 f"EXACTLYONCE__blobContainer names a container without a storage account: set {name}__blobServiceUri."
             )
-        return cls(container, found, environment.get(f"{name}__clientId"))
+        return cls(container, found, setting(environment, f"{name}__clientId"))
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[AsyncBlobs]:

@@ -19,6 +19,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import setting
 from exactlyonce.values.durations import Duration, Positive
 from spark_jobs.job import limits
 from spark_jobs.job.problems import problems_of, refusal, require_none
@@ -205,10 +206,10 @@ class Account:
             raise refusal("The account is not configured as it has to be", problems)
         return cls(
             job.endpoint or "",
-            environment.get("COSMOS__accountKey") or None,
-            environment.get("COSMOS__clientId") or environment.get("AZURE_CLIENT_ID") or None,
-            environment.get("AZURE_TENANT_ID") or None,
-            environment.get("AZURE_CLIENT_SECRET") or None,
+            setting(environment, "COSMOS__accountKey"),
+            setting(environment, "COSMOS__clientId") or setting(environment, "AZURE_CLIENT_ID"),
+            setting(environment, "AZURE_TENANT_ID"),
+            setting(environment, "AZURE_CLIENT_SECRET"),
         )
 
 
@@ -233,7 +234,7 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> tuple[Job, 
     if not isinstance(content, dict):
         raise ConfigurationError(f"The job file {path} has to hold a JSON object.")
     for name, variable in (("endpoint", "COSMOS__accountEndpoint"), ("database", "COSMOS__database")):
-        if value := environment.get(variable):
+        if value := setting(environment, variable):
             content[name] = value
     problems = [*_endpoint_problems(content.get("endpoint")), *_identity_problems(environment)]
     try:
@@ -294,10 +295,12 @@ def _endpoint_problems(endpoint: object) -> Iterator[str]:
 def _identity_problems(environment: Mapping[str, str]) -> Iterator[str]:
     """Problems of the identity. An account key is Base64; for any other the SDK raises an error that names no setting."""
     try:
-        b64decode(environment.get("COSMOS__accountKey", ""), validate=True)
+        b64decode(setting(environment, "COSMOS__accountKey") or "", validate=True)
     except ValueError:
         yield "COSMOS__accountKey is no account key: copy it whole, or unset it to use an identity"
-    if environment.get("AZURE_CLIENT_SECRET"):
-        named = {"AZURE_TENANT_ID"} if environment.get("COSMOS__clientId") else {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"}
-        if missing := sorted(name for name in named if not environment.get(name)):
+    if setting(environment, "AZURE_CLIENT_SECRET"):
+        named = (
+            {"AZURE_TENANT_ID"} if setting(environment, "COSMOS__clientId") else {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"}
+        )
+        if missing := sorted(name for name in named if not setting(environment, name)):
             yield f"AZURE_CLIENT_SECRET is set, but {' and '.join(missing)} is not: a service principal needs all of them"

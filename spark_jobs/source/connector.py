@@ -34,6 +34,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import setting
 from spark_jobs.job.configuration import Account
 from spark_jobs.source.port import RAW, Made, Outcome, Query, Spent, container_of_all, placed, require_deletable
 from spark_jobs.spark.frames import by_row, held, kept, making
@@ -137,8 +138,8 @@ def _identity(account: Account, environment: Mapping[str, str]) -> dict[str, str
         "spark.cosmos.auth.aad.clientId": account.client_id,
         "spark.cosmos.auth.aad.clientSecret": account.client_secret,
         # For requests to the management plane; some versions ask for them of every service principal.
-        "spark.cosmos.account.subscriptionId": environment.get("AZURE_SUBSCRIPTION_ID"),
-        "spark.cosmos.account.resourceGroupName": environment.get("AZURE_RESOURCE_GROUP"),
+        "spark.cosmos.account.subscriptionId": setting(environment, "AZURE_SUBSCRIPTION_ID"),
+        "spark.cosmos.account.resourceGroupName": setting(environment, "AZURE_RESOURCE_GROUP"),
     }
     return {name: value for name, value in found.items() if value}
 

@@ -248,7 +248,7 @@ async def test_parked_messages_are_requeued_and_discarded_one_or_all(chromium: s
     folder = new_app(tmp_path)
     source, host = folder / "orders.py", folder / "host.json"
     right = source.read_text()
-    source.write_text(right.replace("    context.announce(", "    1 / 0\n    context.announce("))
+    source.write_text(right.replace("    context.send(", "    1 / 0\n    context.send("))
     settings = json.loads(host.read_text())
     settings["extensions"]["queues"] |= {"maxDequeueCount": 1, "visibilityTimeout": "00:00:00"}
     host.write_text(json.dumps(settings))

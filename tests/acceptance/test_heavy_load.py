@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 import azure.functions as func
@@ -106,7 +107,7 @@ class Library:
         async def settle(message: func.QueueMessage) -> None:
             await self.once.settle(message, self.albums, queue="albums")
 
-    async def send(self, message: object, id: str, copies: int = 1) -> None:
+    async def send(self, message: Any, id: str, copies: int = 1) -> None:
         for _ in range(copies):
             await self.once.send("albums", message, message_id=id)
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from dis import get_instructions
+from itertools import pairwise
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.messages import message_type
-from exactlyonce.handling.routes import Destination
+from exactlyonce.handling.messages import is_message_type, message_type
+from exactlyonce.handling.routes import Destination, subscribers_of, unheard
 from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+
+_LOADS: Final = ("LOAD_METHOD", "LOAD_ATTR")
 
 
 def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
@@ -37,6 +41,67 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
                     f"The handler {getattr(handler, '__name__', handler)} of entity {entity.name!r} names destination "
                     f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(known)) or 'none'}."
                 )
+
+
+def require_announced(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
+    """Raise `ConfigurationError` if a handler announces a type that no destination receives, as far as its code shows.
+
+    The code shows it where a message is made in the call: `context.announce(Paid(...))`. Others are refused when they are
+    announced.
+    """
+    received, handled = subscribers_of(destinations), handled_by(entities)
+    for entity in entities:
+        for handler in entity.handlers:
+            for model in _announced(handler):
+                if message_type(model).name not in received and (refusal := unheard(model, handled)) is not None:
+                    raise ConfigurationError(f"{_called(handler)} of entity {entity.name!r} announces it: {refusal}")
+
+
+def handled_by(entities: Iterable[Entity[Any]]) -> frozenset[str]:
+    """Names of the message types that handlers take."""
+    return frozenset(name for entity in entities for name in entity.models)
+
+
+def unheard_by(entities: tuple[Entity[Any], ...], received: Container[str]) -> Iterator[str]:
+    """What handlers may announce in vain: types that their code names, that a handler takes, and that nobody receives.
+
+    Args:
+        entities: of the application.
+        received: names of the message types that its destinations receive.
+    """
+    handled = handled_by(entities)
+    for entity in entities:
+        for handler in entity.handlers:
+            function = inspect.unwrap(handler)
+            if not isinstance(function, FunctionType) or not {"announce"} & {*function.__code__.co_names}:
+                continue
+            for name in function.__code__.co_names:
+                model: Any = function.__globals__.get(name)
+                if (
+                    is_message_type(model)
+                    and (called := message_type(model).name) in handled
+                    and called not in received
+                ):
+                    yield (
+                        f"{_called(handler)} of entity {entity.name!r} announces, and names {name}, which a handler of this "
+                        "application takes and no destination receives. Name it in receives= of a Destination, unless it is "
+                        "only sent."
+                    )
+
+
+def _announced(handler: Callable[..., Any]) -> Iterator[type]:
+    """The message types that the code of a handler makes where it announces them."""
+    function = inspect.unwrap(handler)
+    if isinstance(function, FunctionType):
+        for step, following in pairwise(get_instructions(function)):
+            if step.argval == "announce" and step.opname in _LOADS and following.opname == "LOAD_GLOBAL":
+                model: Any = function.__globals__.get(following.argval)
+                if is_message_type(model):
+                    yield model
+
+
+def _called(handler: Callable[..., Any]) -> str:
+    return f"The handler {getattr(handler, '__name__', handler)}"
 
 
 def _named_destinations(handler: Callable[..., Any]) -> Iterator[Destination]:

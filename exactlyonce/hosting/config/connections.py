@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import setting
 
-ADDRESS: Final = r"^https?://[^\s/?#]+"
-"""The beginning of a service's address."""
+ADDRESS: Final = r"^https?://[^\s/?#]+(?:/\S*)?$"
+"""The address of a service."""
 
+_BLANK: Final = re.compile(r"\s")
+_ACCOUNT: Final = r"[a-z0-9]{3,24}"
 _HOST: Final = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+"
 
 _DEVELOPMENT_STORAGE: Final = (
@@ -52,16 +55,21 @@ class StorageConnection:
             ConfigurationError: there is no connection of that name, or it cannot be read.
         """
         for candidate in (name, f"AzureWebJobs{name}"):
-            if text := environment.get(candidate):
+            if text := setting(environment, candidate):
                 return cls(_connection_string(candidate, text))
-            if uri := environment.get(f"{candidate}__queueServiceUri"):
+            if uri := setting(environment, f"{candidate}__queueServiceUri"):
                 _require_address(f"{candidate}__queueServiceUri", uri, "queue")
-                if blobs := environment.get(f"{candidate}__blobServiceUri"):
+                if blobs := setting(environment, f"{candidate}__blobServiceUri"):
                     _require_address(f"{candidate}__blobServiceUri", blobs, "blob")
-                return cls(uri, environment.get(f"{candidate}__clientId"), blobs)
-            if account := environment.get(f"{candidate}__accountName"):
+                return cls(uri, setting(environment, f"{candidate}__clientId"), blobs)
+            if account := setting(environment, f"{candidate}__accountName"):
+                if not re.fullmatch(_ACCOUNT, account):
+                    raise ConfigurationError(
+                        f"{candidate}__accountName is no name of a storage account, which has 3 to 24 lower-case letters and "
+                        "digits: set it to the account's."
+                    )
                 queues, blobs = (f"https://{account}.{service}.core.windows.net" for service in ("queue", "blob"))
-                return cls(queues, environment.get(f"{candidate}__clientId"), blobs)
+                return cls(queues, setting(environment, f"{candidate}__clientId"), blobs)
         raise ConfigurationError(
             f"There is no storage connection {name!r}. Set {name}__queueServiceUri to use an identity, or {name} to a "
             "connection string on a developer's machine."
@@ -88,10 +96,10 @@ class ServiceBusConnection:
             ConfigurationError: there is no connection of that name, or it cannot be read.
         """
         for candidate in (name, f"AzureWebJobs{name}"):
-            if text := environment.get(candidate):
+            if text := setting(environment, candidate):
                 from exactlyonce.transports.service_bus.sender import is_connection_string  # noqa: PLC0415  # As below.
 
-                if not is_connection_string(text):
+                if _BLANK.search(text) or not is_connection_string(text):
                     # It is not quoted: it may be a key.
                     raise ConfigurationError(
                         f"{candidate} is no connection string of a Service Bus namespace: copy it from the namespace's own "
@@ -99,13 +107,13 @@ class ServiceBusConnection:
                         f"{candidate}__fullyQualifiedNamespace."
                     )
                 return cls(text)
-            if host := environment.get(f"{candidate}__fullyQualifiedNamespace"):
+            if host := setting(environment, f"{candidate}__fullyQualifiedNamespace"):
                 if not re.fullmatch(_HOST, host):
                     raise ConfigurationError(
                         f"{candidate}__fullyQualifiedNamespace is no host name: set it to the namespace's, such as "
                         "name.servicebus.windows.net."
                     )
-                return cls(host, environment.get(f"{candidate}__clientId"))
+                return cls(host, setting(environment, f"{candidate}__clientId"))
         raise ConfigurationError(
             f"There is no Service Bus connection {name!r}. Set {name}__fullyQualifiedNamespace to use an identity, or {name} "
             "to a connection string on a developer's machine."
@@ -126,12 +134,12 @@ class Connections:
 
 
 def _connection_string(name: str, text: str) -> str:
-    if text.strip() == "UseDevelopmentStorage=true":
+    if text == "UseDevelopmentStorage=true":
         return _DEVELOPMENT_STORAGE
     # Imported here: applications that do not send by a service do not wait for its SDK when they start.
     from exactlyonce.transports.storage_queue import is_connection_string  # noqa: PLC0415
 
-    if not is_connection_string(text):
+    if _BLANK.search(text) or not is_connection_string(text):
         # It is not quoted: it may be a key.
         raise ConfigurationError(
             f"{name} is no connection string of a storage account: copy it from the account's access keys, or, to use an "
@@ -141,7 +149,7 @@ def _connection_string(name: str, text: str) -> str:
 
 
 def _require_address(name: str, uri: str, service: str) -> None:
-    if not re.match(ADDRESS, uri):
+    if not re.fullmatch(ADDRESS, uri):
         raise ConfigurationError(
             f"{name} is no address: set it to that of the account's {service} service, such as "
             f"https://name.{service}.core.windows.net."

@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from exactlyonce.local_settings import setting
+
 _IN_SETTINGS: Final = "AzureFunctionsJobHost__functionTimeout"
 _ROOT: Final = "AzureWebJobsScriptRoot"
 _SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
@@ -21,7 +23,7 @@ def function_timeout(environment: Mapping[str, str] = os.environ) -> float | Non
     An application setting overrides host.json. None if neither sets a limit: then the plan does, 5 minutes at least. None also
     for no limit, and for a text that cannot be read, which the host refuses.
     """
-    limit = environment.get(_IN_SETTINGS) or _of_host_json(environment.get(_ROOT))
+    limit = setting(environment, _IN_SETTINGS) or _of_host_json(setting(environment, _ROOT))
     span = _SPAN.fullmatch(limit) if isinstance(limit, str) else None
     if span is None:
         return None

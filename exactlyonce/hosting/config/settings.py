@@ -8,7 +8,7 @@ import json
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -16,11 +16,14 @@ from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.config.connections import ADDRESS
 from exactlyonce.hosting.config.host_json import function_timeout
+from exactlyonce.local_settings import bare
 from exactlyonce.records.application import DEFAULT_NAME
 from exactlyonce.transports.service_bus.limits import MAX_BYTES
 from exactlyonce.values.durations import Positive
 
 _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
+_SETTING: Final = r"^[A-Za-z0-9_.:-]+$"
+"""The name of a setting; what else it is may be a connection string, with its key."""
 
 
 def _of_json(given: object) -> object:
@@ -55,7 +58,7 @@ def _require_room(seconds: float) -> float:
 
 
 class Settings(BaseSettings):
-    """The library's settings.
+    """The library's settings. Each loses blanks, line ends and byte order marks at its ends, and is refused with such inside.
 
     Attributes:
         account_endpoint: `COSMOS__accountEndpoint`, such as `https://name.documents.azure.com:443/`.
@@ -130,7 +133,7 @@ class Settings(BaseSettings):
     connection: str = Field(
         "AzureWebJobsStorage",
         validation_alias="EXACTLYONCE__connection",
-        min_length=1,
+        pattern=_SETTING,
         description="the name of a storage connection, or remove it",
     )
     transport: Literal["storage", "servicebus"] = Field(
@@ -139,7 +142,7 @@ class Settings(BaseSettings):
     service_bus: str = Field(
         "ServiceBus",
         validation_alias="EXACTLYONCE__serviceBusConnection",
-        min_length=1,
+        pattern=_SETTING,
         description="the name of a Service Bus connection, or remove it",
     )
     message_bytes: int = Field(
@@ -189,6 +192,14 @@ class Settings(BaseSettings):
     exception_text: Literal["on", "off"] = Field(
         "off", validation_alias="EXACTLYONCE__exceptionText", description="on or off, or remove it"
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _bare(cls, given: object, about: ValidationInfo) -> object:
+        if not isinstance(given, str):
+            return given
+        # JSON may have lines.
+        return given.strip() if about.field_name == "destinations" else bare(given)
 
     @property
     def needs_storage(self) -> bool:

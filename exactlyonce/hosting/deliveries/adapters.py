@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
 from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.values.declarations import require_callable
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope, require_name
 from exactlyonce.values.frozen_json import Json, read_json
 from exactlyonce.values.identity import MAX_SOURCE_LENGTH
@@ -40,7 +41,7 @@ class PlainJson:
             know their copies. The time at which the queue got the message will not do.
 
     Raises:
-        ConfigurationError: the source cannot be one.
+        ConfigurationError: an attribute is of another kind, or no source.
     """
 
     model: type
@@ -49,7 +50,12 @@ class PlainJson:
     time: Callable[[dict[str, Any]], datetime]
 
     def __post_init__(self) -> None:
-        require_name("source= of PlainJson", self.source, MAX_SOURCE_LENGTH)
+        message_type(self.model)
+        require_name("source= of a PlainJson", self.source, MAX_SOURCE_LENGTH)
+        for name in ("id", "time"):
+            require_callable(
+                f"{name}= of a PlainJson", getattr(self, name), 'a function, such as lambda body: body["id"]'
+            )
 
     def __call__(self, body: bytes) -> Envelope:
         if len(body) > MAX_MESSAGE_BYTES:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from exactlyonce.hosting.application import ExactlyOnce
+from exactlyonce.hosting.config.checks import unheard_by
 from exactlyonce.hosting.doctor.accounts import of_cosmos, of_queues, verified
 from exactlyonce.hosting.doctor.finding import Finding
 from exactlyonce.hosting.doctor.functions import function_app_of, of_host_json, of_triggers, queues_of, triggers_of
@@ -29,6 +30,7 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
         found.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
         found += of_triggers(triggers, swept=any(one.strategy.unfinished for one in once.entities))
+    found += [Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)]
     found += await verified(once)
     found += await of_cosmos(once, now)
     settings, connections = once.configuration

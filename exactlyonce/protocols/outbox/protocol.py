@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from types import NoneType
 from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work
@@ -40,6 +41,7 @@ from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.calls import is_foreign
 from exactlyonce.records.ledger import EntityView, Ledger, read_entity
+from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import AHEAD
@@ -72,6 +74,10 @@ class Outbox:
     forget_after: timedelta | None = None
 
     def __post_init__(self) -> None:
+        for name in ("window", "inline_limit"):
+            require(f"{name}= of an outbox", getattr(self, name), (int, NoneType), "a whole number, or None")
+        require("channels= of an outbox", self.channels, int, "a whole number")
+        require("forget_after= of an outbox", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
         if self.window is not None and self.window < 1:
             raise ConfigurationError("The window of an outbox has to hold at least one transaction; None is for all.")
         if self.inline_limit is not None and self.inline_limit < 0:

@@ -25,6 +25,7 @@ from exactlyonce.records.ledger import entity_document
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.receptions import Reception
+from exactlyonce.values.declarations import require, require_text
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -68,6 +69,8 @@ class Rebuild:
     through: str
 
     def __post_init__(self) -> None:
+        require("of= of a Rebuild", self.of, Entity, "the Entity that sends the messages")
+        require_text("through= of a Rebuild, a destination's name,", self.through)
         if not isinstance(self.of.strategy, VersionStream):
             raise ConfigurationError(
                 f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "

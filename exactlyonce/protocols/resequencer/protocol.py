@@ -36,6 +36,7 @@ from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.places import place_of
+from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -70,6 +71,8 @@ class Resequencer:
             )
         if self.order not in ("source", "time"):
             raise ConfigurationError(f'order of a resequencer is "source" or "time", not {self.order!r}.')
+        for name in ("gap_timeout", "max_wait"):
+            require(f"{name}= of a resequencer", getattr(self, name), timedelta, "a timedelta")
         if min(self.gap_timeout, self.max_wait) < timedelta(0):
             raise ConfigurationError("gap_timeout and max_wait of a resequencer cannot be negative.")
 

@@ -42,6 +42,7 @@ from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import StreamEntry, entry_id
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger
 from exactlyonce.records.outputs import Output, digest
+from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -65,6 +66,7 @@ class VersionStream:
     snapshot_every: int = 20
 
     def __post_init__(self) -> None:
+        require("snapshot_every= of a version stream", self.snapshot_every, int, "a whole number")
         if not 1 <= self.snapshot_every <= MOST_BETWEEN_SNAPSHOTS:
             raise ConfigurationError(f"snapshot_every of a version stream is from 1 to {MOST_BETWEEN_SNAPSHOTS}.")
 

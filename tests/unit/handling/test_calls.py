@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -39,7 +39,7 @@ def api(**given: Any) -> Api:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"name": ""}, "is empty, or blank"),
+        ({"name": ""}, "name of an Api is an empty string"),
         ({"base": "pay.example"}, "base= is an address"),
         ({"base": "ftp://pay.example"}, "base= is an address"),
         ({"base": "https://"}, "base= is an address"),
@@ -52,7 +52,7 @@ def api(**given: Any) -> Api:
         ({"most_at_once": 0}, "most_at_once= has to be at least 1"),
         ({"most_bytes": -1}, "most_bytes= not negative"),
         ({"key_header": "a b"}, "names of headers"),
-        ({"headers": ("X-A", "")}, "names of headers"),
+        ({"headers": ("X-A", "")}, "headers= of Api 'payments' is an empty string"),
     ],
     ids=str,
 )
@@ -232,4 +232,4 @@ def test_an_async_handler_is_told_of_calls() -> None:
         return state
 
     with pytest.raises(ConfigurationError, match=r"call other services with context\.call"):
-        entity.handles(Late, key=lambda given: given.order)(late)
+        entity.handles(Late, key=lambda given: given.order)(cast("Any", late))

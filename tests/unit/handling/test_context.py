@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -51,7 +52,7 @@ class Miss:
     position: int = 0
 
 
-@message("context.unwanted")
+@message("context.unwanted", event=True)
 @dataclass
 class Unwanted:
     position: int = 0
@@ -111,7 +112,7 @@ def test_an_event_goes_to_every_destination_that_receives_its_type() -> None:
 
 def test_an_event_of_no_registered_type_is_refused_even_if_nobody_receives_it() -> None:
     with pytest.raises(ConfigurationError):
-        context().announce(object())
+        context().announce(cast("Any", object()))
 
 
 def test_an_unknown_destination_says_which_are_known() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -146,7 +146,7 @@ def test_a_former_name_is_taken_too() -> None:
 
 def test_a_model_without_a_name_cannot_be_handled() -> None:
     with pytest.raises(ConfigurationError, match="not a message type"):
-        orders().handles(Order, key=lambda given: "o")
+        orders().handles(cast("Any", Order), key=lambda given: "o")
 
 
 @pytest.mark.parametrize("type", ["orders.place", "orders.make", "orders.create"])
@@ -221,12 +221,30 @@ def test_an_entity_needs_a_name() -> None:
 
 
 def test_an_invalid_key_is_the_messages_fault() -> None:
-    keys: list[Callable[[Place], Any]] = [lambda given: None, lambda given: 7]
-    for key in keys:
-        entity = orders()
-        entity.handles(Place, key=key)(place)
+    entity = orders("/region")
+    entity.handles(Place, key=lambda given: EntityKey(given.order, float("nan")))(place)
+    for order in ("", "a/b", "o-1"):
         with pytest.raises(InvalidMessage, match="web/m-1"):
-            entity.ref_of(envelope())
+            entity.ref_of(envelope(order=order))
+
+
+@pytest.mark.parametrize(
+    ("key", "gave"),
+    [
+        (None, "None"),
+        (7, "an int"),
+        (("o-1", "eu"), "a tuple"),
+        (EntityKey(7, "eu"), "an EntityKey whose id is an int"),  # type: ignore[arg-type]  # The mistake.
+        (EntityKey("o-1", None), "an EntityKey whose partition key has None"),  # type: ignore[arg-type]
+        (EntityKey("o-1", ("eu", [])), "an EntityKey whose partition key has a list"),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_a_key_function_that_gives_no_key_is_the_handlers_fault(key: Any, gave: str) -> None:
+    entity = orders()
+    entity.handles(Place, key=lambda given: key)(place)
+    with pytest.raises(HandlerFailed, match=rf"web/m-1: the key= of its handler gave {gave}\. Return"):
+        entity.ref_of(envelope())
 
 
 def test_a_key_function_that_raises_is_the_handlers_fault_and_names_the_message() -> None:

@@ -82,7 +82,7 @@ def test_two_destinations_of_one_name_are_refused() -> None:
 
 
 def test_two_models_that_travel_under_one_name_are_refused() -> None:
-    @message("account.deposit")
+    @message("account.withdraw", formerly=("account.deposit",))
     class Impostor(BaseModel):
         pass
 

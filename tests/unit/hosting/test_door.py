@@ -32,7 +32,7 @@ from tests.unit.fated import Fated
 from tests.unit.hosting.desks import Desk, no_time, not_ready
 
 
-@message("counter.add")
+@message("counter.strict")
 class Strict(BaseModel):
     counter: str = "c"
     amount: int = Field(gt=0)

@@ -38,6 +38,10 @@ class Dog(BaseModel):
     kind: Literal["dog"]
 
 
+class Owner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
 @message("reasons.order")
 class Order(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -47,6 +51,7 @@ class Order(BaseModel):
     amounts: dict[str, int] = {}
     judged: Annotated[str, AfterValidator(reports)] | None = None
     marked: Annotated[str, AfterValidator(reports_otherwise)] | None = None
+    owner: Owner | None = None
     pet: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None
 
 
@@ -60,7 +65,9 @@ class Order(BaseModel):
             {"amounts": {SECRET: "x"}},
             "amounts, inside: Input should be a valid integer, unable to parse string as an integer",
         ),
-        ({SECRET: 1}, "the whole: Extra inputs are not permitted"),
+        ({"discount": 1}, "discount: Extra inputs are not permitted"),
+        ({"a\nb" + "c" * 50: 1}, rf"'a\nb{'c' * 37}': Extra inputs are not permitted"),
+        ({"owner": {"age": SECRET}}, "owner, inside, age: Extra inputs are not permitted"),
         ({"judged": SECRET}, "judged: does not fit"),
         ({"marked": SECRET}, "marked: does not fit"),
         ({"pet": {"kind": SECRET}}, "pet: does not fit"),

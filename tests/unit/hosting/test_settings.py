@@ -52,9 +52,9 @@ STORAGE: dict[str, tuple[dict[str, str], StorageConnection, str | None]] = {
         BLOBS,
     ),
     "an account name": (
-        {"Orders__accountName": "a", "Orders__clientId": "c-1"},
-        StorageConnection(QUEUES, "c-1", BLOBS),
-        BLOBS,
+        {"Orders__accountName": "acc", "Orders__clientId": "c-1"},
+        StorageConnection("https://acc.queue.core.windows.net", "c-1", "https://acc.blob.core.windows.net"),
+        "https://acc.blob.core.windows.net",
     ),
 }
 
@@ -80,7 +80,7 @@ def test_a_container_for_blobs_may_be_named(monkeypatch: pytest.MonkeyPatch, nam
     assert Settings.load().blob_container == name
 
 
-@pytest.mark.parametrize("name", ["", "ab", "x" * 64, "Blobs", "a_b", "a--b", "-ab", "ab-", "$web", "a/b", "blobs\n"])
+@pytest.mark.parametrize("name", ["", "ab", "x" * 64, "Blobs", "a_b", "a--b", "-ab", "ab-", "$web", "a/b", "bl\nobs"])
 def test_an_invalid_container_name_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("EXACTLYONCE__blobContainer", name)
     with pytest.raises(ConfigurationError, match="EXACTLYONCE__blobContainer"):

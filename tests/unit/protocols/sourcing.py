@@ -62,9 +62,10 @@ def accounts(strategy: Strategy = STREAM) -> Entity[Account]:
         return events_of(given)
 
     @entity.handles(Close, key=lambda close: close.account)
-    def close(state: Account, given: Close, context: Context) -> None:
+    def close(state: Account, given: Close, context: Context) -> list[object]:
         context.send("receipts", Deposited(state.total, context.new_id()))
         context.delete()
+        return []
 
     @entity.handles(Break, key=lambda given: given.account)
     def break_(state: Account, given: Break, context: Context) -> list[object]:

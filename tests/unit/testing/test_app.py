@@ -36,7 +36,7 @@ class Count(BaseModel):
     text: str = ""
 
 
-@message("test.app.counted")
+@message("test.app.counted", event=True)
 class Counted(BaseModel):
     key: str
     total: int
@@ -252,7 +252,12 @@ def test_unknown_names_are_refused(app: App) -> None:
 
 def test_a_queue_can_be_given_to_a_type_where_the_destination_does_not_say_so() -> None:
     shown = displaying(Outbox())
-    app = App(COUNTERS, shown, destinations=(PLACES[0], PLACES[2]), queues={"outside": shown})
+    app = App(
+        COUNTERS,
+        shown,
+        destinations=(PLACES[0], PLACES[2], Destination("board", receives=(Counted,))),
+        queues={"outside": shown},
+    )
     app.send(COUNTERS, Count(amount=3, to="outside"))
     assert app.state(shown, "c") == Total(total=3)
 

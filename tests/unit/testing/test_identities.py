@@ -158,7 +158,7 @@ def test_a_name_that_is_too_long_once_it_is_encoded_is_refused() -> None:
 
 
 def test_a_source_of_an_adapter_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="source= of PlainJson"):
+    with pytest.raises(ConfigurationError, match="source= of a PlainJson"):
         PlainJson(Told, "a\nb", id=str, time=lambda _: datetime.now(timezone.utc))
 
 

@@ -251,7 +251,7 @@ def test_messages_that_cannot_be_released_do_not_keep_others_waiting() -> None:
 
 @pytest.mark.parametrize("strategy", [Colocated(), VersionStream()])
 @pytest.mark.parametrize("asked", [Plan(), Withdraw(ids=["any"])])
-def test_an_entity_with_another_strategy_commits_nothing(strategy: Any, asked: object) -> None:
+def test_an_entity_with_another_strategy_commits_nothing(strategy: Any, asked: Any) -> None:
     """The message goes back to its queue until the configuration is right, as with every `ConfigurationError`."""
     app, entity = opened(strategy)
     app.send(entity, asked)

@@ -36,7 +36,7 @@ to_stocks = Destination("stocks", receives=(Reserve,), to=stocks)
 @orders.handles(OrderLine, key=lambda line: line.order)
 def add_line(state: Order, line: OrderLine, context: Context) -> Order:
     """Add a line to an order, and let the stock reserve it."""
-    context.announce(Reserve(order=line.order, item=line.item, quantity=line.quantity))
+    context.send(to_stocks, Reserve(order=line.order, item=line.item, quantity=line.quantity))
     return Order(lines={**state.lines, line.item: state.lines.get(line.item, 0) + line.quantity})
 
 

@@ -27,13 +27,13 @@ class Opened:
     times: int = 1
 
 
-@message("subscribing.announced")
+@message("subscribing.announced", event=True)
 @dataclass
 class Announced:
     id: str
 
 
-@message("subscribing.noted")
+@message("subscribing.noted", event=True)
 @dataclass
 class Noted:
     id: str

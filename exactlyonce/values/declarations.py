@@ -1,0 +1,81 @@
+"""Declarations: what an application says of itself at import, checked where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from exactlyonce.errors import ConfigurationError
+
+_Declared = TypeVar("_Declared")
+
+
+def require(what: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse an argument of another kind than declared.
+
+    Args:
+        what: the argument, as the beginning of a sentence, such as `key= of entity 'order'`.
+        value: as it was given.
+        kinds: the classes that it may be an instance of. A truth value is no number.
+        wanted: what to give.
+
+    Raises:
+        ConfigurationError: it is none of them.
+    """
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        raise ConfigurationError(f"{what} is {kind_of(value)}. Give {wanted}.")
+
+
+def require_callable(what: str, value: object, wanted: str) -> None:
+    """Refuse an argument that cannot be called, or is a class, in place of a function. Raises `ConfigurationError`."""
+    if not callable(value) or isinstance(value, type):
+        raise ConfigurationError(f"{what} is {kind_of(value)}. Give {wanted}.")
+
+
+def require_text(what: str, value: object) -> None:
+    """Refuse what is no text, or empty. Raises `ConfigurationError`."""
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"{what} is {kind_of(value)}. Give a string that is not empty.")
+
+
+def require_tuple(what: str, value: object, wanted: str) -> None:
+    """Refuse a single value in place of a tuple, above all a text, which would pass for its letters.
+
+    Raises:
+        ConfigurationError: it is no tuple.
+    """
+    if not isinstance(value, tuple):
+        raise ConfigurationError(f"{what} is {kind_of(value)}. Give a tuple, such as {wanted}: mind the comma.")
+
+
+def declared(
+    what: str, values: Iterable[_Declared], kinds: type[_Declared] | tuple[type[_Declared], ...], wanted: str
+) -> tuple[_Declared, ...]:
+    """What an application declares, as a tuple.
+
+    Args:
+        what: the argument, as the beginning of a sentence.
+        values: as they were given.
+        kinds: the classes that each may be an instance of.
+        wanted: what to give.
+
+    Raises:
+        ConfigurationError: it is a single value, or one of them is of another kind.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ConfigurationError(f"{what} are {kind_of(values)}. Give a tuple: {wanted}.")
+    given = tuple(values)
+    for value in given:
+        if not isinstance(value, kinds):
+            raise ConfigurationError(f"{what} have {kind_of(value)} among them. Give {wanted}.")
+    return given
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, without the value, which may be a key."""
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
+    if value is None or value == "":
+        return "None" if value is None else "an empty string"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
