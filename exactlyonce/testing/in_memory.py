@@ -202,6 +202,10 @@ class Host:
                 f"A handler called {name!r}, and apis= of App has no function for it. Name one there."
             )
 
+    def has_arrived(self, output: Output) -> bool:
+        """Whether a message has reached its queue."""
+        return key_of(Envelope.read(output.envelope.text)) in self.sent[output.destination]
+
     def arrive(self, destination: str, output: Output) -> None:
         """Take what was sent to a destination."""
         envelope = Envelope.read(output.envelope.text)
