@@ -82,6 +82,7 @@ fuzz: .make/python  ## 10,000 malformed messages, requests and documents; 100,00
 	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_fuzz.py packages/local-cosmos/local_cosmos_tests/test_query_answers.py --timeout 3600
 	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_concurrency.py --timeout 3600
 	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest packages/local-cosmos/local_cosmos_tests/test_model.py --timeout 3600
+	EXACTLYONCE_SCENES=300 EXACTLYONCE_STATES=5000 $(PYTHON) -m pytest tests/unit/testing/test_explore_is_right.py --timeout 3600
 
 dist: .make/python  ## build the wheels of all distributions into dist, and try them in an empty environment
 	$(PYTHON) -m devtools.distributions

@@ -137,7 +137,7 @@ def explore(
     leave_out: Iterable[type | Entity[Any]] = (),
     may_fail: bool = False,
     most_states: int = MOST_STATES,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[Progress], None] | None = None,
     reduced: bool = True,
 ) -> Explored:
     """Run the handlers of an application in every order, on several instances, with faults; fail with the shortest story.
@@ -193,7 +193,8 @@ def explore(
     judge = _Judge(app, invariant, in_the_end)
     application = judge.application = _application(app, bounds, judge)
     application.begin(app.host.accounts.documents, _waiting(app, messages), app.host.has_arrived)
-    began, tell = perf_counter(), progress or _Line()
+    began = perf_counter()
+    tell: Callable[[Progress], None] = progress or _Line()
 
     def search(faults: int, interruptions: int) -> Report[State, Move]:
         application.allow(faults, interruptions)
@@ -346,10 +347,10 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
-    """The messages that wait at the start: those with a delay, and those that are given."""
+    """The messages that wait at the start: those that the application has yet to process, and those that are given."""
     waiting: list[Waiting] = []
     numbers = count(1)
-    for one in (*app.host.delayed, *app.host.calling):
+    for one in app.host.unprocessed:
         if one.entity is None:
             waiting += _replies(app, one.destination, one.envelope)[:1]
         else:

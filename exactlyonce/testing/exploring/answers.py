@@ -43,14 +43,14 @@ class Placed(NamedTuple):
         log: its writes.
         within: positions inside batches.
         base: how many writes every replica has: those before the exploration.
-        count: how many writes the exploration has made, for the next ETag.
+        written: how many writes the exploration has made, for the next ETag.
     """
 
     place: Place
     log: tuple[Version, ...]
     within: frozenset[int]
     base: int
-    count: int
+    written: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +144,7 @@ class Answers:
         return found
 
     def _documents(self, partitions: Iterable[Placed], *, settled: bool = False) -> Documents:
-        held = tuple(sorted((one for one in partitions if one.log or one.count), key=lambda one: repr(one.place)))
+        held = tuple(sorted((one for one in partitions if one.log or one.written), key=lambda one: repr(one.place)))
         found = self._same.get((held, settled))
         if found is None:
             found = self._same[held, settled] = Documents(held, settled)
@@ -298,6 +298,6 @@ def _without_past(placed: Placed, *, at_rest: bool) -> Placed:
     newest = {version.id: version for version in placed.log}
     log = [newest[id] for id in sorted(newest) if newest[id].document is not None]
     if not at_rest:
-        return Placed(placed.place, tuple(log), frozenset(), 0, placed.count)
+        return Placed(placed.place, tuple(log), frozenset(), 0, placed.written)
     named = (replace(version, etag=f'"explored {number}"') for number, version in enumerate(log, start=1))
     return Placed(placed.place, tuple(named), frozenset(), 0, len(log))

@@ -1,6 +1,6 @@
 """Correct applications in small, and the same with a planted mistake, for tests of `explore`.
 
-Of each the outcome is the same in every order. So what it comes to on an `App` that takes one message after the other is what it
+Of each the outcome is the same in every order. So what it comes to on an `App`, which takes one message after the other, is what it
 has to come to in the end of every story.
 """
 
@@ -110,7 +110,7 @@ def counter(strategy: str, mistake: bool) -> Opened:
 
 
 def transfers(strategy: str, mistake: bool) -> Opened:
-    """Amounts go from one to another. The mistake: an amount that is refused is lost, and whether it is depends on the order."""
+    """Amounts go from one to another. The mistake: an amount that is refused is lost, and that depends on the order."""
     entity = accounts(strategy)
 
     @entity.handles(Put, key=lambda put: put.key)
