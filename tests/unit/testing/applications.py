@@ -1,7 +1,7 @@
 """Correct applications in small, and the same with a planted mistake, for tests of `explore`.
 
-Of each the outcome is the same in every order. So what it comes to on an `App`, which takes one message after the other, is what it
-has to come to in the end of every story.
+Of each the outcome is the same in every order. So what it comes to on an `App`, which takes one message after the other, is
+what it has to come to in the end of every story.
 """
 
 from __future__ import annotations

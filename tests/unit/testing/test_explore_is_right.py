@@ -194,3 +194,12 @@ def test_the_progress_is_told() -> None:
     found = explore(opened.app, [(opened.accounts, Put(key="a"))], progress=told.append)
     assert (told[-1].states, told[-1].depth) == (found.states, found.depth)
     assert str(Progress(3_000, 7, 2.0)) == "explore: 3,000 states, 7 steps deep, 1,500 states a second"
+
+
+@pytest.mark.parametrize("scene", ["", "a", "ba", "ab", "baa"])
+def test_an_old_version_never_has_the_etag_of_a_newer_one(scene: str) -> None:
+    opened = APPLICATIONS["counter"]("outbox", False)
+    for key in scene:
+        opened.app.send(opened.accounts, Put(key=key))
+    messages = [Put(key="a"), Put(key="a")]
+    explored(opened, messages, outcome("counter", "outbox", [], [*(Put(key=key) for key in scene), *messages]))
