@@ -397,7 +397,7 @@ def _told(path: Iterable[Move]) -> tuple[str, ...]:
     """The story of a path: a line for each message that an instance takes, and for each time that it goes on with one."""
     lines: list[str] = []
     last: int | None = None
-    for move in path:
+    for move in (one for together in path for one in (*together.before, together)):
         if move.instance == last and not move.takes:
             lines[-1] += f", {move.said}"
         else:

@@ -148,6 +148,7 @@ class Move(NamedTuple):
         said: what it does.
         takes: whether it takes a message.
         kind: type of the message that it works at.
+        before: steps that are taken together with it, and come first.
     """
 
     state: State
@@ -157,6 +158,7 @@ class Move(NamedTuple):
     said: str
     takes: bool = False
     kind: str = ""
+    before: tuple[Move, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -264,8 +266,7 @@ class Application:
             if move.violation is not None or not self._has_no_choice(move.state):
                 break
             after = next(self._steps_from(move.state))
-            said = f"{move.said}, {after.said}" if after.instance == move.instance else f"{move.said}; {after.said}"
-            move = after._replace(fault=move.fault, takes=move.takes, said=said, kind=move.kind)
+            move = after._replace(fault=move.fault, kind=move.kind, before=(*move.before, move._replace(before=())))
         return move
 
     def _has_no_choice(self, state: State) -> bool:
