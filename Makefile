@@ -87,6 +87,7 @@ simulate: .make/python  ## simulate SECONDS of random trouble on a virtual clock
 
 fuzz: .make/python  ## 10,000 malformed messages, requests and documents; 100,000 fuzzed queries, as many whose answers are compared, thousands of races, a long model-based run against the local Cosmos
 	EXACTLYONCE_BAD_INPUTS=10000 $(PYTHON) -m pytest tests/unit/hosting/test_bad_input_at_scale.py
+	EXACTLYONCE_SCENES=300 EXACTLYONCE_STATES=5000 $(PYTHON) -m pytest tests/unit/testing/test_explore_is_right.py
 	LOCAL_COSMOS_FUZZ=100000 $(PYTHON) -m pytest $(UNLIMITED) packages/local-cosmos/local_cosmos_tests/test_fuzz.py packages/local-cosmos/local_cosmos_tests/test_query_answers.py
 	LOCAL_COSMOS_ROUNDS=3000 $(PYTHON) -m pytest $(UNLIMITED) packages/local-cosmos/local_cosmos_tests/test_concurrency.py
 	LOCAL_COSMOS_RUNS=1000 $(PYTHON) -m pytest $(UNLIMITED) packages/local-cosmos/local_cosmos_tests/test_model.py

@@ -7,7 +7,7 @@ runs a whole application in memory, on a clock; `explore` runs it in every order
 
 from exactlyonce.testing.app import App, Killed, Parked
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
-from exactlyonce.testing.explore import Explored, InvariantBroken, Seen, Unexplored, explore
+from exactlyonce.testing.explore import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
 from exactlyonce.testing.runner import Ran, Sent, WrittenOnce, run
 from exactlyonce.testing.services import Request, Response
 
@@ -18,6 +18,7 @@ __all__ = [
     "Killed",
     "NonDeterministic",
     "Parked",
+    "Progress",
     "Ran",
     "Request",
     "Response",

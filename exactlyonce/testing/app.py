@@ -104,6 +104,7 @@ class App:
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}
         self._models = {name: model for entity in entities for name, model in entity.models.items()}
         self._numbers = count(1)
+        self._named: set[tuple[str, str]] = set()
 
     @property
     def once(self) -> ExactlyOnce:
@@ -148,7 +149,10 @@ class App:
     def envelope(self, message: object, id: str | None = None, source: str = "test") -> Envelope:
         """A message from outside, as it travels; with a new id if it has none."""
         name, data = encode(message)
-        return Envelope(source, id or f"m-{next(self._numbers)}", name, data, self.now)
+        fresh = (number for number in map("m-{}".format, self._numbers) if (source, number) not in self._named)
+        id = id or next(fresh)
+        self._named.add((source, id))
+        return Envelope(source, id, name, data, self.now)
 
     def ask(self, entity: Entity[Any], message: object, *, key: str | None = None, source: str = "test") -> Answered:
         """Process a message as a request, and return the committed answer; what follows from it is delivered.

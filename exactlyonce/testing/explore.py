@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from itertools import count, starmap
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
+from exactlyonce.handling.messages import message_type
 from exactlyonce.handling.routes import Destination
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.app import App
-from exactlyonce.testing.exploring.answers import frozen
-from exactlyonce.testing.exploring.model import Application, Bounds, Move, State, Waiting
+from exactlyonce.testing.exploring.messages import LeftOut, Waiting
+from exactlyonce.testing.exploring.model import Application, Bounds, Move, State
 from exactlyonce.values.envelope import Envelope
+
+if TYPE_CHECKING:
+    from yieldcheck import Report
 
 EntityState = TypeVar("EntityState")
 MOST_STATES: Final = 100_000
 """At which an exploration gives up, unless it is given another limit."""
 _WIDTH: Final = 100
+_NAMED: Final = 3  # Message types that are named where an exploration gives up.
+_PRINTED_EVERY: Final = 3.0  # Seconds.
 
 
 class InvariantBroken(AssertionError):
@@ -32,14 +41,13 @@ class InvariantBroken(AssertionError):
     """
 
     def __init__(self, violation: str, story: tuple[str, ...], states: int) -> None:
-        lines = "\n".join(f"{number:3}. {line}" for number, line in enumerate(story, start=1))
-        super().__init__(f"{violation}\nThe shortest story, found after {states:,} states:\n{lines}")
+        super().__init__(f"{violation}\nThe shortest story, found after {states:,} states:\n{_numbered(story)}")
         self.story = story
         self.states = states
 
 
 class Unexplored(AssertionError):
-    """There are more states than the limit, so nothing is proved."""
+    """Nothing is proved: there are more states than the limit, or no story ends within the bounds as `in_the_end` wants it."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +55,38 @@ class Explored:
     """No story breaks an invariant.
 
     Attributes:
-        states: how many states there are.
+        states: how many states were looked at.
         steps: how many steps lead from one to another.
         depth: how many steps lead to the last state.
+        unexplored: what was not explored, a phrase for each.
     """
 
     states: int
     steps: int
     depth: int
+    unexplored: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"No story breaks an invariant, in {self.states:,} states. Not explored: {'; '.join(self.unexplored)}."
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an exploration is.
+
+    Attributes:
+        states: how many were looked at.
+        depth: how many steps lead to the latest of them.
+        seconds: since the exploration began.
+    """
+
+    states: int
+    depth: int
+    seconds: float
+
+    def __str__(self) -> str:
+        rate = self.states / max(self.seconds, 0.001)
+        return f"explore: {self.states:,} states, {self.depth} steps deep, {rate:,.0f} states a second"
 
 
 class Seen:
@@ -68,10 +100,7 @@ class Seen:
     def state(self, entity: Entity[EntityState], key: str | EntityKey) -> EntityState | None:
         """The committed state of an entity; None if it is absent or deleted."""
         ref = entity.ref(key)
-        place = ("entities", (ref.type, *ref.partition))
-        log = next((log for name, log, _ in self._state.documents if name == place), ())
-        document = next((one.document for one in reversed(log) if one.id == ref.id), None)
-        body = read_entity(ref, document).body
+        body = read_entity(ref, self._state.documents.newest(ref)).body
         found: EntityState | None = None if body is None else entity.shape.read(ref, body)
         return found
 
@@ -104,8 +133,12 @@ def explore(
     instances: int = 2,
     faults: int = 1,
     interruptions: int = 1,
+    releases: int = 2,
+    leave_out: Iterable[type | Entity[Any]] = (),
     may_fail: bool = False,
     most_states: int = MOST_STATES,
+    progress: Callable[[Progress], None] | None = None,
+    reduced: bool = True,
 ) -> Explored:
     """Run the handlers of an application in every order, on several instances, with faults; fail with the shortest story.
 
@@ -122,14 +155,24 @@ def explore(
         in_the_end: holds once all messages are processed; None for none.
         instances: processes that take messages.
         faults: most faults of a story.
-        interruptions: how often in a story an instance may go on while another is in the middle of its work.
+        interruptions: how often in a story an instance takes a message, or goes on, while another is in the middle of its work.
+        releases: how often a message that comes later than it was sent (`at=`, `delay=`) may follow from others of its type. A
+            reminder that sets the next one would go on for ever.
+        leave_out: message types, and entity types, whose messages are not delivered.
         may_fail: whether a handler may raise. Its message is given up then; one that met a replica that is behind comes again.
         most_states: most states to look at.
+        progress: called every two thousand states, and after each step deeper. None prints a line every few seconds to stderr
+            if that is a terminal.
+        reduced: whether to leave out what leads to nothing new. False is for tests of `explore`.
+
+    Returns:
+        How much was explored, and what was not.
 
     Raises:
         InvariantBroken: with the story.
-        Unexplored: there are more states than `most_states`.
-        ConfigurationError: nobody takes a message; or yieldcheck is missing.
+        Unexplored: there are more states than `most_states`; or `in_the_end` does not hold, but might after more `releases`.
+        ConfigurationError: nobody takes a message; `leave_out` names what is no type of messages or of this application's
+            entities; or yieldcheck is missing.
     """
     try:
         from yieldcheck import check  # noqa: PLC0415  # Nothing else needs it.
@@ -138,33 +181,118 @@ def explore(
             "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
         ) from None
 
-    bounds = Bounds(instances, faults, interruptions, may_fail)
-    application = _application(app, bounds, invariant, in_the_end)
-    application.begin(frozen(app.host.accounts.documents), _waiting(app, messages))
-    report = check(application, most_states)
-    if report.violation is not None:
-        raise InvariantBroken(report.violation, _told(report.path), report.states)
-    if not report.complete:
-        raise Unexplored(
-            f"No story breaks an invariant within {report.states:,} states, but there are more. Give fewer messages, faults "
-            f"({faults}) or interruptions ({interruptions}), or a higher most_states ({most_states:,})."
+    bounds = Bounds(
+        instances,
+        faults,
+        interruptions,
+        may_fail=may_fail,
+        releases=releases,
+        left_out=_left_out(app, leave_out),
+        reduced=reduced,
+    )
+    judge = _Judge(app, invariant, in_the_end)
+    application = judge.application = _application(app, bounds, judge)
+    application.begin(app.host.accounts.documents, _waiting(app, messages), app.host.has_arrived)
+    began = perf_counter()
+    tell: Callable[[Progress], None] = progress or _Line()
+
+    def search(faults: int, interruptions: int) -> Report[State, Move]:
+        application.allow(faults, interruptions)
+        return check(
+            application,
+            most_states,
+            show=lambda report: tell(Progress(report.states, report.depth, perf_counter() - began)),
+            split=(lambda state: state.split) if reduced else None,
         )
-    return Explored(report.states, report.transitions, report.depth)
+
+    for allowed in bounds.allowed():  # The simplest stories first: one in which less goes wrong says more.
+        report = search(*allowed)
+        if report.violation is not None:
+            raise InvariantBroken(report.violation, _told(report.path), report.states)
+        if not report.complete:
+            raise Unexplored(_too_many(report, bounds))
+    if judge.doubts:
+        judge.accuse()
+        report = next(one for one in starmap(search, bounds.allowed()) if one.violation is not None)
+        raise Unexplored(_too_short(report, application, bounds))
+    if in_the_end is not None and not judge.ends:
+        raise Unexplored("No story comes to an end, so in_the_end was never looked at: some message is tried for ever.")
+    return Explored(report.states, report.transitions, report.depth, _unexplored(application, bounds))
 
 
-def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_end: Invariant | None) -> Application:
-    """The model of an application, judged by these invariants."""
-    known: dict[object, str | None] = {}
+def _left_out(app: App, types: Iterable[type | Entity[Any]]) -> LeftOut:
+    types = tuple(types)
+    entities = {one.name for one in types if isinstance(one, Entity)}
+    if unknown := entities - {one.name for one in app.once.entities}:
+        raise ConfigurationError(f"leave_out= names {min(unknown)!r}, which is no entity type of this application.")
+    return LeftOut(
+        frozenset(message_type(one).name for one in types if not isinstance(one, Entity)), frozenset(entities)
+    )
 
-    def judge(state: State) -> str | None:
-        over = application.is_good_end(state)
-        moment = over, state.documents, state.arrived, state.failed
-        if moment not in known:  # Also so that a moment is judged in the same words again.
-            seen = Seen(app, application, state)
-            known[moment] = _broken(invariant, seen) or (_broken(in_the_end, seen) if over else None)
-        return known[moment]
 
-    application = Application(
+class _Line:
+    """Prints the progress to stderr, if that is a terminal: a line every few seconds."""
+
+    def __init__(self) -> None:
+        self._next = _PRINTED_EVERY
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.seconds >= self._next and sys.stderr.isatty():
+            self._next = progress.seconds + _PRINTED_EVERY
+            print(progress, file=sys.stderr)
+
+
+class _Judge:
+    """Says what is wrong with a state.
+
+    Args:
+        app: that is explored.
+        invariant, in_the_end: as for `explore`.
+
+    Attributes:
+        application: whose states it judges.
+        ends: whether a story has come to its end.
+        doubts: whether `in_the_end` did not hold where a message still waits that would be one release too many.
+    """
+
+    application: Application
+
+    def __init__(self, app: App, invariant: Invariant | None, in_the_end: Invariant | None) -> None:
+        self._app = app
+        self._invariant = invariant
+        self._in_the_end = in_the_end
+        self._accusing = False
+        self._known: dict[object, str | None] = {}
+        self.ends = self.doubts = False
+
+    def accuse(self) -> None:
+        """From now on `in_the_end` has to hold there, too."""
+        self._accusing = True
+        self._known.clear()
+
+    def __call__(self, state: State) -> str | None:
+        over = self.application.is_good_end(state)
+        cut_off = over and self.application.is_cut_off(state)
+        moment = over, cut_off, state.documents, state.arrived, state.failed
+        if moment not in self._known:  # Also so that a moment is judged in the same words again.
+            self._known[moment] = self._judged(Seen(self._app, self.application, state), over=over, cut_off=cut_off)
+        return self._known[moment]
+
+    def _judged(self, seen: Seen, *, over: bool, cut_off: bool) -> str | None:
+        broken = _broken(self._invariant, seen)
+        if broken is not None or not over:
+            return broken
+        self.ends = True
+        broken = _broken(self._in_the_end, seen)
+        if broken is None or not cut_off or self._accusing:
+            return broken
+        self.doubts = True
+        return None
+
+
+def _application(app: App, bounds: Bounds, judge: _Judge) -> Application:
+    """The model of an application."""
+    return Application(
         routes=app.host.parts.routes,
         lifetimes=app.host.accounts.ownership.lifetimes(),
         entities={entity.name: entity for entity in app.once.entities},
@@ -175,20 +303,62 @@ def _application(app: App, bounds: Bounds, invariant: Invariant | None, in_the_e
         judge=judge,
         bounds=bounds,
     )
-    return application
+
+
+def _too_many(report: Report[State, Move], bounds: Bounds) -> str:
+    """Why a search gave up, and what makes most of its states."""
+    most = report.kinds.most_common(_NAMED)
+    share = round(100 * sum(count for _, count in most) / max(1, report.states))
+    return (
+        f"No story breaks an invariant within {report.states:,} states, but there are more. {share} % of them come from "
+        f"{_list([str(kind) for kind, _ in most])}. Give fewer messages, faults ({bounds.faults}), interruptions "
+        f"({bounds.interruptions}) or releases ({bounds.releases}), leave types out (leave_out=), or give a higher most_states."
+    )
+
+
+def _too_short(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
+    """Why an end proves nothing, with the story that leads there."""
+    waiting = sorted({one.kind for one in application.messages if one.beyond})
+    return (
+        f"{report.violation}\nThat may be right: {_list(waiting)} would come once more, but not more than {bounds.releases} "
+        "releases in a row are explored, and in_the_end may hold afterwards. Give a higher releases=; or, if in_the_end has "
+        f"to hold without them, leave_out=({', '.join(waiting)},).\n{_numbered(_told(report.path))}"
+    )
+
+
+def _unexplored(application: Application, bounds: Bounds) -> tuple[str, ...]:
+    beyond = sorted({one.kind for one in application.messages if one.beyond})
+    left_out = sorted({one.kind for one in application.messages if one.left_out})
+    return (
+        *(f"releases of {kind} beyond {bounds.releases}" for kind in beyond),
+        *(f"{kind}, which was left out" for kind in left_out),
+        f"more than {_many(bounds.faults, 'fault')} or {_many(bounds.interruptions, 'interruption')} in a story",
+        f"more than {_many(bounds.instances, 'instance')}",
+        "the passing of time, what the sweeper does besides releases, clean-up, poison messages, and requests over HTTP",
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _list(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
-    """The messages that wait at the start: those with a delay, and those that are given."""
+    """The messages that wait at the start: those that the application has yet to process, and those that are given."""
     waiting: list[Waiting] = []
-    for one in (*app.host.delayed, *app.host.calling):
+    numbers = count(1)
+    for one in app.host.unprocessed:
         if one.entity is None:
             waiting += _replies(app, one.destination, one.envelope)[:1]
         else:
             waiting.append(Waiting(one.destination, one.entity, one.envelope))
     for to, message in messages:
         name = to if isinstance(to, str) else to.name
-        waiting.append(Waiting(name, app.taker(to), app.envelope(message)))
+        # Of a source of its own: its ids are none of those that the test has given.
+        waiting.append(Waiting(name, app.taker(to), app.envelope(message, f"explored-{next(numbers)}", "explore")))
     return waiting
 
 
@@ -219,11 +389,15 @@ def _broken(invariant: Invariant | None, seen: Seen) -> str | None:
     return f"{name}: {verdict}" if isinstance(verdict, str) and verdict else None
 
 
+def _numbered(story: Iterable[str]) -> str:
+    return "\n".join(f"{number:3}. {line}" for number, line in enumerate(story, start=1))
+
+
 def _told(path: Iterable[Move]) -> tuple[str, ...]:
     """The story of a path: a line for each message that an instance takes, and for each time that it goes on with one."""
     lines: list[str] = []
     last: int | None = None
-    for move in path:
+    for move in (one for together in path for one in (*together.before, together)):
         if move.instance == last and not move.takes:
             lines[-1] += f", {move.said}"
         else:

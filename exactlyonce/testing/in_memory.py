@@ -93,7 +93,6 @@ class Host:
         apis: the services that it calls, by name.
         parts: of the application.
         delayed: deliveries whose time has not come.
-        calling: those of calls that are under way.
     """
 
     def __init__(
@@ -139,7 +138,7 @@ class Host:
         self.failures: list[Exception] = []
         self.twice: Random | None = None
         self.delayed: list[Delivery] = []
-        self.calling: list[Delivery] = []
+        self._under_way: list[Delivery] = []
         self.takers = takers
         self.apis = {one.name: one for one in destinations if isinstance(one, Api)}
         self._calls: set[asyncio.Task[None]] = set()
@@ -204,6 +203,15 @@ class Host:
                 f"A handler called {name!r}, and apis= of App has no function for it. Name one there."
             )
 
+    @property
+    def unprocessed(self) -> tuple[Delivery, ...]:
+        """What is delivered later, or waits, or is tried again after a pause; and calls that are under way."""
+        return (*self.delayed, *self._waiting, *self._under_way)
+
+    def has_arrived(self, output: Output) -> bool:
+        """Whether a message has reached its queue."""
+        return key_of(Envelope.read(output.envelope.text)) in self.sent[output.destination]
+
     def arrive(self, destination: str, output: Output) -> None:
         """Take what was sent to a destination."""
         envelope = Envelope.read(output.envelope.text)
@@ -267,16 +275,16 @@ class Host:
                     raise
 
     async def _process(self, delivery: Delivery) -> None:
-        if delivery.entity is not None:
-            await self.once.process(delivery.message(), delivery.entity)
-        else:
-            self._require_service(delivery.destination)
-            CALLED.set(self.apis[delivery.destination])
-            self.calling.append(delivery)
-            try:
+        self._under_way.append(delivery)
+        try:
+            if delivery.entity is not None:
+                await self.once.process(delivery.message(), delivery.entity)
+            else:
+                self._require_service(delivery.destination)
+                CALLED.set(self.apis[delivery.destination])
                 await self.once.call(delivery.message())
-            finally:
-                self.calling.remove(delivery)
+        finally:
+            self._under_way.remove(delivery)
 
     async def _give_up(self, delivery: Delivery, error: ExactlyOnceError) -> None:
         poison = Delivery(delivery.entity, delivery.destination, delivery.body, times=1).message()

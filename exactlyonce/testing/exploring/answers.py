@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN, Effect, Together
@@ -16,11 +16,74 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.exploring.words import words_of
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 
 Place = tuple[str, Any]
 """A logical partition: "entities" or "library", and its key there."""
-Documents = tuple[tuple[Place, tuple[Version, ...], frozenset[int]], ...]
-"""All partitions: each with its log, and the positions inside batches."""
+
+
+def transaction(message: int, count: int) -> str:
+    """A transaction id.
+
+    Channels take their ids from its first half, so that half differs as well: two channels of one id would be a fork, and a
+    channel that was begun in vain would pass for the one that took its place.
+
+    Args:
+        message: number of the message for which an attempt asks.
+        count: how many ids its attempts have been given before.
+    """
+    return f"{message:08x}{count:08x}{0:016x}"
+
+
+class Placed(NamedTuple):
+    """A logical partition and what it holds.
+
+    Attributes:
+        place: of the partition.
+        log: its writes.
+        within: positions inside batches.
+        base: how many writes every replica has: those before the exploration.
+        written: how many writes the exploration has made, for the next ETag.
+    """
+
+    place: Place
+    log: tuple[Version, ...]
+    within: frozenset[int]
+    base: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Documents:
+    """What a store holds. Those of one `Answers` are the same object if they are equal, so that states compare quickly.
+
+    Attributes:
+        partitions: all of them, in a fixed order.
+        settled: whether every replica has every write, so that nothing remains but the newest versions.
+    """
+
+    partitions: tuple[Placed, ...]
+    settled: bool
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """The texts of all versions of all documents."""
+        for one in self.partitions:
+            for version in one.log:
+                if version.document is not None:
+                    yield version.document.text
+
+    def newest(self, ref: EntityRef) -> Json | None:
+        """The newest version of an entity's document; None if it has none."""
+        return self._newest(("entities", (ref.type, *ref.partition)), ref.id)
+
+    def staged(self, ref: EntityRef, tx: str) -> Json | None:
+        """What an entity has staged under a transaction id; None if that is nothing."""
+        return self._newest(("library", ref.key), f"staged:{tx}")
+
+    def _newest(self, place: Place, id: str) -> Json | None:
+        log = next((one.log for one in self.partitions if one.place == place), ())
+        return next((one.document for one in reversed(log) if one.id == id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +112,43 @@ class Answers:
 
     Args:
         now: the store's time.
+        reduced: whether replicas count as one if they say the same, and have what was written before the exploration.
     """
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, *, reduced: bool) -> None:
         self._now = now
+        self._reduced = reduced
+        self._same: dict[tuple[tuple[Placed, ...], bool], Documents] = {}
         self._known: dict[tuple[Documents, Effect[Any]], tuple[Answer, ...]] = {}
+        self._settled: dict[tuple[Documents, bool], Documents] = {}
+
+    def before(self, store: MemoryStore) -> Documents:
+        """What a store holds when the exploration begins."""
+        return self._documents(
+            Placed((kind, key), tuple(one.log), frozenset(one.within), len(one.log) if self._reduced else 0, 0)
+            for kind in ("entities", "library")
+            for key, one in getattr(store, kind).items()
+        )
+
+    def settled(self, documents: Documents, *, at_rest: bool) -> Documents:
+        """Documents without their past, once no replica is behind any more.
+
+        Args:
+            documents: to be settled.
+            at_rest: whether no instance knows an ETag, so that they can be given out anew.
+        """
+        found = self._settled.get((documents, at_rest))
+        if found is None:
+            partitions = (_without_past(one, at_rest=at_rest) for one in documents.partitions)
+            found = self._settled[documents, at_rest] = self._documents(partitions, settled=True)
+        return found
+
+    def _documents(self, partitions: Iterable[Placed], *, settled: bool = False) -> Documents:
+        held = tuple(sorted((one for one in partitions if one.log or one.written), key=lambda one: repr(one.place)))
+        found = self._same.get((held, settled))
+        if found is None:
+            found = self._same[held, settled] = Documents(held, settled)
+        return found
 
     def to(self, effect: Effect[Any], documents: Documents) -> tuple[Answer, ...]:
         """Every answer to an effect; the first is the one without a fault."""
@@ -89,24 +184,45 @@ class Answers:
 
     def _of_the_store(self, effect: Effect[Any], documents: Documents, words: str) -> Iterator[Answer]:
         world = _Scripted()
-        yield self._performed(effect, documents, world, words)
+        newest = self._performed(effect, documents, world, words)
+        if documents.settled:  # No fault is left that could happen.
+            yield newest
+            return
+        views = [newest]
+        for behind in range(1, world.newest - world.base + 1):
+            said = f"{words} (as a replica has it that is {behind} behind)"
+            stale = self._performed(effect, documents, _Scripted(behind=behind), said, fault=True)
+            views.append(replace(stale, stale=True))
+        yield from _telling_apart(views) if self._reduced else views
         if world.writes:
             lost, unanswered = _Scripted(Fate.LOST_BEFORE), _Scripted(Fate.LOST_AFTER)
             yield self._performed(effect, documents, lost, f"{words} (not applied: the request is lost)", fault=True)
             yield self._performed(
                 effect, documents, unanswered, f"{words} (applied, but the reply is lost)", fault=True
             )
-        for behind in range(1, world.newest + 1):
-            said = f"{words} (as a replica has it that is {behind} behind)"
-            stale = self._performed(effect, documents, _Scripted(behind=behind), said, fault=True)
-            yield replace(stale, stale=True)
 
     def _performed(
         self, effect: Effect[Any], documents: Documents, world: _Scripted, said: str, *, fault: bool = False
     ) -> Answer:
         store = _Store(documents, self._now, world)
         reply = store.perform(effect)
-        return Answer(reply, frozen(store) if world.writes else documents, said, fault)
+        after = self._documents(store.placed(), settled=documents.settled) if world.writes else documents
+        return Answer(reply, after, said, fault)
+
+
+def _telling_apart(views: list[Answer]) -> Iterator[Answer]:
+    """One of the views that say the same: the one that promises least, with the words of the newest; the newest comes first.
+
+    A view's session token promises that later reads are no older. So whatever may follow upon a newer view that says the same
+    may follow upon an older one as well.
+    """
+    apart: dict[Any, Answer] = {}
+    for view in views:  # From the newest on.
+        reply = view.reply
+        said = replace(reply, token=None) if getattr(reply, "token", None) is not None else reply
+        newer = apart.setdefault(said, view)
+        apart[said] = replace(newer, reply=reply)
+    yield from apart.values()
 
 
 class _Scripted:
@@ -117,6 +233,7 @@ class _Scripted:
         self._behind = behind
         self.writes = False
         self.newest = 0
+        self.base = 0
 
     def fate(self, operation: str) -> Fate:  # noqa: ARG002
         self.writes = True
@@ -127,29 +244,60 @@ class _Scripted:
         return max(0, newest - self._behind)
 
 
+@dataclass(slots=True)
+class _Partition(Partition):
+    base: int = 0
+    count: int = 0
+
+
 class _Store(MemoryStore):
-    """A copy of a store. ETags count the writes of their partition, so that stores with the same documents are equal."""
+    """A copy of a store. ETags count the writes of their partition, so that stores with the same documents are equal.
+
+    They are none of those that the application's own store has given out: an old version and a new one would have the same.
+    """
 
     def __init__(self, documents: Documents, now: datetime, world: _Scripted) -> None:
         super().__init__(lambda: now, world)
-        for (kind, key), log, within in documents:
-            partition = Partition(within=set(within))
+        self._world = world
+        self._settled = documents.settled
+        for (kind, key), log, within, base, count in documents.partitions:
+            partition = getattr(self, kind)[key] = _Partition(within=set(within), base=base, count=count)
             for version in log:
                 partition.append(version)
-            getattr(self, kind)[key] = partition
+
+    def placed(self) -> Iterator[Placed]:
+        """What the store holds."""
+        for kind in ("entities", "library"):
+            for key, one in getattr(self, kind).items():
+                yield Placed((kind, key), tuple(one.log), frozenset(one.within), one.base, one.count)
+
+    def _entity(self, entity: EntityRef) -> Partition:
+        return self.entities.setdefault((entity.type, *entity.partition), _Partition())
+
+    def _library(self, entity: EntityRef) -> Partition:
+        return self.library.setdefault(entity.key, _Partition())
+
+    def _replica(self, partition: Partition) -> int:
+        assert isinstance(partition, _Partition)  # noqa: S101  # There are no others here.
+        self._world.base = partition.base
+        return super()._replica(partition)
+
+    def _view(self, partition: Partition, token: str | None) -> int | None:
+        # Once the past is forgotten, positions are others than those that tokens name; and nobody is behind.
+        return super()._view(partition, None if self._settled else token)
 
     def _append(self, partition: Partition, id: str, document: Json | None) -> Version:
-        written = Version(id, document, f'"{len(partition.log) + 1}"', int(self._now().timestamp()))
+        assert isinstance(partition, _Partition)  # noqa: S101  # As above.
+        partition.count += 1
+        written = Version(id, document, f'"explored {partition.count}"', int(self._now().timestamp()))
         partition.append(written)
         return written
 
 
-def frozen(store: MemoryStore) -> Documents:
-    """What a store holds."""
-    places = [
-        ((kind, key), tuple(one.log), frozenset(one.within))
-        for kind in ("entities", "library")
-        for key, one in getattr(store, kind).items()
-        if one.log
-    ]
-    return tuple(sorted(places, key=lambda place: repr(place[0])))
+def _without_past(placed: Placed, *, at_rest: bool) -> Placed:
+    newest = {version.id: version for version in placed.log}
+    log = [newest[id] for id in sorted(newest) if newest[id].document is not None]
+    if not at_rest:
+        return Placed(placed.place, tuple(log), frozenset(), 0, placed.written)
+    named = (replace(version, etag=f'"explored {number}"') for number, version in enumerate(log, start=1))
+    return Placed(placed.place, tuple(named), frozenset(), 0, len(log))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -13,16 +13,18 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.companions import KIND
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import read_staged
 from exactlyonce.records.outputs import Output
-from exactlyonce.testing.exploring.answers import Answer, Answers, Documents
+from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 DUE: Final = "exactlyonce.due"
-"""Type of what waits in no queue: the sweeper's turn for a kept message."""
+"""Type of what waits in no queue: the sweeper's turn for a kept message, whose own type is its `subject`."""
 
 
 class KeptByEntities:
@@ -48,15 +50,26 @@ class KeptByEntities:
         """The turns of the sweeper that an effect makes possible, if this answer says that it was applied to documents."""
         if isinstance(effect, SaveEntity) and answer.documents is not documents:
             kept = self._kept_by(effect.entity, effect.document)
-            before = self._kept_by(effect.entity, _newest(effect.entity, documents)) if kept else ()
-            yield from (self._turn(effect.entity, one) for one in kept if one not in before)
+            before = self._kept_by(effect.entity, documents.newest(effect.entity)) if kept else ()
+            for one in kept:
+                if one not in before:
+                    yield self._turn(effect.entity, one, answer.documents)
 
-    def possible(self, documents: Documents) -> Iterator[tuple[Entity[Any], Envelope]]:
-        """The turns of the sweeper that are possible from the start."""
-        for (kind, key), log, _ in documents:
+    def possible(
+        self, documents: Documents, has_arrived: Callable[[Output], bool]
+    ) -> Iterator[tuple[Entity[Any], Envelope]]:
+        """The turns of the sweeper that are possible from the start: for kept messages, and for outputs that are owed."""
+        for (kind, key), log, *_ in documents.partitions:
             for id in dict.fromkeys(one.id for one in log) if kind == "entities" else ():
                 ref = EntityRef(key[0], tuple(key[1:]), id)
-                yield from (self._turn(ref, one) for one in self._kept_by(ref, _newest(ref, documents)))
+                if (document := documents.newest(ref)) is None or KIND in document.value:
+                    continue
+                for one in self._kept_by(ref, document):
+                    yield self._turn(ref, one, documents)
+                owing = Envelope(ref.source, "owing", DUE, Json.of({"owed by": str(ref)}))
+                _, owed = self.released(owing, 0, documents)
+                if not all(map(has_arrived, owed)):
+                    yield self._entities[ref.type], owing
 
     def released(self, envelope: Envelope, number: int, documents: Documents) -> tuple[Documents, tuple[Output, ...]]:
         """What the store holds after a turn of the sweeper, and the messages that it has sent.
@@ -86,16 +99,22 @@ class KeptByEntities:
             except StopIteration:
                 return documents, sent
             if isinstance(effect, Begin):
-                names = tuple(f"{number:016x}{one:016x}" for one in range(given, given + effect.count))
+                names = tuple(transaction(number, one) for one in range(given, given + effect.count))
                 given += effect.count
                 reply = Begun(max(envelope.time or self._now, self._now), names)
             else:
                 answer = self._answers.to(effect, documents)[0]
                 reply, documents, sent = answer.reply, answer.documents, (*sent, *answer.arrived)
 
-    def _turn(self, ref: EntityRef, kept: Kept) -> tuple[Entity[Any], Envelope]:
+    def is_kept(self, turn: Envelope, documents: Documents) -> bool:
+        """Whether the message of a turn is still kept; once it is not, it never is again. True of a turn for no message."""
+        ref = EntityRef.of_source(turn.source)
+        return turn.time is None or any(one.id == turn.id for one in self._kept_by(ref, documents.newest(ref)))
+
+    def _turn(self, ref: EntityRef, kept: Kept, documents: Documents) -> tuple[Entity[Any], Envelope]:
         said = Json.of({"due": kept.due.isoformat(), "kept by": str(ref)})
-        return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due)
+        name = _type_of(documents.staged(ref, kept.tx), kept.id)
+        return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due, subject=name)
 
     def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
         found = self._kept.get((ref, document))
@@ -105,8 +124,7 @@ class KeptByEntities:
         return found
 
 
-def _newest(ref: EntityRef, documents: Documents) -> Json | None:
-    """The newest version of an entity's document; None if it has none."""
-    place = ("entities", (ref.type, *ref.partition))
-    log = next((log for name, log, _ in documents if name == place), ())
-    return next((one.document for one in reversed(log) if one.id == ref.id), None)
+def _type_of(staged: Json | None, id: str) -> str | None:
+    """The type of a message in a staged document; None if somebody has deleted it."""
+    outputs = () if staged is None else read_staged(staged.value).outputs
+    return next((Envelope.read(one.envelope.text).type for one in outputs if one.id == id), None)

@@ -6,52 +6,33 @@ other instances may go on, and a fault may happen. A crash ends an instance; its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from exactlyonce.attempt import Before, Finished, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step
-from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
-from exactlyonce.testing.exploring.answers import Answer, Answers, Documents
-from exactlyonce.testing.exploring.kept_messages import DUE, KeptByEntities
+from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
+from exactlyonce.testing.exploring.kept_messages import KeptByEntities
+from exactlyonce.testing.exploring.messages import LeftOut, Messages, Partition, Sent, Waiting
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes
 
 if TYPE_CHECKING:
     from yieldcheck import Situation
 
-
-@dataclass(frozen=True)
-class Sent:
-    """A message, wherever it is.
-
-    Attributes:
-        destination: its queue; the name of the entity type for one that is in no queue.
-        envelope: as it travels.
-        entity: the type whose handlers take it; None if nobody here does.
-        shown: for stories.
-    """
-
-    destination: str
-    envelope: Envelope
-    entity: Entity[Any] | None
-    shown: str
-
-
-class Waiting(NamedTuple):
-    """A message that waits: its queue, the type whose handlers take it, and the message."""
-
-    destination: str
-    entity: Entity[Any]
-    envelope: Envelope
+_MOST_FOLLOWED: Final = 1_000
+"""Steps that are taken as one; more than any delivery has, unless it goes round in circles."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +44,23 @@ class Bounds:
         faults: how many there may be.
         interruptions: how often an instance may go on while another is in the middle of its work.
         may_fail: whether a message may fail.
+        releases: how often in a chain of messages one of a type may come later than it was sent.
+        left_out: whose messages are not delivered.
+        reduced: whether steps are left out that lead nowhere else, as `docs/decisions` says.
     """
 
     instances: int
     faults: int
     interruptions: int
     may_fail: bool
+    releases: int
+    left_out: LeftOut
+    reduced: bool
+
+    def allowed(self) -> list[tuple[int, int]]:
+        """How many faults and interruptions there may be in a story: in the simplest stories first, in all of them last."""
+        pairs = product(range(self.faults + 1), range(self.interruptions + 1))
+        return sorted(pairs, key=lambda pair: (sum(pair), pair))
 
 
 class Busy(NamedTuple):
@@ -78,11 +70,27 @@ class Busy(NamedTuple):
         message: its number.
         situation: where the strategy stands.
         stale: whether a replica that is behind has answered it.
+        spent: how many transaction ids it may have left somewhere.
+        given: how many it has been given.
     """
 
     message: int
     situation: Situation[int]
     stale: bool = False
+    spent: int = 0
+    given: int = 0
+
+
+class Company(NamedTuple):
+    """What has happened since an instance began to work while the others were idle.
+
+    Attributes:
+        partitions: of the entities whose messages were taken.
+        before: the messages that waited then.
+    """
+
+    partitions: frozenset[Partition | None]
+    before: frozenset[int]
 
 
 class State(NamedTuple):
@@ -94,10 +102,11 @@ class State(NamedTuple):
         instances: what each does; None if it is idle.
         arrived: numbers of the messages that reached their queues.
         failed: numbers of the messages that failed, and are not delivered again.
-        begun: for each message that was handled how many transaction ids it was given.
+        begun: for each message that was handled how many transaction ids it was given; empty if these are given out anew.
+        turn: the place of the instance that is in the middle of its work; None if it is anybody's turn.
+        company: of the instances at work; None if all are idle, or if it does not matter.
         faults: how many more there may be.
         interruptions: how often an instance may still go on while another is in the middle of its work.
-        turn: the place of the instance that is in the middle of its work; None if it is anybody's turn.
     """
 
     documents: Documents
@@ -106,13 +115,15 @@ class State(NamedTuple):
     arrived: frozenset[int]
     failed: frozenset[int]
     begun: tuple[tuple[int, int], ...]
+    turn: int | None
+    company: Company | None
     faults: int
     interruptions: int
-    turn: int | None = None
 
-    def queued(self, *messages: int) -> State:
-        """The state with more messages to be delivered."""
-        return self._replace(queue=tuple(sorted((*self.queue, *messages))))
+    @property
+    def split(self) -> tuple[Hashable, tuple[int, int]]:
+        """The state without what moves use up, and what is left of that."""
+        return tuple(self[:-2]), (self.faults, self.interruptions)
 
     def moved(self, place: int, instance: Busy | None) -> State:
         """The state after a turn of an instance, and what it does then."""
@@ -121,12 +132,12 @@ class State(NamedTuple):
         return self._replace(
             instances=instances,
             turn=None if instance is None else place,
+            company=self.company if any(instances) else None,
             interruptions=self.interruptions - interrupts,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """A step.
 
     Attributes:
@@ -136,6 +147,8 @@ class Move:
         instance: the place of the instance that goes on.
         said: what it does.
         takes: whether it takes a message.
+        kind: type of the message that it works at.
+        before: steps that are taken together with it, and come first.
     """
 
     state: State
@@ -144,20 +157,34 @@ class Move:
     instance: int
     said: str
     takes: bool = False
+    kind: str = ""
+    before: tuple[Move, ...] = ()
+
+
+class Outcome(NamedTuple):
+    """An answer to an effect, the messages that arrive with it, and those that are to be delivered then."""
+
+    answer: Answer
+    arrived: tuple[int, ...]
+    queued: tuple[int, ...]
 
 
 class Application:
     """The model of an application.
 
     Args:
-        routes, lifetimes: of the application.
-        entities: the entity types, by name.
+        routes: where handlers may send to.
+        lifetimes: of messages.
+        entities: all entity types, by name.
         takers: by destination the entity type whose handlers take its messages.
         replies: gives the replies that a message in a queue may get, most likely first; none for one that is no call.
         now: the time of day, which stands still.
         show: gives the words for a message.
         judge: says what is wrong with a state; None if nothing is.
         bounds: of the exploration.
+
+    Attributes:
+        messages: all that were met so far.
     """
 
     def __init__(
@@ -178,121 +205,237 @@ class Application:
         self._routes = routes
         self._lifetimes = lifetimes
         self._takers = takers
-        self._replies = replies
         self._now = now
-        self._show = show
         self._judge = judge
         self._bounds = bounds
-        self._answers = Answers(now)
+        self._answers = Answers(now, reduced=bounds.reduced)
         self._kept = KeptByEntities(entities, routes, self._answers, now)
         self._situations: Situations[int] = Situations(self._deliver)
-        self._numbers: dict[tuple[str, Envelope], int] = {}
-        self._replied: dict[int, tuple[int, ...]] = {}
+        self._outcomes: dict[tuple[Effect[Any], Documents], tuple[Outcome, ...]] = {}
+        self._traces: dict[tuple[Documents, frozenset[int], tuple[int, ...], int, int], bool] = {}
         self._work: dict[int, Work] = {}
-        self.messages: list[Sent] = []
+        self.messages = Messages(show, replies, bounds.left_out, bounds.releases)
         self._first: State | None = None
+        self._keeps_company = False
 
-    def begin(self, documents: Documents, waiting: list[Waiting]) -> None:
-        """Set the state in which the search starts: what the store holds, and the messages that wait."""
-        due = (self._number("", *one) for one in self._kept.possible(documents))
-        queue = tuple(sorted((*(self._number(*one) for one in waiting), *due)))
-        idle, nothing, bounds = (None,) * self._bounds.instances, frozenset[int](), self._bounds
-        self._first = State(documents, queue, idle, nothing, nothing, (), bounds.faults, bounds.interruptions)
+    def begin(self, store: MemoryStore, waiting: list[Waiting], has_arrived: Callable[[Output], bool]) -> None:
+        """Set the state in which the search starts.
+
+        Args:
+            store: what the application has stored.
+            waiting: the messages that wait.
+            has_arrived: whether an output has reached its queue before.
+        """
+        documents, bounds, nothing = self._answers.before(store), self._bounds, frozenset[int]()
+        numbers = [self.messages.number(*one) for one in waiting]
+        numbers += [self.messages.number("", *one) for one in self._kept.possible(documents, has_arrived)]
+        idle = (None,) * bounds.instances
+        first = State(documents, (), idle, nothing, nothing, (), None, None, bounds.faults, bounds.interruptions)
+        self._first = self._queued(first, numbers)
+
+    def allow(self, faults: int, interruptions: int) -> None:
+        """Set how many faults and interruptions there may be in a story."""
+        assert self._first is not None  # noqa: S101  # `begin` comes first.
+        self._first = self._first._replace(faults=faults, interruptions=interruptions)
+        self._keeps_company = self._bounds.reduced and interruptions == 1
 
     def start(self) -> State:
         """The state in which nothing has happened."""
-        assert self._first is not None  # noqa: S101  # `begin` comes first.
-        return self._first
+        assert self._first is not None  # noqa: S101  # As above.
+        return self._reduced(self._first)
 
     def is_good_end(self, state: State) -> bool:
-        """Whether every message is processed."""
-        return not state.queue and not any(state.instances)
+        """Whether every message is processed, but for those that would be one release too many."""
+        return not any(state.instances) and all(self.messages[number].beyond for number in state.queue)
+
+    def is_cut_off(self, state: State) -> bool:
+        """Whether a message still waits that would be one release too many."""
+        waiting = (self.messages[number] for number in state.queue)
+        return any(
+            one.beyond and (not one.is_turn or self._kept.is_kept(one.envelope, state.documents)) for one in waiting
+        )
 
     def moves(self, state: State) -> Iterator[Move]:
         """Every step from a state."""
+        for move in self._steps_from(state):
+            yield self._followed(move) if self._bounds.reduced else move
+
+    def _followed(self, move: Move) -> Move:
+        """A step with those that have to follow it: the rest of a delivery that nothing can disturb any more."""
+        for _ in range(_MOST_FOLLOWED):
+            if move.violation is not None or not self._has_no_choice(move.state):
+                break
+            after = next(self._steps_from(move.state))
+            move = after._replace(fault=move.fault, kind=move.kind, before=(*move.before, move._replace(before=())))
+        return move
+
+    def _has_no_choice(self, state: State) -> bool:
+        """Whether an instance goes on, and nothing else can happen."""
+        at_work = sum(one is not None for one in state.instances)
+        if state.faults or at_work == 0:
+            return False
+        if not state.interruptions:
+            return state.turn is not None or at_work == 1
+        company = state.company
+        if company is None or at_work > 1:
+            return False
+        return not any(_matters(number, self.messages[number], company) for number in state.queue)
+
+    def _steps_from(self, state: State) -> Iterator[Move]:
         for place, instance in enumerate(state.instances):
             if instance is not None and (state.turn in (None, place) or state.interruptions):
                 yield from self._steps(state, place, instance)
-        if None in state.instances and (state.turn is None or state.interruptions):  # All idle instances are alike.
+        if None in state.instances and (
+            state.interruptions or not any(state.instances)
+        ):  # All idle instances are alike.
             yield from self._taken(state, state.instances.index(None))
 
     def _taken(self, state: State, place: int) -> Iterator[Move]:
+        """Every step by which an idle instance begins to work: it takes a message, and goes on to its first reply."""
         for number in dict.fromkeys(state.queue):
+            sent = self.messages[number]
+            if sent.beyond or (state.company is not None and not _matters(number, sent, state.company)):
+                continue
             rest = list(state.queue)
             rest.remove(number)
-            if self.messages[number].envelope.type == DUE:
+            left = state._replace(queue=tuple(rest))
+            if sent.is_turn:
                 if not any(state.instances):  # The order of commits is all that handlers can see.
-                    yield self._released(state._replace(queue=tuple(rest)), place, number)
+                    yield self._released(left, place, number)
                 continue
-            after = state.moved(place, Busy(number, self._situations.first(number)))
-            said = f"takes {self.messages[number].shown}"
-            yield Move(after._replace(queue=tuple(rest)), False, None, place, said, True)
+            began = Busy(number, self._situations.first(number))
+            left = left._replace(company=self._company(left, sent.partition))
+            yield from self._begins(left, place, began, f"takes {sent.shown}")
             if state.faults:
-                yield Move(
-                    after._replace(faults=state.faults - 1), True, None, place, f"{said}, which comes twice", True
-                )
+                twice = left._replace(queue=state.queue, faults=state.faults - 1)
+                yield from self._begins(twice, place, began, f"takes {sent.shown}, which comes twice", fault=True)
+
+    def _begins(self, state: State, place: int, began: Busy, said: str, *, fault: bool = False) -> Iterator[Move]:
+        interrupts = any(state.instances)
+        state = state._replace(turn=place, interruptions=state.interruptions - interrupts)
+        if began.situation.request is None:  # The message is not for any entity.
+            after, ending, violation = self._ended(state.moved(place, None), began)
+            kind = self.messages[began.message].kind
+            yield Move(
+                self._reduced(after),
+                fault,
+                violation or self._judged(state, after),
+                place,
+                f"{said} {ending}",
+                True,
+                kind,
+            )
+            return
+        for move in self._steps(state, place, began):
+            yield move._replace(fault=fault or move.fault, said=f"{said}, {move.said}", takes=True)
+
+    def _company(self, state: State, partition: Partition | None) -> Company | None:
+        """The company of an instance that begins to work for an entity."""
+        if not self._bounds.reduced or self._bounds.interruptions != 1:
+            return (
+                None  # Without interruptions nobody joins in; and more than one may meet in ways that it does not tell.
+            )
+        if state.company is None:
+            return Company(frozenset({partition}), frozenset(state.queue))
+        return state.company._replace(partitions=state.company.partitions | {partition})
 
     def _released(self, state: State, place: int, number: int) -> Move:
         """The sweeper releases a kept message, if it is still kept."""
         documents, outputs = self._kept.released(self.messages[number].envelope, number, state.documents)
-        arrived = [self._arrival(output) for output in outputs]
-        after = state.queued(*(one for one in arrived if self.messages[one].entity is not None))
-        after = after._replace(documents=documents, arrived=state.arrived.union(arrived))
+        arrived = [self._arrival(output, number) for output in outputs]
+        after = state._replace(documents=documents, arrived=state.arrived.union(arrived))
+        after = self._reduced(self._queued(after, arrived))
         said = f"sweeps: {', '.join(self.messages[one].shown for one in arrived) or 'nothing'} is due"
-        return Move(after, False, self._judged(state, after), place, said, True)
+        return Move(after, False, self._judged(state, after), place, said, True, self.messages[number].kind)
 
     def _steps(self, state: State, place: int, instance: Busy) -> Iterator[Move]:
-        for answer, arrived, queued in self._outcomes(instance.situation.request, state.documents):
+        kind = self.messages[instance.message].kind
+        for answer, arrived, queued in self._outcomes_of(instance, state.documents):
             if answer.fault and not state.faults:
                 continue
-            after = state.queued(*queued)._replace(
+            after = state._replace(
                 documents=answer.documents,
                 arrived=state.arrived.union(arrived),
                 faults=state.faults - answer.fault,
             )
-            situation = self._situations.after(instance.situation, answer.reply)
-            after, situation = self._begun(after, instance.message, situation)
-            busy = Busy(instance.message, situation, instance.stale or answer.stale)
-            said = answer.said
-            violation = None
-            if situation.request is not None:
+            after = self._queued(after, queued)
+            has_changed = bool(arrived) or answer.documents is not state.documents
+            busy = instance._replace(
+                situation=self._situations.after(instance.situation, answer.reply),
+                stale=instance.stale or answer.stale,
+                spent=instance.given if has_changed else instance.spent,
+            )
+            after, busy = self._begun(after, place, busy)
+            said, violation = answer.said, None
+            if busy.situation.request is not None:
                 after = after.moved(place, busy)
             else:
                 after, ending, violation = self._ended(after.moved(place, None), busy)
                 said = f"{said}, {ending}"
-            yield Move(after, answer.fault, violation or self._judged(state, after), place, said)
+            after = self._reduced(after)
+            yield Move(after, answer.fault, violation or self._judged(state, after), place, said, kind=kind)
         if state.faults and state.turn in (None, place):  # Another's crash might as well have come before.
-            after = state.moved(place, None).queued(instance.message)._replace(faults=state.faults - 1)
-            yield Move(after, True, None, place, "crashes: its message comes again")
+            after = self._queued(state.moved(place, None), [instance.message])._replace(faults=state.faults - 1)
+            yield Move(self._reduced(after), True, None, place, "crashes: its message comes again", kind=kind)
 
-    def _outcomes(
-        self, effect: Effect[Any], documents: Documents
-    ) -> Iterator[tuple[Answer, tuple[int, ...], tuple[int, ...]]]:
-        """Every answer to an effect, the messages that arrive, and those of them, and replies to them, that are delivered.
+    def _outcomes_of(self, instance: Busy, documents: Documents) -> tuple[Outcome, ...]:
+        """Every outcome of what an instance asks for.
 
         The reply to a call may come as soon as the call waits in its queue, and at any time later. That its outcome is unknown
         is a fault.
         """
+        effect = instance.situation.request
+        known = self._outcomes.get((effect, documents))
+        if known is None:
+            found = self._found(effect, documents, instance.message)
+            known = self._outcomes[effect, documents] = tuple(found)
+        return known
+
+    def _found(self, effect: Effect[Any], documents: Documents, message: int) -> Iterator[Outcome]:
         for answer in self._answers.to(effect, documents):
-            arrived = tuple(self._arrival(output) for output in answer.arrived)
-            taken = tuple(number for number in arrived if self.messages[number].entity is not None)
-            called = [self._replied[number] for number in arrived if self._replied[number]]
-            taken += tuple(self._number("", *one) for one in self._kept.begun_by(effect, documents, answer))
-            yield answer, arrived, (*taken, *(replies[0] for replies in called))
+            arrived = tuple(self._arrival(output, message) for output in answer.arrived)
+            turns = self._kept.begun_by(effect, documents, answer)
+            taken = (*arrived, *(self.messages.number("", *one, message) for one in turns))
+            called = [replies for number in arrived if (replies := self.messages.replies_to(number))]
+            yield Outcome(answer, arrived, (*taken, *(replies[0] for replies in called)))
             if any(len(replies) > 1 for replies in called) and not answer.fault:
                 unknown = replace(answer, said=f"{answer.said} (and no final answer comes of it)", fault=True)
-                yield unknown, arrived, (*taken, *(replies[-1] for replies in called))
+                yield Outcome(unknown, arrived, (*taken, *(replies[-1] for replies in called)))
 
-    def _begun(self, state: State, message: int, situation: Situation[int]) -> tuple[State, Situation[int]]:
+    def _begun(self, state: State, place: int, busy: Busy) -> tuple[State, Busy]:
         """Give transaction ids. It is no step of its own: nobody else sees it."""
-        while isinstance(situation.request, Begin):
-            begun = dict(state.begun)
-            first = begun.get(message, 0)
-            begun[message] = first + situation.request.count
-            names = tuple(f"{message:016x}{one:016x}" for one in range(first, begun[message]))
-            situation = self._situations.after(situation, Begun(self._now, names))
-            state = state._replace(begun=tuple(sorted(begun.items())))
-        return state, situation
+        while isinstance(busy.situation.request, Begin):
+            count = busy.situation.request.count
+            first = (
+                self._fresh(state, place, busy, count)
+                if self._bounds.reduced
+                else dict(state.begun).get(busy.message, 0)
+            )
+            names = tuple(transaction(busy.message, one) for one in range(first, first + count))
+            situation = self._situations.after(busy.situation, Begun(self._now, names))
+            busy = busy._replace(situation=situation, given=first + count)
+            if not self._bounds.reduced:
+                state = state._replace(begun=tuple(sorted({**dict(state.begun), busy.message: first + count}.items())))
+        return state, busy
+
+    def _fresh(self, state: State, place: int, busy: Busy, count: int) -> int:
+        """The lowest number from which on transaction ids have left no trace anywhere: they are as good as new ones."""
+        others = (one for other, one in enumerate(state.instances) if one is not None and other != place)
+        first = max((one.given for one in others if one.message == busy.message), default=0)
+        first = max(first, busy.spent)
+        while any(self._left_a_trace(state, busy.message, one) for one in range(first, first + count)):
+            first += 1
+        return first
+
+    def _left_a_trace(self, state: State, message: int, count: int) -> bool:
+        """Whether a transaction id, or a channel that was begun with it, is named anywhere."""
+        key = state.documents, state.arrived, state.queue, message, count
+        known = self._traces.get(key)
+        if known is None:
+            named = transaction(message, count)[:16]
+            sent = (self.messages[one].text for one in {*state.arrived, *state.queue})
+            known = self._traces[key] = any(named in text for text in (*state.documents.texts, *sent))
+        return known
 
     def _ended(self, after: State, busy: Busy) -> tuple[State, str, str | None]:
         """The state once a delivery is over, what is said of it, and what is wrong with its error, if it has one."""
@@ -304,7 +447,7 @@ class Application:
         if isinstance(error, NonDeterministic):
             return after, "and runs the handler", str(error)
         if busy.stale:  # The next delivery will meet a newer replica.
-            return after.queued(busy.message), "and fails: its message comes again", None
+            return self._queued(after, [busy.message]), "and fails: its message comes again", None
         if self._bounds.may_fail and isinstance(error, ExactlyOnceError):
             return after._replace(failed=after.failed | {busy.message}), "and gives its message up", None
         cause = error.__cause__
@@ -316,22 +459,29 @@ class Application:
         seen = (after.documents, after.arrived, after.failed) != (before.documents, before.arrived, before.failed)
         return self._judge(after) if seen or self.is_good_end(after) else None
 
-    def _arrival(self, output: Output) -> int:
-        taker = self._takers.get(output.destination)
-        return self._number(output.destination, taker, Envelope.read(output.envelope.text))
+    def _queued(self, state: State, messages: Iterable[int]) -> State:
+        """The state with more messages to be delivered, but for those that nobody takes."""
+        taken = (number for number in messages if self.messages[number].taken)
+        return state._replace(queue=tuple(sorted((*state.queue, *taken))))
 
-    def _number(self, destination: str, entity: Entity[Any] | None, envelope: Envelope) -> int:
-        number = self._numbers.get((destination, envelope))
-        if number is None:
-            if envelope.reference is not None:
-                raise ConfigurationError(
-                    f"Message {key_of(envelope)} is too large for its queue. `explore` takes none whose data is in a blob: let "
-                    "the handlers send less in this test."
-                )
-            number = self._numbers[destination, envelope] = len(self.messages)
-            self.messages.append(Sent(destination, envelope, entity, self._show(envelope)))
-            self._replied[number] = tuple(self._number(*one) for one in self._replies(destination, envelope))
-        return number
+    def _reduced(self, state: State) -> State:
+        """The state without what can make no difference any more."""
+        if not self._bounds.reduced:
+            return state
+        sent = [(number, self.messages[number]) for number in state.queue]
+        if any(one.is_turn for _, one in sent):
+            kept = (
+                number for number, one in sent if not one.is_turn or self._kept.is_kept(one.envelope, state.documents)
+            )
+            state = state._replace(queue=tuple(kept))
+        if not state.faults:
+            settled = self._answers.settled(state.documents, at_rest=not any(state.instances))
+            state = state._replace(documents=settled)
+        return state
+
+    def _arrival(self, output: Output, cause: int) -> int:
+        taker, envelope = self._takers.get(output.destination), Envelope.read(output.envelope.text)
+        return self.messages.number(output.destination, taker, envelope, cause, later=output.delay > 0)
 
     def _deliver(self, message: int) -> Step[Finished]:
         """Process a message: attempts, until one finishes."""
@@ -360,6 +510,14 @@ class Application:
                 self._lifetimes.refusal,
             )
         return work
+
+
+def _matters(number: int, sent: Sent, company: Company) -> bool:
+    """Whether a delivery matters to the instances at work: it may meet one of them, or is of their making.
+
+    Another one might as well have come before they began.
+    """
+    return number not in company.before or sent.partition is None or sent.partition in company.partitions
 
 
 class Remembering:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar
+from operator import ge
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 State = TypeVar("State")
 SomeMove = TypeVar("SomeMove", bound="Move[Any]")
 MOST_STATES = 5_000_000
 """At which a search ends, unless it is given another limit."""
+_SHOWN_EVERY = 2_000  # States that are taken up between two reports of progress.
+Budget = tuple[int, ...]
+"""How much is left of what the moves from a state may use up, such as faults."""
 
 
 class Move(Protocol[State]):  # type: ignore[misc]  # A read-only state is covariant, and a type variable that two protocols share is not.
@@ -53,6 +58,7 @@ class Report(Generic[State, SomeMove]):
         violation: the property that fell; None if none did.
         path: the moves of a shortest way there.
         stuck: states from which the work cannot be finished without further faults; None if not looked for.
+        kinds: by the kind of the move that led to them how many states there are; of moves that have an attribute `kind`.
     """
 
     states: int = 0
@@ -62,6 +68,7 @@ class Report(Generic[State, SomeMove]):
     violation: str | None = None
     path: tuple[SomeMove, ...] = ()
     stuck: int | None = None
+    kinds: Counter[Hashable] = field(default_factory=Counter)
 
     @property
     def story(self) -> tuple[str, ...]:
@@ -75,6 +82,7 @@ def check(
     *,
     liveness: bool = False,
     show: Callable[[Report[State, SomeMove]], None] = lambda _: None,
+    split: Callable[[State], tuple[Hashable, Budget]] | None = None,
 ) -> Report[State, SomeMove]:
     """Look at every state, or at the first `limit`; end at the first violation.
 
@@ -83,9 +91,17 @@ def check(
         limit: most states.
         liveness: whether to look for states from which the work cannot be finished without further faults. If there are any,
             the path leads to the first of them.
-        show: called with the progress after each level.
+        show: called with the progress, every two thousand states and after each level.
+        split: parts a state from its budget. A state is left out where one was met that differs from it in nothing but a
+            budget that is larger, or as large, in each place: whatever follows from the poorer state follows from the richer
+            one as well. So moves must depend on a budget in no other way than that they need it, and use it up.
+
+    Raises:
+        ValueError: `split` is given together with `liveness`, which needs every state.
     """
-    return _Search(model, limit, liveness=liveness, show=show).run()
+    if liveness and split is not None:
+        raise ValueError("A search for liveness needs every state, so it takes no split=.")
+    return _Search(model, limit, liveness=liveness, show=show, split=split).run()
 
 
 def path_through(
@@ -115,12 +131,15 @@ class _Search(Generic[State, SomeMove]):
         *,
         liveness: bool,
         show: Callable[[Report[State, SomeMove]], None],
+        split: Callable[[State], tuple[Hashable, Budget]] | None,
     ) -> None:
         self._report: Report[State, SomeMove] = Report()
         self._model = model
         self._limit = limit
         self._liveness = liveness
         self._show = show
+        self._split = split
+        self._budgets: dict[Hashable, list[Budget]] = {}
         self._numbers: dict[State, int] = {}
         self._came = array("q", [-1])
         self._edges = array("Q")  # Of moves without a fault: where from in the upper half, where to in the lower.
@@ -130,47 +149,61 @@ class _Search(Generic[State, SomeMove]):
         """Search, level by level."""
         start = self._model.start()
         self._numbers[start] = 0
+        self._is_poorer(start)
         frontier = [start]
         while frontier:
             following = self._level(frontier)
-            if following is None or len(self._numbers) > self._limit:
+            if following is None:
                 return self._closed()
             frontier = following
             self._report.depth += bool(following)
-            self._report.states = len(self._numbers)
-            self._show(self._report)
+            self._show(self._closed())
         self._report.complete = True
         if self._liveness:
             self._find_stuck()
         return self._closed()
 
     def _level(self, frontier: list[State]) -> list[State] | None:
-        """The states after these; None once a property fell."""
+        """The states after these; None once a property fell, or where there are more states than the limit."""
         numbers, came, moves, liveness = self._numbers, self._came, self._model.moves, self._liveness
-        edges = self._edges
+        edges, report = self._edges, self._report
         following: list[State] = []
-        transitions = 0
         for here, state in enumerate(
             frontier, len(numbers) - len(frontier)
         ):  # Those found last have the highest numbers.
+            if here % _SHOWN_EVERY == _SHOWN_EVERY - 1:
+                self._show(self._closed())
             if liveness and self._model.is_good_end(state):
                 self._good.append(here)
             for move in moves(state):
-                transitions += 1
+                report.transitions += 1
                 after = move.state
                 if move.violation is not None:
-                    self._report.violation = move.violation
-                    self._report.transitions += transitions
+                    report.violation = move.violation
                     self._lead_to(here, after)
                     return None
-                there = numbers.setdefault(after, len(came))
-                if there == len(came):
+                there = numbers.get(after)
+                if there is None and not self._is_poorer(after):
+                    if len(came) >= self._limit:
+                        return None
+                    there = numbers[after] = len(came)
                     came.append(here)
                     following.append(after)
+                    report.kinds[getattr(move, "kind", None)] += 1
                 if liveness and not move.fault:
-                    edges.append(here << 32 | there)
-        self._report.transitions += transitions
+                    edges.append(here << 32 | cast("int", there))
         return following
+
+    def _is_poorer(self, state: State) -> bool:
+        """Whether a state was met that is as this one, with no smaller budget; this one is met from now on."""
+        if self._split is None:
+            return False
+        rest, budget = self._split(state)
+        met = self._budgets.setdefault(rest, [])
+        if any(all(map(ge, one, budget)) for one in met):
+            return True
+        met.append(budget)
+        return False
 
     def _lead_to(self, number: int, *last: State) -> None:
         """Set the path to the way to a state, and on to a last one."""

@@ -74,7 +74,7 @@ def test_none_is_stuck_where_every_state_reaches_a_good_end() -> None:
 def test_a_search_that_meets_its_limit_is_not_complete() -> None:
     chain = Board({number: (Jump(number + 1),) for number in range(100)})
     report = check(chain, 10)
-    assert report.states == 11
+    assert report.states == 10
     assert not report.complete
 
 
@@ -93,3 +93,67 @@ def test_states_that_are_no_path_have_no_moves() -> None:
     assert path_through(board, [0, 1]) == (Jump(1),)
     with pytest.raises(StopIteration):
         path_through(board, [0, 2])
+
+
+def test_a_limit_holds_where_a_state_leads_to_many() -> None:
+    report = check(Board({0: tuple(map(Jump, range(1, 1_000)))}), 10)
+    assert report.states == 10
+    assert not report.complete
+
+
+def test_progress_is_shown_within_a_level() -> None:
+    wide = Board({0: tuple(map(Jump, range(1, 5_000))), **{number: (Jump(0),) for number in range(1, 5_000)}})
+    shown: list[tuple[int, int]] = []
+    check(wide, show=lambda report: shown.append((report.depth, report.transitions)))
+    assert shown == [(1, 4_999), (1, 6_997), (1, 8_997), (1, 9_998)]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A place, and how much fuel is left."""
+
+    state: tuple[str, int]
+    kind: str = "walk"
+    fault: bool = False
+    violation: str | None = None
+
+
+class Roads:
+    """From "a" to "b" and "c" by walks, or at once by a drive, which takes fuel; in "c" there is a trap for cars."""
+
+    def start(self) -> tuple[str, int]:
+        return "a", 2
+
+    def moves(self, state: tuple[str, int]) -> Iterable[Step]:
+        place, fuel = state
+        if place == "a":
+            yield Step(("b", fuel))
+            if fuel:
+                yield Step(("b", fuel - 1), "drive")
+        elif place == "b":
+            yield Step(("c", fuel))
+        elif fuel > 1:
+            yield Step(("d", fuel - 1), "drive", violation="trapped")
+
+    def is_good_end(self, state: tuple[str, int]) -> bool:
+        return state[0] == "c"
+
+
+def split(state: tuple[str, int]) -> tuple[str, tuple[int, ...]]:
+    return state[0], (state[1],)
+
+
+def test_a_state_with_a_smaller_budget_is_left_out() -> None:
+    assert check(Roads(), split=lambda state: (state[0], (0,))).states == 3
+    report = check(Roads(), split=split)
+    assert (report.states, report.violation, len(report.path)) == (3, "trapped", 3)
+    assert check(Roads()).states == 5
+
+
+def test_states_are_counted_by_the_kinds_of_moves_that_lead_to_them() -> None:
+    assert check(Roads()).kinds == {"walk": 3, "drive": 1}
+
+
+def test_a_search_for_liveness_takes_no_budget() -> None:
+    with pytest.raises(ValueError, match="liveness needs every state"):
+        check(Roads(), liveness=True, split=split)

@@ -74,7 +74,7 @@ def test_a_sound_application_has_no_story_and_its_states_are_counted() -> None:
     again = explore(sound_shop(), [("orders", SHOES)], shipped_once, in_the_end=paid_or_paid_back, interruptions=0)
     assert isinstance(found, Explored)
     assert found == again
-    assert found.states > 1_000
+    assert found.states > 200
 
 
 def ship_whatever_happened(state: Order, charged: Charged, context: Context) -> Order:
@@ -151,7 +151,8 @@ def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_too_many_states_prove_nothing() -> None:
     with pytest.raises(
-        Unexplored, match=r"within \d\d\d states, but there are more\. Give fewer messages, faults \(1\)"
+        Unexplored,
+        match=r"within 300 states, but there are more\. \d\d % of them come from [A-Z]\w+, [A-Z]\w+ and [A-Z]\w+\. Give fewer",
     ):
         explore(sound_shop(), [(orders, SHOES)], most_states=300)
 
@@ -166,7 +167,7 @@ def test_an_exploration_starts_from_what_the_application_holds_and_leaves_it_alo
     # The charge is over, and the message for the end of the time to pay was taken back.
     assert explore(app, [], never_cancelled).states == 1
     found = explore(app, [(orders, SHOES)], never_cancelled)
-    assert found.states > 10
+    assert found.states > 5
     assert app.outputs("shipping") == (Ship(order="o-1", item="shoes"),)
     with pytest.raises(InvariantBroken):
         explore(app, [(orders, SHOES)], lambda seen: seen.state(orders, "o-2") is None and status(seen) != "paid")

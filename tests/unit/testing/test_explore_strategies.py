@@ -61,6 +61,22 @@ class PublishesFirst(Outbox):
         return result
 
 
+class SavesOverAll(Outbox):
+    """It saves what it made of an old version over a newer one."""
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        loaded = yield from LoadEntity(work.entity)
+        begun = yield from Begin((key_of(work.messages[0]),))
+        assert not isinstance(loaded, NoAnswer)
+        body = read_entity(work.entity, loaded.document).body
+        handled = work.handle(Before(body, begun.at, begun.given[0]), work.messages[0])
+        newest = yield from LoadEntity(work.entity)
+        assert not isinstance(newest, NoAnswer)
+        yield from SaveEntity(work.entity, handled.body, newest.etag)
+        yield from Publish(handled.outputs)
+        return Finished(memory)
+
+
 def counting(strategy: Outbox) -> App:
     entity = Entity("counted", state=Total, container="counted", strategy=strategy)
 
@@ -123,3 +139,15 @@ def test_a_strategy_that_is_not_exactly_once_is_found(strategy: Outbox, rule: An
 def test_without_faults_and_interruptions_nobody_notices(strategy: Outbox) -> None:
     app = counting(strategy)
     explore(app, BOTH, counted_once(app), in_the_end=all_sent(app), faults=0, interruptions=0)
+
+
+def test_an_update_that_is_lost_to_an_interruption_is_found_and_without_one_nobody_notices() -> None:
+    app = counting(SavesOverAll())
+
+    def adds_up(seen: Seen) -> object:
+        return total(app, seen) == 2
+
+    explore(app, BOTH, in_the_end=adds_up, faults=0, interruptions=0)
+    with pytest.raises(InvariantBroken, match="adds_up") as caught:
+        explore(app, BOTH, in_the_end=adds_up)
+    assert [line.split()[1] for line in caught.value.story] == ["1", "2", "1"]
