@@ -21,6 +21,7 @@ from exactlyonce_dev.console.server import Console, Stage
 from exactlyonce_dev.parts import Hear, Part, say
 from exactlyonce_dev.plan import DATABASE, LOOPBACK, Plan
 from exactlyonce_dev.story import Story
+from exactlyonce_dev.trial import Trials
 from exactlyonce_dev.trouble import Trouble
 from exactlyonce_dev.witness import Event
 from local_cosmos.admin_client import AdminClient
@@ -120,7 +121,7 @@ class Supervisor:
         """Serve the console, and return its address."""
         admin = AdminClient(f"http://{LOOPBACK}:{self._plan.cosmos}/")
         trouble = Trouble(admin, self._plan.settings.get(DATABASE, ""))
-        stage = Stage(self._story, trouble, self._kill)
+        stage = Stage(self._story, trouble, self._kill, Trials(self._plan.app, self._plan.settings))
         console = Console(backstage, f"the app in {self._plan.app.name}", stage=stage)
         return await running.enter_async_context(console.serving(self._plan.console))
 

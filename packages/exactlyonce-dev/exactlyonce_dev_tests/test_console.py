@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from exactlyonce.errors import ConfigurationError
 from exactlyonce_dev.console.server import Console, Stage
 from exactlyonce_dev.story import Story
+from exactlyonce_dev.trial import Trials
 from exactlyonce_dev.trouble import KINDS, Trouble
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
@@ -44,7 +46,8 @@ def killed() -> Killed:
 async def console(story: Story, killed: Killed, tmp_path: Path) -> AsyncIterator[Client]:
     with running_emulator() as emulator:
         trouble = Trouble(emulator, "shop")
-        server = Console(tmp_path / "nobody-listens", "a shop", stage=Stage(story, trouble, killed)).server()
+        stage = Stage(story, trouble, killed, Trials(tmp_path, os.environ))
+        server = Console(tmp_path / "nobody-listens", "a shop", stage=stage).server()
         async with TestClient(TestServer(server)) as client:
             yield client
 
