@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pydantic import TypeAdapter
 
 from exactlyonce.drivers.runtime import Clock, SystemClock
@@ -33,6 +34,7 @@ MOST_LISTED: Final = 100
 MOST_UNFINISHED: Final = 50
 """Unfinished entities of a type that are listed."""
 _MOST_BYTES: Final = 8_000_000
+_TOO_EARLY: Final = 425
 _LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -161,6 +163,8 @@ class Backstage:
         try:
             return await handler(request)
         except ExactlyOnceError as error:
+            if isinstance(error.__cause__, CosmosResourceNotFoundError):  # Nothing is wrong: the app has just begun.
+                return web.json_response({"error": "The containers are not made yet."}, status=_TOO_EARLY)
             status = 503 if isinstance(error, TryAgainLater) else 409
             return web.json_response({"error": f"{type(error).__name__}: {error}"}, status=status)
         except (KeyError, ValueError) as error:

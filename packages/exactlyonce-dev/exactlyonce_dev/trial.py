@@ -235,6 +235,8 @@ class Trials:
         Raises:
             ConfigurationError: there is no test; why.
         """
+        if all(row["id"] != story["id"] for row in story["rows"]):
+            raise ConfigurationError("This delivery is forgotten: only the latest are kept.")
         async with self._turn:
             with TemporaryDirectory(prefix="exactlyonce-trial-") as folder:  # Only this user can enter it.
                 await asyncio.to_thread(_write, Path(folder, _STORY), story)
@@ -301,10 +303,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _result(story: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     from exactlyonce_dev.host import application_of  # noqa: PLC0415  # It loads the host, which a run does without.
 
-    once, names = application_of(
-        Path.cwd(), next(row["entity"].get("type") for row in story["rows"] if row["id"] == story["id"])
-    )
-    written = Writer(once, names, story["rows"], story["tries"]).write(story["id"])
+    rows = story["rows"]
+    message = next(row["message"] for row in rows if row["id"] == story["id"])
+    types = (row["entity"]["type"] for row in rows if row["message"] == message and "type" in row["entity"])
+    once, names = application_of(Path.cwd(), next(types, ""))
+    written = Writer(once, names, rows, story["tries"]).write(story["id"])
     (folder / _TEST).write_text(written.text, encoding="utf-8")
     began = time.monotonic()
     passes, output = _run_apart(folder)

@@ -108,7 +108,9 @@ class Guestbook(BaseModel):
 
 members = Entity("member", state=Member, container="members", partition_key="/member", strategy=Outbox())
 boards = Entity("board", state=Board, container="boards", partition_key="/board", strategy=Resequencer())
-guestbooks = Entity("guestbook", state=Guestbook, container="guestbooks", partition_key="/id", strategy=VersionStream())
+guestbooks = Entity(
+    "guestbook", state=Guestbook, container="guestbooks", partition_key="/member", strategy=VersionStream()
+)
 to_members = Destination("members", receives=(Join, Expire, Gift, Gifted, Recharge, Recharged, Leave), to=members)
 to_boards = Destination("boards", receives=(Points,), to=boards)
 to_guestbooks = Destination("guestbooks", receives=(Visit,), to=guestbooks)

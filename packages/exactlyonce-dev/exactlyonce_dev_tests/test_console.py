@@ -46,7 +46,9 @@ def killed() -> Killed:
 async def console(story: Story, killed: Killed, tmp_path: Path) -> AsyncIterator[Client]:
     with running_emulator() as emulator:
         trouble = Trouble(emulator, "shop")
-        stage = Stage(story, trouble, killed, Trials(tmp_path, os.environ))
+        stage = Stage(
+            story, trouble, killed, lambda: "killed" if killed.times else "runs", Trials(tmp_path, os.environ)
+        )
         server = Console(tmp_path / "nobody-listens", "a shop", stage=stage).server()
         async with TestClient(TestServer(server)) as client:
             yield client
@@ -111,8 +113,9 @@ async def test_an_app_that_does_not_run_is_told_in_a_sentence(console: Client) -
 
 
 async def test_messages_come_again_only_when_they_changed(console: Client, story: Story) -> None:
-    assert await (await console.get("/api/messages")).json() == {"version": "0", "messages": []}
-    assert await (await console.get("/api/messages?version=0")).json() == {"version": "0", "messages": None}
+    told = {"version": "0", "app": "runs"}
+    assert await (await console.get("/api/messages")).json() == told | {"messages": []}
+    assert await (await console.get("/api/messages?version=0")).json() == told | {"messages": None}
     story.hear({"delivery": 1, "envelope": None})
     assert len((await (await console.get("/api/messages?version=0")).json())["messages"]) == 1
 

@@ -4,6 +4,7 @@ import { act, ask, at, button, choose, draw, element, json, name, named, open, r
 import { openEntity } from "./panels.js";
 
 let version = "";
+export let app = "starts";
 let messages = [];
 let opened = null;
 
@@ -19,6 +20,7 @@ const attempts = (one) => Math.max(1, ...one.steps.map((step) => step.attempt));
 export async function refreshMessages() {
   const found = await ask(`messages?version=${encodeURIComponent(version)}`);
   const changed = version !== found.version;
+  app = found.app;
   version = found.version;
   if (!found.messages) return changed;
   messages = found.messages;
@@ -66,7 +68,7 @@ function details(one) {
   if (one.envelope && one.destination) {
     actions.push(button("Send again", `again-${one.id}`, one.message, () => sendAgain(one)));
   }
-  if (one.envelope) actions.push(button("Copy as test", `test-${one.id}`, one.message, () => copyAsTest(one)));
+  if (deliveriesOf(one.message).some((each) => each.envelope)) actions.push(button("Copy as test", `test-${one.id}`, one.message, () => copyAsTest(one)));
   if (one.entity.key) {
     actions.push(button("Show entity", `entity-of-${one.id}`, one.entity.name, () => openEntity(one.entity.type, one.entity.key)));
   }

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, UnixConnector, web
@@ -41,6 +41,10 @@ _REQUIRED: Final = web.AppKey("required", str)
 """The token that requests have to bring; empty for none."""
 
 
+State = Literal["starts", "runs", "killed", "ended"]
+"""A process starts until it answers requests. One that was killed starts again; one that ended waits for a change of a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What `exactlyonce dev` adds to the console: the story of deliveries, and what breaks the app.
@@ -49,12 +53,14 @@ class Stage:
         story: of the app.
         trouble: for its local Cosmos DB.
         kill: kills the app's process; says whether there was one.
+        state: of the app's process.
         trials: of tests that are copied.
     """
 
     story: Story
     trouble: Trouble
     kill: Callable[[], bool]
+    state: Callable[[], State]
     trials: Trials
 
 
@@ -128,6 +134,7 @@ class _Playing:
 
     def __init__(self, stage: Stage) -> None:
         self._story, self._trouble, self._kill, self._trials = stage.story, stage.trouble, stage.kill, stage.trials
+        self._state = stage.state
 
     @property
     def routes(self) -> list[web.RouteDef]:
@@ -151,7 +158,8 @@ class _Playing:
     async def _messages(self, request: web.Request) -> web.Response:
         version = str(self._story.version)
         changed = request.query.get("version") != version
-        return web.json_response({"version": version, "messages": self._story.rows() if changed else None})
+        messages = self._story.rows() if changed else None
+        return web.json_response({"version": version, "messages": messages, "app": self._state()})
 
     async def _armed(self, _: web.Request) -> web.Response:
         return web.json_response({"armed": await self._trouble.armed()})
