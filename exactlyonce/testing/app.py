@@ -294,6 +294,23 @@ class App:
         """
         self.host.wire.troubles[api.name].extend(troubles * times)
 
+    def slow(self, destination: str | Destination, *delays: timedelta, times: int = 1) -> None:
+        """Let the next messages to a destination take time, in this order; those after them take none.
+
+        So messages overtake each other, and are handled at times of their own. `advance` delivers them.
+
+        Args:
+            destination: where they arrive.
+            delays: of each message, beside the delay that its handler asked for.
+            times: how often all of them come, one after the other.
+
+        Raises:
+            UnknownDestination: there is no such destination.
+        """
+        name = _name(destination)
+        self._arrived(name)
+        self.host.slow[name].extend(delays * times)
+
     def tries(self, api: Api) -> tuple[Request, ...]:
         """All tries of calls to a service, in order."""
         return tuple(self.host.wire.tries[api.name])

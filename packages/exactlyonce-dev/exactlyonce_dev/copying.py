@@ -44,6 +44,7 @@ class Style:
 
     Attributes:
         timed: whether it has the clock of the flow, and its pauses.
+        slow: whether messages take the time that they took, and so come in that order.
         brief: whether it names only those entity types and destinations that the flow came to.
         expects: whether it expects anything.
         end: by entity the body to expect in place of what the flow led to, where only times differ.
@@ -51,6 +52,7 @@ class Style:
     """
 
     timed: bool = True
+    slow: bool = False
     brief: bool = False
     expects: bool = True
     end: Mapping[EntityRef, Any] | None = None
@@ -99,6 +101,9 @@ class _Copy:
         for ref, body in self._flow.beginning.items():
             if body is not None:
                 source.call("app.given", [self._entity(ref.type), self._key(ref), self._state(ref, body)])
+        for name, delays in self._transits().items():
+            destination = next(one for one in self._once.destinations if one.name == name)
+            source.call("app.slow", [source.name(destination) or self._text(name), *map(self._span, delays)])
         for act in self._acts:
             source.lines.append("")
             self._pass_until(act)
@@ -322,6 +327,28 @@ class _Copy:
         phase = (released - first).total_seconds() % _MINUTE
         return first - timedelta(seconds=_MINUTE - phase) if phase and self._style.timed else first
 
+    def _transits(self) -> dict[str, list[float]]:
+        """By destination how many seconds each message took to come there, in the order in which they were sent."""
+        sent: list[tuple[datetime, str, float]] = []
+        copies = {id(act.row) for act in self._acts}
+        for row in self._flow.rows if self._style.slow else ():
+            if row.get("destination") and row.get("envelope") and not row["asked"]:
+                cause = None if id(row) in copies else self._flow.cause(row)
+                waited = next(
+                    (one.get("delay", 0.0) for one in (cause or row)["outputs"] if one["message"] == row["message"]),
+                    0.0,
+                )
+                at = time_of(cause or row)
+                sent.append((at, row["destination"], (time_of(row) - at).total_seconds() - waited))
+        delays: dict[str, list[float]] = {}
+        for _, name, seconds in sorted(sent, key=lambda one: one[0]):
+            delays.setdefault(name, []).append(max(seconds, 0.0))
+        return {name: seconds for name, seconds in delays.items() if any(seconds)}
+
+    def _span(self, seconds: float) -> str:
+        shown = f"{seconds:.6f}".rstrip("0").rstrip(".")
+        return f"{self._source.imported('datetime', 'timedelta')}({'' if shown == '0' else f'seconds={shown}'})"
+
     def _came(self, later: Row) -> datetime:
         """When a message was handled that was published later."""
         ids = {one["message"] for one in later["outputs"]}
@@ -345,7 +372,7 @@ class _Copy:
         if self._style.timed:
             ended = max(map(time_of, self._flow.rows))
             pause = (ended - self._start).total_seconds() - self._seconds
-        if self._needed or pause >= _LEAST_PAUSE:
+        if self._needed or pause >= _LEAST_PAUSE or (pause > 0 and self._style.slow):
             self._source.lines.append("")
             self._advance(max(math.ceil(pause), self._needed))
 

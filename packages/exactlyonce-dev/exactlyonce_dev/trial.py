@@ -93,21 +93,24 @@ class Writer:
                 if not self._problem(flow, style):
                     return self._shrunk(flow, style)
         # The most of what happened, and no word of it left out.
-        flow, style = flows[0], Style()
-        return Written(self._copied(flow, style), self._problem(flow, style), _differences(flow, self._played(flow)))
+        flow, style = flows[0], Style(slow=True)
+        problem, end = self._problem(flow, style), self._played(flow, style)
+        return Written(self._copied(flow, style), problem, _differences(flow, end))
 
     def _styles(self, flow: Flow) -> Iterator[Style]:
         """Ways to write a flow, the shortest first."""
         yield Style(timed=False)
         yield Style()
-        end = self._end_but_for_times(flow)
-        if end is not None:
-            yield Style(end=end)
-            yield Style(end=end, answers=False)
+        yield Style(slow=True)
+        for style in (Style(), Style(slow=True)):
+            end = self._end_but_for_times(flow, style)
+            if end is not None:
+                yield replace(style, end=end)
+                yield replace(style, end=end, answers=False)
 
-    def _end_but_for_times(self, flow: Flow) -> Mapping[EntityRef, Any] | None:
+    def _end_but_for_times(self, flow: Flow, style: Style) -> Mapping[EntityRef, Any] | None:
         """The bodies to which a flow leads in memory, where they have other times; None if more than times differ."""
-        end = self._played(flow)
+        end = self._played(flow, style)
         if end is None or not all(_differ_in_times_only(body, end[ref]) for ref, body in flow.end.items()):
             return None
         return {ref: end[ref] for ref, body in flow.end.items() if body != end[ref]}
@@ -137,7 +140,7 @@ class Writer:
         if self._now() >= self._ends:
             return None
         if style.end is not None:
-            style = replace(style, end=self._end_but_for_times(flow))
+            style = replace(style, end=self._end_but_for_times(flow, style))
         return None if self._problem(flow, style) else style
 
     def _problem(self, flow: Flow, style: Style) -> str:
@@ -154,9 +157,9 @@ class Writer:
     def _copied(self, flow: Flow, style: Style) -> str:
         return copied(flow, self._once, self._names, style)
 
-    def _played(self, flow: Flow) -> Mapping[EntityRef, Any] | None:
+    def _played(self, flow: Flow, style: Style) -> Mapping[EntityRef, Any] | None:
         """The bodies to which a flow leads in memory; None if it cannot be played."""
-        text = self._copied(flow, Style(expects=False))
+        text = self._copied(flow, replace(style, expects=False))
         try:
             app = _run(text)
             return {ref: app.run(_body(app, ref)) for ref in flow.end}

@@ -261,7 +261,13 @@ class _Attempts:
         by_message = {key_of(one.envelope): one for one in self._deliveries}
         for output in effect.outputs:
             sent = Envelope.read(output.envelope.text)
-            told = {"message": key_of(sent), "type": sent.type, "id": output.id, "destination": output.destination}
+            told: Event = {
+                "message": key_of(sent),
+                "type": sent.type,
+                "id": output.id,
+                "destination": output.destination,
+            }
+            told["delay"] = output.delay
             # What a duplicate publishes was caused by the message that it is a copy of, or by an earlier one.
             cause = by_message.get(self._causes.get(output.id, ""), self._deliveries[-1] if self._deliveries else None)
             if cause is not None:
