@@ -330,10 +330,11 @@ class _Copy:
     def _transits(self) -> dict[str, list[float]]:
         """By destination how many seconds each message took to come there, in the order in which they were sent."""
         sent: list[tuple[datetime, str, float]] = []
-        copies = {id(act.row) for act in self._acts}
+        begun = {id(act.row) for act in self._acts}
+        later = {one["message"] for act in self._acts if act.row["outcome"] == LATER for one in act.row["outputs"]}
         for row in self._flow.rows if self._style.slow else ():
             if row.get("destination") and row.get("envelope") and not row["asked"]:
-                cause = None if id(row) in copies else self._flow.cause(row)
+                cause = None if id(row) in begun or row["message"] in later else self._flow.cause(row)
                 waited = next(
                     (one.get("delay", 0.0) for one in (cause or row)["outputs"] if one["message"] == row["message"]),
                     0.0,
@@ -359,9 +360,9 @@ class _Copy:
         if act.row["outcome"] == LATER:
             due = (self._came(act.row) - self._start).total_seconds()
             sweeps = math.ceil(round(due / _MINUTE, 6)) + (not self._style.timed)
-            self._advance(
-                max(sweeps * _MINUTE - self._seconds, self._needed), "until the sweeper publishes what is due"
-            )
+            # It may have to try again. Without the clock of the flow there is a minute for that.
+            pause = sweeps * _MINUTE - self._seconds + self._style.timed
+            self._advance(max(pause, self._needed), "until the sweeper publishes what is due")
         else:
             pause = (time_of(act.row) - self._start).total_seconds() - self._seconds if self._style.timed else 0.0
             self._advance(max(pause, self._needed))
