@@ -218,6 +218,7 @@ async def test_a_story_of_each_kind_is_copied_as_a_test_that_passes(chromium: st
             assert passes(folder, reminder)
         assert running.end() == 0
     server.shutdown()
+    server.server_close()
     assert "Traceback" not in running.log
 
 

@@ -198,7 +198,7 @@ class Flow:
         """By destination the messages that arrived there, in order."""
         sent: dict[str, dict[str, None]] = {}
         for row in self.rows:
-            if row.get("destination"):
+            if row.get("destination") and not row.get("asked"):  # A request comes by no queue.
                 sent.setdefault(row["destination"], {})[row["message"]] = None
             for output in row["outputs"]:
                 sent.setdefault(output["destination"], {})[output["message"]] = None

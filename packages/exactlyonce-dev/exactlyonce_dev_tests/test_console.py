@@ -168,3 +168,15 @@ async def test_the_address_of_a_console_has_its_token_where_no_log_gets_it(tmp_p
     async with console.serving(0) as address:
         assert address.startswith("http://127.0.0.1:")
         assert address.endswith("/#token=t-1")
+
+
+async def test_the_page_is_told_the_state_of_the_process(console: Client) -> None:
+    assert (await (await console.get("/api/messages")).json())["app"] == "runs"
+    assert (await console.post("/api/kill", json={})).status == 200
+    assert (await (await console.get("/api/messages?version=0")).json())["app"] == "killed"
+
+
+async def test_a_test_of_a_delivery_that_is_forgotten_is_refused(console: Client) -> None:
+    reply = await console.post("/api/test", json={"id": "1.1"})
+    assert reply.status == 409
+    assert (await reply.json())["error"] == "This delivery is forgotten: only the latest are kept."
