@@ -124,7 +124,10 @@ class _Copy:
     def _application(self) -> Iterator[str]:
         """The arguments of `App`."""
         flow, source = self._flow, self._source
-        reached = {*flow.sent, *(row["entity"].get("type") for row in flow.rows)} if self._style.brief else None
+        reached: set[str | None] | None = None
+        if self._style.brief:
+            reached = {place for row in flow.rows for place in (row.get("destination"), row["entity"].get("type"))}
+            reached |= flow.sent.keys()
         yield from (self._entity(name) for name in self._types if reached is None or name in reached)
         shown = [one for one in self._once.destinations if reached is None or one.name in reached]
         if listed := [source.name(one) or self._declared(one) for one in shown]:

@@ -271,7 +271,7 @@ async def test_only_its_owner_reaches_the_socket_file_which_is_made_anew(app: Ap
 
 async def test_a_container_that_is_not_made_yet_is_no_error(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     async def missing(*_: object) -> None:
-        raise TryAgainLater("The container could not be searched.") from CosmosResourceNotFoundError()
+        raise TryAgainLater("The container could not be searched.") from CosmosResourceNotFoundError()  # type: ignore[no-untyped-call]
 
     monkeypatch.setattr("exactlyonce_dev.backstage.selected", missing)
     reply = await client.get("/parked")
