@@ -35,6 +35,7 @@ MOST_UNFINISHED: Final = 50
 """Unfinished entities of a type that are listed."""
 _MOST_BYTES: Final = 8_000_000
 _TOO_EARLY: Final = 425
+_BEHIND: Final = 1002
 _LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -163,7 +164,9 @@ class Backstage:
         try:
             return await handler(request)
         except ExactlyOnceError as error:
-            if isinstance(error.__cause__, CosmosResourceNotFoundError):  # Nothing is wrong: the app has just begun.
+            cause = error.__cause__
+            # Nothing is wrong: the app has just begun. A replica that lags says "not found", too.
+            if isinstance(cause, CosmosResourceNotFoundError) and cause.sub_status != _BEHIND:
                 return web.json_response({"error": "The containers are not made yet."}, status=_TOO_EARLY)
             status = 503 if isinstance(error, TryAgainLater) else 409
             return web.json_response({"error": f"{type(error).__name__}: {error}"}, status=status)

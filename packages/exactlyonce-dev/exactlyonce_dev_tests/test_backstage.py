@@ -269,14 +269,21 @@ async def test_only_its_owner_reaches_the_socket_file_which_is_made_anew(app: Ap
             assert (await session.get("http://app/types")).status == 200
 
 
-async def test_a_container_that_is_not_made_yet_is_no_error(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("substatus", "status"), [(1003, 425), (None, 425), (1002, 503)])
+async def test_a_container_that_is_not_made_yet_is_no_error_and_a_replica_that_lags_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch, substatus: int | None, status: int
+) -> None:
+    cause = CosmosResourceNotFoundError()  # type: ignore[no-untyped-call]
+    cause.sub_status = substatus
+
     async def missing(*_: object) -> None:
-        raise TryAgainLater("The container could not be searched.") from CosmosResourceNotFoundError()  # type: ignore[no-untyped-call]
+        raise TryAgainLater("The container could not be searched.") from cause
 
     monkeypatch.setattr("exactlyonce_dev.backstage.selected", missing)
     reply = await client.get("/parked")
-    assert reply.status == 425
-    assert await reply.json() == {"error": "The containers are not made yet."}
+    assert reply.status == status
+    sentence = "TryAgainLater: The container could not be searched."
+    assert (await reply.json())["error"] == ("The containers are not made yet." if status == 425 else sentence)
 
 
 async def test_a_request_is_told_with_its_answer_the_states_and_a_refusal_of_its_key(app: App) -> None:
