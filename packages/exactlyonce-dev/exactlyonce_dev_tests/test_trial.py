@@ -133,6 +133,8 @@ def test_an_answer_that_is_no_json_and_its_headers_are_copied() -> None:
     assert '"no such card"' in written.text
     assert '"Location": "/charges/1"' in written.text
     assert "X-Trace" not in written.text
+    (reply,) = (row["envelope"]["data"] for row in seen.story.rows() if row["type"] == "club.recharged")
+    assert reply["body"] == "no such card"  # And not JSON.
 
 
 def test_a_gift_over_two_entities_begins_with_what_it_found() -> None:
