@@ -127,3 +127,6 @@ class RoundTrips:
 
     def charged(self, units: float) -> None:
         """Units are on the bill."""
+
+    def called(self, call: Envelope, received: object) -> None:
+        """No call is made."""

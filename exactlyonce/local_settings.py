@@ -17,14 +17,19 @@ _ENDS: Final = re.compile(rf"\A{_INVISIBLE}|{_INVISIBLE}\Z")
 """What `echo`, a vault or a copied page leaves around a text: blanks of any kind, line ends, a byte order mark."""
 
 
+def trimmed(text: str) -> str:
+    """A text without what nobody sees at its ends."""
+    return _ENDS.sub("", text)
+
+
 def bare(text: str) -> str:
-    """A setting's text, without what nobody sees at its ends.
+    """A setting's text, `trimmed`.
 
     Raises:
         ValueError: nobody sees a character inside of it, or it stands in quotation marks. The text is not quoted, since it may
             be a key.
     """
-    found = _ENDS.sub("", text)
+    found = trimmed(text)
     if not found.isprintable():
         raise ValueError("it has a line end or an invisible character inside")
     if len(found) > 1 and found[0] == found[-1] and found[0] in "\"'":

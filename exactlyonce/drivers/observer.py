@@ -50,6 +50,10 @@ class Observer(Protocol):
         """Called with the request units of every reply of the store."""
         ...
 
+    def called(self, call: Envelope, received: Any) -> None:
+        """Called with what came of each try of a call to a service: the answer, or the class of the failure as a text."""
+        ...
+
 
 class ObserverSlot:
     """Holds the observer of a process.
@@ -80,3 +84,8 @@ class ObserverSlot:
         """Report the request units of a reply to the observer, if there is one."""
         if self.observer is not None:
             self.observer.charged(units)
+
+    def called(self, call: Envelope, received: Any) -> None:
+        """Report what came of a try of a call to the observer, if there is one."""
+        if self.observer is not None:
+            self.observer.called(call, received)

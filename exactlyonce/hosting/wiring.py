@@ -154,6 +154,7 @@ def _caller(
         begin=startup.begin,
         now=runtime.now,
         random=runtime.random,
+        observer_slot=runtime.observer_slot,
     )
 
 

@@ -161,6 +161,9 @@ class Telemetry:
         else:
             self._charge(units, "other", {"db.system.name": _COSMOS})
 
+    def called(self, call: Envelope, received: object) -> None:
+        """Tries of calls are not reported."""
+
     def _charge(self, units: float, operation: str, attributes: dict[str, str | int]) -> None:
         self._metrics.charge(units, {**attributes, OPERATION: operation})
 

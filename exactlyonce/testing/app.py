@@ -11,6 +11,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError, UnknownDestination
 from exactlyonce.handling.calls import Api, read_call
 from exactlyonce.handling.entities import Entity
@@ -145,6 +146,26 @@ class App:
             self.run(self.once.send(name, message, message_id=envelope.id, source=source))
         elif isinstance(to, Entity):
             self.run(self.host.take(to, envelope))
+
+    def given(self, entity: Entity[State], key: str | EntityKey, state: State) -> None:
+        """Let an entity exist with a state, as if its document had been there before the application.
+
+        Args:
+            entity: its type.
+            key: of the entity.
+            state: that the next message finds. No message is known to have led to it, and none is kept or owed.
+
+        Raises:
+            ConfigurationError: the entity exists.
+            HandlerFailed, IdentityChanged: the state cannot be stored, as if a handler had returned it.
+        """
+        ref = entity.ref(key)
+        document = entity.shape.write(ref, state, None)
+        saved = self.host.accounts.documents.save_entity(SaveEntity(ref, document, None))
+        if not isinstance(saved, Saved):
+            raise ConfigurationError(
+                f"Entity {ref} exists, so it cannot begin with another state. Give its state first."
+            )
 
     def envelope(self, message: object, id: str | None = None, source: str = "test") -> Envelope:
         """A message from outside, as it travels; with a new id if it has none."""
@@ -281,6 +302,23 @@ class App:
             times: how often all of them come, one after the other.
         """
         self.host.wire.troubles[api.name].extend(troubles * times)
+
+    def slow(self, destination: str | Destination, *delays: timedelta, times: int = 1) -> None:
+        """Let the next messages to a destination take time, in this order; those after them take none.
+
+        So messages overtake each other, and are handled at times of their own. `advance` delivers them.
+
+        Args:
+            destination: where they arrive.
+            delays: of each message, beside the delay that its handler asked for.
+            times: how often all of them come, one after the other.
+
+        Raises:
+            UnknownDestination: there is no such destination.
+        """
+        name = _name(destination)
+        self._arrived(name)
+        self.host.slow[name].extend(delays * times)
 
     def tries(self, api: Api) -> tuple[Request, ...]:
         """All tries of calls to a service, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -88,6 +89,7 @@ class Host:
         kills: how often the process was killed.
         sent: by destination the distinct messages that arrived, by source and id.
         failures: why messages were given up, in order.
+        slow: by destination how long its next messages take.
         twice: chance that orders deliveries, each of which comes twice; None while each comes once, in order.
         takers: as given.
         apis: the services that it calls, by name.
@@ -136,6 +138,7 @@ class Host:
         self.parts = self.once._parts  # noqa: SLF001
         self.sent: dict[str, dict[str, Envelope]] = {one.name: {} for one in destinations}
         self.failures: list[Exception] = []
+        self.slow: defaultdict[str, deque[timedelta]] = defaultdict(deque)
         self.twice: Random | None = None
         self.delayed: list[Delivery] = []
         self._under_way: list[Delivery] = []
@@ -220,10 +223,11 @@ class Host:
         if taker is not None or destination in self.apis:
             # A call that comes again comes once, or each of its tries would double its copies.
             twice = self.twice is not None and not (taker is None and envelope.requeued)
+            slow = self.slow[destination].popleft().total_seconds() if self.slow[destination] else 0.0
             for _ in range(1 + twice):
                 delivery = Delivery(taker, destination, output.envelope.text)
                 self.delayed.append(delivery)
-                self.loop.call_later(output.delay, self._appear, delivery)
+                self.loop.call_later(output.delay + slow, self._appear, delivery)
 
     def _appear(self, delivery: Delivery) -> None:
         self.delayed.remove(delivery)

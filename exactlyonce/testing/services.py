@@ -33,7 +33,7 @@ class Response:
 
     Attributes:
         status: code of HTTP.
-        body: JSON; None for none.
+        body: JSON, or text where the header `Content-Type` says that it is not JSON; None for none.
         headers: of the answer, such as `Retry-After`.
     """
 

@@ -83,6 +83,8 @@ def _read(api: Api, request: wire.Request) -> Request:
 
 
 def _received(response: Response, api: Api) -> Received:
-    body = b"" if response.body is None else Json.of(response.body).text.encode()
     headers = {"content-type": "application/json", **{name.lower(): one for name, one in response.headers.items()}}
+    is_text = isinstance(response.body, str) and "json" not in headers["content-type"]
+    text = response.body if is_text else "" if response.body is None else Json.of(response.body).text
+    body = text.encode()
     return Received(response.status, headers, body if len(body) <= api.most_bytes else None)

@@ -10,12 +10,16 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from exactlyonce_dev_tests import naive
-from exactlyonce_dev_tests.apps import Running, dev, new_app, put
+from exactlyonce_dev_tests.apps import Running, club_app, dev, new_app, put
 from tests.acceptance.hosting import SECONDS
 from tests.spark.report import browser
 
@@ -85,10 +89,11 @@ class Walk:
         await self.sees("message", message)
 
     async def copies_as_test(self, message: str) -> str:
-        """The story of a message as a test."""
+        """The story of a message as a test, which was run."""
         await self.opens(message)
         await self.clicks("[id^=test-][aria-label^='Copy as test']")
-        await self.sees("test", "def test_what_happened_to_order")
+        await self.sees("test", "def test_what_happened_to_")
+        await self.sees("test-result", "It passes here in ")
         text: str = await self._page.evaluate("document.getElementById('test-text').textContent")
         return text
 
@@ -156,6 +161,112 @@ async def test_an_app_is_looked_at_broken_and_counts_once(chromium: str, tmp_pat
         assert running.end() == 0
     assert running.log.count("the app was killed, and starts again") == 2
     assert "Traceback" not in running.log
+
+
+class Payments(BaseHTTPRequestHandler):
+    """A service that loses the answer to its first request, has no time for its second one, and then charges."""
+
+    times = 0
+
+    def do_POST(self) -> None:
+        Payments.times += 1
+        content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if Payments.times == 1:
+            return  # The connection is closed without an answer.
+        body = b"" if Payments.times == 2 else json.dumps({"points": content["points"]}).encode()
+        self.send_response(503 if Payments.times == 2 else 201)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is logged."""
+
+
+def ask(address: str, path: str, body: object, key: str) -> int:
+    """The status of the answer to a request with a key."""
+    data, headers = json.dumps(body).encode(), {"Idempotency-Key": key, "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{address}/api/{path}", data, headers, method="PUT")  # noqa: S310
+    try:
+        with urllib.request.urlopen(request) as response:  # noqa: S310
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+async def test_a_story_of_each_kind_is_copied_as_a_test_that_passes(chromium: str, tmp_path: Path) -> None:
+    Payments.times = 0
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Payments)
+    Thread(target=server.serve_forever, daemon=True).start()
+    folder = club_app(tmp_path, f"http://127.0.0.1:{server.server_port}")
+    with dev(folder, "--no-reload") as running:
+        address = await asyncio.to_thread(running.ready)
+        async with browser.page(chromium, tmp_path / "profile") as page:
+            await page.open(console_of(running), width=DESK)
+            walk = Walk(page)
+            await walk.sees("app", "The app runs.")
+            await of_requests(walk, address, folder)
+            await of_calls(walk, address, folder)
+            await of_queues(walk, address, folder)
+            await pictured(page, "test")
+            # The sweeper of the app comes every minute.
+            await walk.until("messages-list", "club.expire", "processed")
+            row = "[...document.querySelectorAll('#messages-list tr')].find((one) => one.textContent.includes('club.expire'))"
+            reminder = await walk.copies_as_test(await page.evaluate(f"{row}.querySelector('button').textContent"))
+            assert "# Until the sweeper publishes what is due." in reminder
+            assert passes(folder, reminder)
+        assert running.end() == 0
+    server.shutdown()
+    server.server_close()
+    assert "Traceback" not in running.log
+
+
+async def of_requests(walk: Walk, address: str, folder: Path) -> None:
+    """Requests that are answered, come again, and are refused; a time in the state, and a reminder that is kept."""
+    statuses = [
+        await asyncio.to_thread(ask, address, "ask/join", {"member": member, "name": name}, key)
+        for member, name, key in (("ann", "Ann", "a"), ("ann", "Ann", "a"), ("bob", "Bob", "b"), ("ann", "Eve", "a"))
+    ]
+    assert statuses == [201, 201, 201, 422]
+    await walk.sees("kept-count", "2")
+    await walk.sees("unfinished-list", "Unfinished entities: none.")
+    refused = await walk.copies_as_test("http/a")
+    assert "with raises(KeyReused):" in refused
+    assert "until=datetime.fromisoformat(" in refused
+    assert passes(folder, refused)
+
+
+async def of_calls(walk: Walk, address: str, folder: Path) -> None:
+    """A call that is lost, refused and answered; then a gift to another entity, and a board of both."""
+    assert await asyncio.to_thread(ask, address, "ask/recharge", {"member": "ann", "points": 50}, "r") == 202
+    await walk.until("messages-list", "board/all", "processed")
+    call = await walk.copies_as_test("http/r")
+    assert 'apis={payments: lambda _: Response(201, {"points": 50})}' in call
+    assert 'app.trouble(payments, "lost", Response(503))' in call
+    assert call.count("app.ask(") == 1
+    assert passes(folder, call)
+    gift = {"member": "ann", "to": "bob", "points": 7}
+    assert await asyncio.to_thread(ask, address, "ask/gift", gift, "g") == 200
+    await walk.until("entities-list", "member/bob", '"points":7')
+    copied = await walk.copies_as_test("http/g")
+    assert copied.count("app.given(") == 2
+    assert passes(folder, copied)
+
+
+async def of_queues(walk: Walk, address: str, folder: Path) -> None:
+    """A message whose handler raises, and one that comes twice to an entity of events."""
+    assert await asyncio.to_thread(put, address, "leave/l", {"member": "ann"}) == 202
+    await walk.sees("parked-count", "1")
+    leave = await walk.copies_as_test("web/l")
+    assert 'assert [one.id for one in app.parked()] == ["web/l"]' in leave
+    assert passes(folder, leave)
+    for outcome in ("processed", "duplicate dropped"):
+        assert await asyncio.to_thread(put, address, "visit/v", {"member": "ann"}) == 202
+        await walk.until("messages-list", "door/v", outcome)
+    visit = await walk.copies_as_test("door/v")
+    assert visit.count("app.send(") == 2
+    assert passes(folder, visit)
 
 
 async def in_all_other_trouble(page: browser.Page, walk: Walk, address: str) -> None:

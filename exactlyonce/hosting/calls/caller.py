@@ -20,6 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from exactlyonce.attempt import key_of
+from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, InvalidMessage, TryAgainLater
@@ -88,6 +89,7 @@ class Caller:
         now: the present.
         random: draws delays.
         show: makes of an exception what may be logged of it.
+        observer_slot: holds the observer, which is told of every try.
     """
 
     apis: Mapping[str, Api]
@@ -99,6 +101,7 @@ class Caller:
     now: Callable[[], datetime]
     random: Random
     show: Show = shown
+    observer_slot: ObserverSlot = field(default_factory=ObserverSlot)
     _places: dict[str, asyncio.Semaphore] = field(default_factory=dict)
 
     async def take(self, message: Delivered) -> None:
@@ -153,7 +156,11 @@ class Caller:
         request = await self._prepared(taken, api)
         if self.now() > api.last_start(taken.made, timedelta(seconds=taken.call.key_lifetime)):
             return _LATE
-        return _NO_CREDENTIALS if request is None else await self.wire.send(request)
+        if request is None:
+            return _NO_CREDENTIALS
+        received = await self.wire.send(request)
+        self.observer_slot.called(taken.delivered, received)
+        return received
 
     async def _unknown_or_again(self, taken: _Taken, api: Api, received: Received | str) -> None:
         """Tell the caller that the outcome is unknown, once no process can be at a try of any copy; until then, come again."""

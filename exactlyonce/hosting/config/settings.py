@@ -16,7 +16,7 @@ from exactlyonce.drivers.memories import BUDGET
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.config.connections import ADDRESS
 from exactlyonce.hosting.config.host_json import function_timeout
-from exactlyonce.local_settings import bare
+from exactlyonce.local_settings import bare, trimmed
 from exactlyonce.records.application import DEFAULT_NAME
 from exactlyonce.transports.service_bus.limits import MAX_BYTES
 from exactlyonce.values.durations import Positive
@@ -199,7 +199,7 @@ class Settings(BaseSettings):
         if not isinstance(given, str):
             return given
         # JSON may have lines.
-        return given.strip() if about.field_name == "destinations" else bare(given)
+        return trimmed(given) if about.field_name == "destinations" else bare(given)
 
     @property
     def needs_storage(self) -> bool:

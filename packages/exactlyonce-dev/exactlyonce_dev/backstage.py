@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pydantic import TypeAdapter
 
 from exactlyonce.drivers.runtime import Clock, SystemClock
@@ -26,9 +27,6 @@ from exactlyonce.stores.listing import entity_named
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
 from exactlyonce_dev.acting import Acting, Types, typed
-from exactlyonce_dev.copying import copied
-from exactlyonce_dev.flow import Flow
-from exactlyonce_dev.literals import Names
 from exactlyonce_dev.witness import End, Witness
 
 MOST_LISTED: Final = 100
@@ -36,6 +34,8 @@ MOST_LISTED: Final = 100
 MOST_UNFINISHED: Final = 50
 """Unfinished entities of a type that are listed."""
 _MOST_BYTES: Final = 8_000_000
+_TOO_EARLY: Final = 425
+_BEHIND: Final = 1002
 _LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -46,7 +46,6 @@ class Backstage:
         applications: of the app.
         clock: paces actions on many messages.
         acts: whether it does anything but look.
-        names: of the app's entities, destinations and models, for a story that is copied as a test.
 
     Attributes:
         witness: of the deliveries in this process; None without one.
@@ -58,11 +57,9 @@ class Backstage:
         clock: Clock | None = None,
         *,
         acts: bool = True,
-        names: Names | None = None,
     ) -> None:
         self._applications = applications
         self._acts = acts
-        self._names = names or Names({})
         self._types: Types = {entity.name: (once, entity) for once in applications for entity in once.entities}
         self._acting = Acting(self._types, clock or SystemClock())
         self.witness: Witness | None = None
@@ -88,7 +85,6 @@ class Backstage:
                 web.get("/entity", self._inspect),
                 web.get("/unfinished", self._unfinished),
                 web.get("/parked", self._parked),
-                web.post("/test", self._test),
                 web.post("/end", self._end),
                 *self._acting.routes,
             ]
@@ -147,19 +143,6 @@ class Backstage:
         messages = [{**asdict(one), **_place(one.entity)} for one in sorted(found, key=lambda one: one.at)]
         return web.json_response({"groups": [asdict(one) for one in grouped(found)], "messages": messages})
 
-    async def _test(self, request: web.Request) -> web.Response:
-        """Write the story of a delivery, and of all that it is connected with, as a test."""
-        wanted = await request.json()
-        flow = Flow.around(wanted["rows"], wanted["id"])
-        once, _ = typed(self._types, next((ref.type for ref in flow.entities), ""))
-        states = {ref: await self._state(ref) for ref in flow.entities if ref.type in self._types}
-        return web.json_response({"text": copied(flow, once, self._names, states)})
-
-    async def _state(self, ref: EntityRef) -> object:
-        once, entity = self._types[ref.type]
-        body = (await (await once.operator()).inspect(ref)).body
-        return None if body is None else entity.shape.read(ref, body)
-
     async def _end(self, request: web.Request) -> web.Response:
         """Choose the step at which this process is killed."""
         wanted = await request.json()
@@ -181,6 +164,10 @@ class Backstage:
         try:
             return await handler(request)
         except ExactlyOnceError as error:
+            cause = error.__cause__
+            # Nothing is wrong: the app has just begun. A replica that lags says "not found", too.
+            if isinstance(cause, CosmosResourceNotFoundError) and cause.sub_status != _BEHIND:
+                return web.json_response({"error": "The containers are not made yet."}, status=_TOO_EARLY)
             status = 503 if isinstance(error, TryAgainLater) else 409
             return web.json_response({"error": f"{type(error).__name__}: {error}"}, status=status)
         except (KeyError, ValueError) as error:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
+import exactlyonce
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce
+from exactlyonce.hosting.calls.answers import content_of
+from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY
+from exactlyonce.hosting.calls.wire import Received
 from exactlyonce.testing.interruptions import STEPS
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce_dev.flow import LATER, Act, Flow, Row
+from exactlyonce_dev.flow import LATER, Act, Flow, Row, time_of
 from exactlyonce_dev.literals import Names, Source, identifier
 from exactlyonce_dev.story import LOST
 
@@ -24,69 +30,115 @@ _LOSSES: Final = {
     "reply": "it is applied, and its reply is lost",
     "request": "its request is lost, and nothing is applied",
 }
+_REFUSED_CONNECTION: Final = ("Connector", "Refused", "DNS")
+_MINUTE: Final = 60
+_LEAST_PAUSE: Final = 1.0
+"""Seconds after the last act that make a pause: less is the time that messages take, which is none in memory."""
 Steps = Sequence[tuple[Row, str]]
 """Steps in the order of time, each with the type of its entity."""
 
 
-def copied(flow: Flow, once: ExactlyOnce, names: Names, states: Mapping[EntityRef, object]) -> str:
-    """The source code of a test that plays a flow, and expects the states that it has led to.
+@dataclass(frozen=True)
+class Style:
+    """What a test says of a flow.
+
+    Attributes:
+        timed: whether it has the clock of the flow, and its pauses.
+        slow: whether messages take the time that they took, and so come in that order.
+        brief: whether it names only those entity types and destinations that the flow came to.
+        expects: whether it expects anything.
+        end: by entity the body to expect in place of what the flow led to, where only times differ.
+        answers: whether it expects the bodies of answers, too.
+    """
+
+    timed: bool = True
+    slow: bool = False
+    brief: bool = False
+    expects: bool = True
+    end: Mapping[EntityRef, Any] | None = None
+    answers: bool = True
+
+
+def copied(flow: Flow, once: ExactlyOnce, names: Names, style: Style | None = None) -> str:
+    """The source code of a test that plays a flow, and expects the answers and the states that it has led to.
 
     Args:
         flow: that happened.
         once: the application.
         names: of its objects.
-        states: of the entities at present; None for one that is absent.
+        style: what it says; None for all.
 
     Raises:
         ConfigurationError: a message was too large to be kept.
     """
-    return _Copy(flow, once, names).text(states)
+    return _Copy(flow, once, names, style or Style()).text()
 
 
 class _Copy:
-    def __init__(self, flow: Flow, once: ExactlyOnce, names: Names) -> None:
+    def __init__(self, flow: Flow, once: ExactlyOnce, names: Names, style: Style) -> None:
         self._flow = flow
         self._once = once
+        self._style = style
         self._source = Source(names)
         self._types: dict[str, Entity[Any]] = {entity.name: entity for entity in once.entities}
+        self._apis = {one.name: one for one in once.destinations if isinstance(one, Api)}
+        self._acts = flow.acts()
+        self._start = self._started()
+        self._seconds = 0.0  # Since the start, by the clock of the test.
+        self._needed = 0.0  # Seconds that have to pass before the next act.
 
-    def text(self, states: Mapping[EntityRef, object]) -> str:
-        source, acts = self._source, self._flow.acts()
-        about = identifier(acts[0].row["entity"]["name"]) if acts else "nothing"
+    def text(self) -> str:
+        source = self._source
+        chosen = next((one.row for one in self._acts if one.row["message"] in self._flow.own), None)
+        about = identifier((chosen or self._flow.rows[0])["entity"]["name"])
         source.lines.append(f"def test_what_happened_to_{about}() -> None:")
         source.imported("exactlyonce.testing", "App")
+        if len(self._replies) > 1:
+            source.lines.append("    replies = {  # By the idempotency keys of the calls.")
+            source.lines += [f"        {self._text(id)}: {reply}," for id, reply in self._replies.items()]
+            source.lines.append("    }")
         source.call("app = App", self._application())
-        minutes = 0
-        for act in acts:
+        for ref, body in self._flow.beginning.items():
+            if body is not None:
+                source.call("app.given", [self._entity(ref.type), self._key(ref), self._state(ref, body)])
+        for name, delays in self._transits().items():
+            destination = next(one for one in self._once.destinations if one.name == name)
+            source.call("app.slow", [source.name(destination) or self._text(name), *map(self._span, delays)])
+        for act in self._acts:
             source.lines.append("")
-            if act.row["outcome"] == LATER:
-                passed = max(self._minutes(act.row) - minutes, 1)
-                source.lines.append("    # Time passes, until the sweeper publishes what was kept or owed.")
-                source.lines.append(f"    app.advance(minutes={passed})")
-                minutes += passed
-            else:
+            self._pass_until(act)
+            if act.row["outcome"] != LATER:
                 faults = list(self._faults(act))
                 source.lines += faults
                 self._play(act)
-                if faults:
-                    source.lines.append("    app.advance(minutes=1)  # It is tried again after a pause.")
-        source.lines.append("")
-        source.lines += self._expected(states)
+                self._needed = _MINUTE if any("app.trouble" not in line for line in faults) else 0
+                self._needed += self._backoff(act)
+        self._pass_at_last()
+        if self._style.expects:
+            source.lines.append("")
+            source.lines += self._expected()
         return str(source)
+
+    # The application
 
     def _application(self) -> Iterator[str]:
         """The arguments of `App`."""
-        yield from map(self._entity, self._types)
-        if listed := [self._source.name(one) or self._declared(one) for one in self._once.destinations]:
+        flow, source = self._flow, self._source
+        reached: set[str | None] | None = None
+        if self._style.brief:
+            reached = {place for row in flow.rows for place in (row.get("destination"), row["entity"].get("type"))}
+            reached |= flow.sent.keys()
+        yield from (self._entity(name) for name in self._types if reached is None or name in reached)
+        shown = [one for one in self._once.destinations if reached is None or one.name in reached]
+        if listed := [source.name(one) or self._declared(one) for one in shown]:
             yield f"destinations=({', '.join(listed)}{',' if len(listed) == 1 else ''})"
-        leading = {one.name for one in self._once.destinations if isinstance(one, Destination) and one.to is not None}
-        if taken := {
-            name: type for name, type in self._flow.takers.items() if name not in leading and type in self._types
-        }:
+        leading = {one.name for one in shown if isinstance(one, Destination) and one.to is not None}
+        if taken := {name: type for name, type in flow.takers.items() if name not in leading and type in self._types}:
             yield f"queues={{{', '.join(f'{self._text(name)}: {self._entity(type)}' for name, type in taken.items())}}}"
-        if apis := [one for one in self._once.destinations if isinstance(one, Api)]:
-            answer = f"lambda _: {self._source.imported('exactlyonce.testing', 'Response')}()"
-            yield f"apis={{{', '.join(f'{self._source.name(one) or identifier(one.name)}: {answer}' for one in apis)}}}"
+        if apis := [one for one in shown if isinstance(one, Api)]:
+            yield f"apis={{{', '.join(f'{self._api(one)}: {self._stand_in()}' for one in apis)}}}"
+        if self._style.timed:
+            yield f"now={source.value(self._start)}"
 
     def _declared(self, one: Destination | Api) -> str:
         """A destination that no module names."""
@@ -99,12 +151,102 @@ class _Copy:
             given.append(f"to={self._entity(one.to.name)}")
         return f"{self._source.imported('exactlyonce', 'Destination')}({', '.join(given)})"
 
+    # Calls
+
+    def _stand_in(self) -> str:
+        """The function in the place of a service: it answers as the service was seen to answer."""
+        replies = list(self._replies.values())
+        if len(replies) > 1:
+            return "lambda request: replies[request.key]"
+        return f"lambda _: {replies[0] if replies else self._source.imported('exactlyonce.testing', 'Response') + '()'}"
+
+    @cached_property
+    def _replies(self) -> dict[str, str]:
+        """By the id of a call its final answer, as an expression."""
+        replies = {}
+        for id, api in self._calls.items():
+            final = [one for one in self._flow.tries.get(id, ()) if _is_final(one)]
+            if final:
+                replies[id] = self._response(content_of(_as_received(final[-1]), api.headers))
+        for row in self._flow.rows:
+            envelope = row.get("envelope") or {}
+            content = envelope.get("data") or {}
+            call = envelope.get("replyto")
+            if call in self._calls and call not in replies and content.get("outcome") == "answered":
+                replies[call] = self._response(content)
+        return replies if len(set(replies.values())) > 1 else dict(list(replies.items())[:1])
+
+    @cached_property
+    def _calls(self) -> dict[str, Api]:
+        """The calls of the flow, by id."""
+        return {
+            output["id"]: self._apis[output["destination"]]
+            for row in self._flow.rows
+            for output in row["outputs"]
+            if output["destination"] in self._apis
+        }
+
+    def _response(self, content: Mapping[str, Any]) -> str:
+        """An answer of a service, as an expression."""
+        given = [repr(content["status"])]
+        if content["body"] is not None:
+            given.append(self._source.value(content["body"]))
+        headers = {
+            name: value
+            for name, value in content["headers"].items()
+            if name.lower() != "content-type" or not value.startswith("application/json")
+        }
+        if headers:
+            given.append(("headers=" if len(given) == 1 else "") + self._source.value(headers))
+        return f"{self._source.imported('exactlyonce.testing', 'Response')}({', '.join(given)})"
+
+    def _tried(self, act: Act) -> dict[str, list[Mapping[str, Any]]]:
+        """By the service what came of the tries of all calls that followed from an act, in order."""
+        tried: dict[str, list[Mapping[str, Any]]] = {}
+        for id in dict.fromkeys(output["id"] for row in act.rows for output in row["outputs"]):
+            if id in self._calls:
+                tried.setdefault(self._calls[id].name, []).extend(self._flow.tries.get(id, ()))
+        return {name: sorted(tries, key=lambda one: one.get("number", 0)) for name, tries in tried.items()}
+
+    def _troubles(self, act: Act) -> Iterator[str]:
+        """What went wrong with calls that followed from an act."""
+        for name, tries in self._tried(act).items():
+            while tries and _is_final(tries[-1]):
+                tries.pop()
+            if tries:
+                api = self._api(self._apis[name])
+                yield f"    app.trouble({', '.join([api, *(self._trouble(api, one) for one in tries)])})"
+
+    def _trouble(self, api: str, one: Mapping[str, Any]) -> str:
+        if _is_final(one):
+            return f"{self._source.imported('datetime', 'timedelta')}(0)"
+        if (failed := one.get("failed")) is None:
+            headers = {name.title(): value for name, value in one["headers"].items() if name == "retry-after"}
+            return self._response({"status": one["status"], "body": None, "headers": headers})
+        if "Timeout" in failed:
+            return f"2 * {api}.timeout"
+        return self._text("down" if any(part in failed for part in _REFUSED_CONNECTION) else "lost")
+
+    def _backoff(self, act: Act) -> float:
+        """Seconds in which all tries of the calls of an act are surely made."""
+        needed = 0.0
+        for name, tries in self._tried(act).items():
+            for place, one in enumerate([one for one in tries if not _is_final(one)]):
+                asked = one.get("headers", {}).get("retry-after", "")
+                late = self._apis[name].timeout.total_seconds() if "Timeout" in one.get("failed", "") else 0
+                longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(place, 10))
+                needed += late + max(longest, float(asked) if asked.isdigit() else 0.0)
+        return math.ceil(needed)
+
+    # Acts
+
     def _play(self, act: Act) -> None:
         source, row = self._source, act.row
+        errors = [_error_of(one) for one in act.rows if self._flow.fails(one)]
         if act.of_output is not None:
             name, place = act.of_output
             source.lines.append("    # A copy of it arrives.")
-            source.call("app.send_again", [self._text(name), str(place)])
+            self._perform("app.send_again", [self._text(name), str(place)], errors, "Its handler raises.")
             return
         if row["envelope"] is None:
             raise ConfigurationError(
@@ -114,13 +256,32 @@ class _Copy:
         _, message = self._types[row["entity"]["type"]].read(envelope)
         name = "key" if row["asked"] else "message_id"
         given = [f"{name}={self._text(envelope.id)}", f"source={self._text(envelope.source)}"]
-        indent = 1
-        if all(one["outcome"] == "failed" for one in act.rows if one["message"] == row["message"]):
-            raises, error = source.imported("pytest", "raises"), source.imported("exactlyonce", "ExactlyOnceError")
-            source.lines.append(f"    with {raises}({error}):  # Its handler raises.")
-            indent = 2
-        to = self._entity(row["entity"]["type"])
-        source.call("app.ask" if row["asked"] else "app.send", [to, source.value(message), *given], indent)
+        arguments = [self._entity(row["entity"]["type"]), source.value(message), *given]
+        if not row["asked"]:
+            self._perform("app.send", arguments, errors, "Its handler raises.")
+        elif "refused" in row:
+            self._perform("app.ask", arguments, [row["refused"]], "Another request had its key.")
+        elif errors or not self._style.expects or "answer" not in row:
+            self._perform("app.ask", arguments, errors, "A handler raises.")
+        else:
+            answer = row["answer"]
+            source.call("answered = app.ask", arguments)
+            status, body = repr(answer["status"]), source.value(answer["body"])
+            if self._style.answers:
+                source.call("assert (answered.status, answered.body) == ", [status, body])
+            else:
+                source.lines.append(f"    assert answered.status == {status}")
+
+    def _perform(self, function: str, arguments: Sequence[str], errors: Sequence[str], why: str) -> None:
+        if not errors:
+            self._source.call(function, arguments)
+            return
+        raises = self._source.imported("pytest", "raises")
+        error = self._source.imported(
+            "exactlyonce" if hasattr(exactlyonce, errors[0]) else "exactlyonce.errors", errors[0]
+        )
+        self._source.lines.append(f"    with {raises}({error}):  # {why}")
+        self._source.call(function, arguments, 2)
 
     def _faults(self, act: Act) -> Iterator[str]:
         """What went wrong in all that followed from an act. Each fault counts the steps like its own from the beginning."""
@@ -134,6 +295,7 @@ class _Copy:
         for row in act.rows:
             if row["outcome"] == LOST:
                 yield from self._kill(row, steps)
+        yield from self._troubles(act)
 
     def _kill(self, row: Row, steps: Steps) -> Iterator[str]:
         type = row["entity"]["type"]
@@ -159,30 +321,134 @@ class _Copy:
         commit = "SaveBatch" if self._types[row["entity"]["type"]].strategy.companions else "SaveEntity"
         return "before", commit, chosen["title"] if chosen else "its first write", last + 1
 
-    def _expected(self, states: Mapping[EntityRef, object]) -> Iterator[str]:
-        source = self._source
-        for ref, state in states.items():
-            key = self._text(ref.id)
-            if ref.partition != (ref.id,):
-                key = f"{source.imported('exactlyonce', 'EntityKey')}({key}, {source.value(ref.partition)})"
-            found = f"    assert app.state({self._entity(ref.type)}, {key})"
-            yield f"{found} is None" if state is None else f"{found} == {source.value(state)}"
-        for name, messages in self._flow.sent.items():
-            if name not in self._flow.takers and not any(row.get("destination") == name for row in self._flow.rows):
-                yield f"    assert len(app.outputs({self._text(name)})) == {len(messages)}"
-        if not any(row["outcome"] in ("parked", "failed") for row in self._flow.rows):
-            yield "    assert app.parked() == ()"
+    # Time
 
-    def _minutes(self, row: Row) -> int:
-        """Minutes from the first delivery to this event, and one more, in which the sweeper comes."""
-        first = datetime.fromisoformat(self._flow.rows[0]["at"])
-        return math.ceil((datetime.fromisoformat(row["at"]) - first).total_seconds() / 60) + 1
+    def _started(self) -> datetime:
+        """The time at the start: that of the first act, or somewhat before, so that the sweeper comes when it came."""
+        first = time_of(self._acts[0].row if self._acts else self._flow.rows[0])
+        released = next((self._came(one.row) for one in self._acts if one.row["outcome"] == LATER), first)
+        phase = (released - first).total_seconds() % _MINUTE
+        return first - timedelta(seconds=_MINUTE - phase) if phase and self._style.timed else first
+
+    def _transits(self) -> dict[str, list[float]]:
+        """By destination how many seconds each message took to come there, in the order in which they were sent."""
+        sent: list[tuple[datetime, str, float]] = []
+        begun = {id(act.row) for act in self._acts}
+        later = {one["message"] for act in self._acts if act.row["outcome"] == LATER for one in act.row["outputs"]}
+        for row in self._flow.rows if self._style.slow else ():
+            if row.get("destination") and row.get("envelope") and not row["asked"]:
+                cause = None if id(row) in begun or row["message"] in later else self._flow.cause(row)
+                waited = next(
+                    (one.get("delay", 0.0) for one in (cause or row)["outputs"] if one["message"] == row["message"]),
+                    0.0,
+                )
+                at = time_of(cause or row)
+                sent.append((at, row["destination"], (time_of(row) - at).total_seconds() - waited))
+        delays: dict[str, list[float]] = {}
+        for _, name, seconds in sorted(sent, key=lambda one: one[0]):
+            delays.setdefault(name, []).append(max(seconds, 0.0))
+        return {name: seconds for name, seconds in delays.items() if any(seconds)}
+
+    def _span(self, seconds: float) -> str:
+        shown = f"{seconds:.6f}".rstrip("0").rstrip(".")
+        return f"{self._source.imported('datetime', 'timedelta')}({'' if shown == '0' else f'seconds={shown}'})"
+
+    def _came(self, later: Row) -> datetime:
+        """When a message was handled that was published later."""
+        ids = {one["message"] for one in later["outputs"]}
+        return next((time_of(row) for row in self._flow.rows if row["message"] in ids), time_of(later))
+
+    def _pass_until(self, act: Act) -> None:
+        """Let time pass until an act."""
+        if act.row["outcome"] == LATER:
+            due = (self._came(act.row) - self._start).total_seconds()
+            sweeps = math.ceil(round(due / _MINUTE, 6)) + (not self._style.timed)
+            # It may have to try again. Without the clock of the flow there is a minute for that.
+            pause = sweeps * _MINUTE - self._seconds + self._style.timed
+            self._advance(max(pause, self._needed), "until the sweeper publishes what is due")
+        else:
+            pause = (time_of(act.row) - self._start).total_seconds() - self._seconds if self._style.timed else 0.0
+            self._advance(max(pause, self._needed))
+
+    def _pass_at_last(self) -> None:
+        """Let time pass until all has happened that followed."""
+        pause = 0.0
+        if self._style.timed:
+            ended = max(map(time_of, self._flow.rows))
+            pause = (ended - self._start).total_seconds() - self._seconds
+        if self._needed or pause >= _LEAST_PAUSE or (pause > 0 and self._style.slow):
+            self._source.lines.append("")
+            self._advance(max(math.ceil(pause), self._needed))
+
+    def _advance(self, seconds: float, why: str = "") -> None:
+        seconds = round(seconds, 6)
+        if seconds <= 0:
+            return
+        self._seconds, self._needed = self._seconds + seconds, 0.0
+        spelled = (
+            f"minutes={seconds // _MINUTE:.0f}"
+            if seconds % _MINUTE == 0
+            else f"seconds={seconds:.6f}".rstrip("0").rstrip(".")
+        )
+        self._source.lines.append(f"    app.advance({spelled}){why and f'  # {why[0].upper()}{why[1:]}.'}")
+
+    # The end
+
+    def _expected(self) -> Iterator[str]:
+        flow, other = self._flow, self._style.end or {}
+        for ref, body in flow.end.items():
+            present = f"    assert app.state({self._entity(ref.type)}, {self._key(ref)})"
+            if ref in other:
+                yield "    # Its times are those of the test: in memory messages take no time, and retries come at other times."
+                body = other[ref]  # noqa: PLW2901
+            yield f"{present} is None" if body is None else f"{present} == {self._state(ref, body)}"
+        for name, messages in flow.sent.items():
+            if name not in flow.takers and not any(row.get("destination") == name for row in flow.rows):
+                yield f"    assert len(app.outputs({self._text(name)})) == {len(messages)}"
+        failed = dict.fromkeys(
+            row["message"]
+            for row in flow.rows
+            if not row.get("asked") and "type" in row["entity"] and row["outcome"] != LATER and flow.fails(row)
+        )
+        parked = {row["message"] for row in flow.rows if row["outcome"] == "parked"}
+        if not failed:
+            yield "    assert app.parked() == ()"
+        elif parked >= failed.keys():
+            yield f"    assert [one.id for one in app.parked()] == {self._source.value(list(failed))}"
+
+    # Names and values
+
+    def _state(self, ref: EntityRef, body: Any) -> str:
+        return self._source.value(self._types[ref.type].shape.read(ref, Json.of(body)))
+
+    def _key(self, ref: EntityRef) -> str:
+        key = self._text(ref.id)
+        if ref.partition == (ref.id,):
+            return key
+        return f"{self._source.imported('exactlyonce', 'EntityKey')}({key}, {self._source.value(ref.partition)})"
 
     def _entity(self, type: str) -> str:
         return self._source.name(self._types[type]) or identifier(type)
 
+    def _api(self, one: Api) -> str:
+        return self._source.name(one) or identifier(one.name)
+
     def _text(self, value: str) -> str:
         return self._source.value(value)
+
+
+def _error_of(row: Row) -> str:
+    """The class of the error with which a delivery failed."""
+    return str(row["reason"]).partition(":")[0]
+
+
+def _as_received(one: Mapping[str, Any]) -> Received:
+    body = one["body"]
+    return Received(one["status"], one["headers"], None if body is None else body.encode())
+
+
+def _is_final(one: Mapping[str, Any]) -> bool:
+    return "failed" not in one and _as_received(one).is_final
 
 
 def _earlier(steps: Steps, number: float, type: str, effect: str | None) -> int:

@@ -17,10 +17,11 @@ from typing import Final
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce_dev.changes import change, snapshot
-from exactlyonce_dev.console.server import Console, Stage
+from exactlyonce_dev.console.server import Console, Stage, State
 from exactlyonce_dev.parts import Hear, Part, say
 from exactlyonce_dev.plan import DATABASE, LOOPBACK, Plan
 from exactlyonce_dev.story import Story
+from exactlyonce_dev.trial import Trials
 from exactlyonce_dev.trouble import Trouble
 from exactlyonce_dev.witness import Event
 from local_cosmos.admin_client import AdminClient
@@ -83,6 +84,7 @@ class Supervisor:
         self._story = Story()
         self._app: Part | None = None
         self._is_killed = False
+        self._was_killed = False  # And has not answered again since.
 
     async def run(self) -> int:
         """Run until a signal, and return the exit code.
@@ -120,7 +122,7 @@ class Supervisor:
         """Serve the console, and return its address."""
         admin = AdminClient(f"http://{LOOPBACK}:{self._plan.cosmos}/")
         trouble = Trouble(admin, self._plan.settings.get(DATABASE, ""))
-        stage = Stage(self._story, trouble, self._kill)
+        stage = Stage(self._story, trouble, self._kill, self._state, Trials(self._plan.app, self._plan.settings))
         console = Console(backstage, f"the app in {self._plan.app.name}", stage=stage)
         return await running.enter_async_context(console.serving(self._plan.console))
 
@@ -131,6 +133,14 @@ class Supervisor:
         self._is_killed = True
         self._app.kill()
         return True
+
+    def _state(self) -> State:
+        """The state of the app's process. It runs from the moment at which it answers requests."""
+        if self._is_killed or self._was_killed:
+            return "killed"
+        if self._app is not None and self._app.ended.done():
+            return "ended"
+        return "runs" if self._app is not None and self._app.ready.done() else "starts"
 
     def _hear(self, event: Event) -> None:
         """Take what the app tells: also that it is about to kill itself, since somebody chose the step."""
@@ -189,7 +199,7 @@ class Supervisor:
                 if app.ended in done:
                     await app.end()  # Its last words are read: it may have said that it kills itself.
                     if self._is_killed:
-                        self._is_killed = False
+                        self._is_killed, self._was_killed = False, True
                         say(_SELF, "the app was killed, and starts again")
                         return None
                     if not self._reload:
@@ -200,10 +210,12 @@ class Supervisor:
             if changed is not None:
                 changed.cancel()
             await app.end()
+            self._app = None
             self._story.end_process()
 
     async def _announce(self, app: Part) -> None:
         ready = await app.ready
+        self._was_killed = False
         if ready is None:
             return  # It has said why.
         seconds = time.monotonic() - self._began

@@ -1,20 +1,29 @@
-"""A flow: deliveries that are connected by entities, or by what caused what."""
+"""A flow: deliveries that followed from what somebody outside did, and what came between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.stores.listing import entity_named
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, Origin, message_key
 
 Row = Mapping[str, Any]
+Tries = Mapping[str, Sequence[Mapping[str, Any]]]
+"""By the id of a call what came of its tries, in order."""
 LATER: Final = "published later"
-_COMES_AGAIN: Final = frozenset({"lost with the process", "failed", "cancelled", "under way"})
+FAILED: Final = "failed"
+_COMES_AGAIN: Final = frozenset({"lost with the process", FAILED, "cancelled", "under way"})
 """Outcomes after which a queue delivers a message again by itself."""
 _NOT_DELIVERED: Final = frozenset({"parked", LATER})
+_MOST_DERIVED: Final = 64
+"""Outputs of a handler that are known by their ids, though nobody has seen them published."""
 
 
 @dataclass
@@ -32,55 +41,168 @@ class Act:
     rows: list[Row] = field(default_factory=list)
 
 
+def time_of(row: Row) -> datetime:
+    """When a message was handled; when its delivery began, if it was not."""
+    return datetime.fromisoformat(row.get("handled") or row["at"])
+
+
+def entity_of(row: Row) -> EntityRef | None:
+    """The entity of a delivery; None for a parked message, which has a place only."""
+    return entity_named(row["entity"]["key"]) if "key" in row["entity"] else None
+
+
 class Flow:
-    """Deliveries that are connected, in the order of time.
+    """Deliveries in the order of time.
 
     Args:
         rows: the first one first.
+        tries: of calls.
+        own: the messages from outside whose flow it is; the others came between.
+        beginning: by entity the body before the flow, None for none; an entity whose past is in the flow has no entry.
+        end: by entity the body after the flow, of those that its own messages concern.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        tries: Tries | None = None,
+        own: frozenset[str] = frozenset(),
+        beginning: Mapping[EntityRef, Any] | None = None,
+        end: Mapping[EntityRef, Any] | None = None,
+    ) -> None:
         self.rows = rows
-        # What is published again, by a duplicate or by the sweeper, was caused the first time.
-        self._causes = {output["message"]: row for row in reversed(rows) for output in row["outputs"]}
-        self._calls = {output["id"]: row for row in reversed(rows) for output in row["outputs"]}
+        self.tries = tries or {}
+        self.own = own
+        self.beginning = beginning or {}
+        self.end = end or {}
 
     @classmethod
-    def around(cls, rows: Sequence[Row], id: str) -> Flow:
-        """The flow that a delivery is part of.
+    def of(cls, rows: Sequence[Row], id: str, tries: Tries | None = None, *, whole: bool = False) -> Flow:
+        """The flow of a delivery.
+
+        It begins with what somebody outside did that led to the delivery, and has all copies of that, all that followed, and
+        all that changed the same entities meanwhile. The entities begin as they were found.
 
         Args:
-            rows: all that are known, the latest first.
+            rows: all that are known, the first one first.
             id: of the delivery.
+            tries: of calls.
+            whole: with all that ever touched the same entities, in place of how they were found.
 
         Raises:
             ConfigurationError: the delivery is not known any more.
         """
-        known: set[str] = {mark for row in rows if row["id"] == id for mark in _marks(row)}
-        if not known:
+        known = cls(rows, tries)
+        roots = list(map(known.root, rows))
+        chosen = next((root for row, root in zip(rows, roots, strict=True) if row["id"] == id), None)
+        if chosen is None:
             raise ConfigurationError("This delivery is forgotten: only the latest are kept.")
-        size = 0
-        while len(known) > size:
-            size = len(known)
-            known |= {mark for row in rows if known & _marks(row) for mark in _marks(row)}
-        return cls([row for row in reversed(rows) if known & _marks(row)])
+        wanted, size = {chosen}, 0
+        while len(wanted) > size:
+            size = len(wanted)
+            taken = [row for row, root in zip(rows, roots, strict=True) if root in wanted]
+            places = set(map(_place, taken))
+            began = -math.inf if whole else min(row.get("began", 0) for row in taken)
+            ended = math.inf if whole else max(row.get("ended", row.get("began", math.inf)) for row in taken)
+            wanted |= {
+                root
+                for row, root in zip(rows, roots, strict=True)
+                if _place(row) in places
+                and row.get("began", 0) <= ended
+                and row.get("ended", row.get("began", math.inf)) >= began
+            }
+        taken = [row for row, root in zip(rows, roots, strict=True) if root in wanted]
+        own = [row for row, root in zip(rows, roots, strict=True) if root == chosen]
+        refs = dict.fromkeys(ref for row in taken if (ref := entity_of(row)) is not None)
+        beginning = {} if whole else {ref: body for ref in refs for body in known._before(ref, taken)}
+        ends = {
+            ref: body
+            for ref in dict.fromkeys(map(entity_of, own))
+            if ref is not None
+            for body in known._after(ref, taken)
+        }
+        return cls(taken, tries, frozenset({chosen}), beginning, ends)
+
+    def without(self, roots: Iterable[str]) -> Flow:
+        """The flow without some of the messages from outside, and without what followed from these."""
+        gone = frozenset(roots)
+        rows = [row for row in self.rows if self.root(row) not in gone]
+        touched = {entity_of(row) for row in rows}
+        beginning = {ref: body for ref, body in self.beginning.items() if ref in touched}
+        return Flow(rows, self.tries, self.own, beginning, self.end)
+
+    def begun(self, beginning: Mapping[EntityRef, Any]) -> Flow:
+        """The flow with another beginning."""
+        return Flow(self.rows, self.tries, self.own, beginning, self.end)
 
     @property
-    def entities(self) -> tuple[EntityRef, ...]:
-        """The entities in the flow, in the order in which they got messages."""
-        keys = dict.fromkeys(row["entity"]["key"] for row in self.rows if "key" in row["entity"])
-        return tuple(map(entity_named, keys))
+    def others(self) -> tuple[str, ...]:
+        """The messages from outside that came between."""
+        return tuple(dict.fromkeys(root for root in map(self.root, self.rows) if root not in self.own))
+
+    @cached_property
+    def _causes(self) -> Mapping[str, Row]:
+        """By the id of an output, which is that of a call, too, the delivery that caused it."""
+        # What is published again, by a duplicate or by the sweeper, was caused the first time.
+        causes = {
+            output["id"]: row for row in reversed(self.rows) for output in row["outputs"] if row["outcome"] != LATER
+        }
+        sent = {(row.get("envelope") or {}).get("id") for row in self.rows}
+        sent |= {output["id"] for row in self.rows for output in row["outputs"]}
+        missing = sent - set(causes)
+        for row in reversed(self.rows):
+            ref = entity_of(row)
+            if missing and ref is not None and row["message"]:
+                origin = Origin(ref, row["message"])
+                causes |= {id: row for id in map(origin.output_id, range(_MOST_DERIVED)) if id in missing}
+        return causes
+
+    def cause(self, row: Row) -> Row | None:
+        """The delivery that sent a message, or the call that it replies to; None if it came from outside."""
+        envelope = row.get("envelope") or {}
+        if row["outcome"] == LATER:
+            return next((self._causes[one["id"]] for one in row["outputs"] if one["id"] in self._causes), None)
+        by_id = self._causes.get(envelope.get("id", ""))
+        if by_id is not None and message_key(_source(by_id), envelope["id"]) == row["message"]:
+            return by_id
+        return self._causes.get(envelope.get("replyto", ""))
+
+    def root(self, row: Row) -> str:
+        """The message from outside that a delivery followed from."""
+        seen: set[str] = set()
+        if not row.get("envelope") and row["outcome"] != LATER:  # Of a parked message, or a large one.
+            row = next((one for one in self.rows if one["message"] == row["message"] and one.get("envelope")), row)
+        while (cause := self.cause(row)) is not None and cause["message"] not in seen:
+            seen.add(cause["message"])
+            row = cause
+        message: str = row["message"]
+        return message
+
+    def _before(self, ref: EntityRef, taken: Sequence[Row]) -> list[Any]:
+        """The body of an entity before the first of some deliveries that concern it, as a list; empty if it is not known."""
+        first = next(row for row in taken if entity_of(row) == ref)
+        earlier = [row for row in self.rows if entity_of(row) == ref and row.get("ended", math.inf) < first["began"]]
+        return [first["before"]] if "before" in first else [row["after"] for row in earlier if "after" in row][-1:]
+
+    def _after(self, ref: EntityRef, taken: Sequence[Row]) -> list[Any]:
+        """The body of an entity after the last of some deliveries that concern it, as `_before` does."""
+        ids = {row["id"] for row in taken}
+        last = max(place for place, row in enumerate(self.rows) if row["id"] in ids and entity_of(row) == ref)
+        if "after" in self.rows[last]:
+            return [self.rows[last]["after"]]
+        # Its process was killed. The next delivery found what it had done.
+        return [row["before"] for row in self.rows[last + 1 :] if entity_of(row) == ref and "before" in row][:1]
 
     @property
     def sent(self) -> Mapping[str, list[str]]:
         """By destination the messages that arrived there, in order."""
-        found: dict[str, dict[str, None]] = {}
+        sent: dict[str, dict[str, None]] = {}
         for row in self.rows:
-            if row.get("destination"):
-                found.setdefault(row["destination"], {})[row["message"]] = None
+            if row.get("destination") and not row.get("asked"):  # A request comes by no queue.
+                sent.setdefault(row["destination"], {})[row["message"]] = None
             for output in row["outputs"]:
-                found.setdefault(output["destination"], {})[output["message"]] = None
-        return {name: list(messages) for name, messages in found.items()}
+                sent.setdefault(output["destination"], {})[output["message"]] = None
+        return {name: list(messages) for name, messages in sent.items()}
 
     @property
     def takers(self) -> Mapping[str, str]:
@@ -93,58 +215,65 @@ class Flow:
             if output["message"] in types
         }
 
+    def fails(self, row: Row) -> bool:
+        """Whether all deliveries of a message failed."""
+        return all(
+            one["outcome"] == FAILED
+            for one in self.rows
+            if one["message"] == row["message"] and one["outcome"] not in _NOT_DELIVERED
+        )
+
     def acts(self) -> list[Act]:
         """What outsiders did, in order, with what followed from each."""
-        found: list[Act] = []
+        acts: list[Act] = []
         latest: dict[str, Act] = {}
         before: dict[str, Row] = {}
         for row in self.rows:
             message = row["message"]
             if row["outcome"] in _NOT_DELIVERED:
                 if row["outcome"] == LATER:
-                    found.append(Act(row))
+                    acts.append(Act(row))
                 continue
             is_copy = message in before and before[message]["outcome"] not in _COMES_AGAIN
-            cause = self._cause(row)
-            if is_copy or (cause is None and message not in before):
-                found.append(Act(row, None if cause is None else self._place(row)))
-                latest[message] = found[-1]
+            cause = self.cause(row)
+            # A message that failed, and did not later, may have waited for what came between.
+            again = message in latest and before[message]["outcome"] == FAILED and row["outcome"] != FAILED
+            if again:
+                acts.remove(latest[message])
+            if is_copy or again or (cause is None and message not in before):
+                acts.append(Act(row, None if cause is None else self._position(row)))
+                latest[message] = acts[-1]
             before[message] = row
             act = self._act_of(row, latest)
             if act is not None:
                 act.rows.append(row)
-        return found
-
-    def _cause(self, row: Row) -> Row | None:
-        """The delivery that sent a message, or the call that it replies to; None if it came from outside."""
-        replies_to = (row.get("envelope") or {}).get("replyto", "")
-        return self._causes.get(row["message"]) or self._calls.get(replies_to)
+        return acts
 
     def _act_of(self, row: Row, latest: Mapping[str, Act]) -> Act | None:
         seen: set[str] = set()
         while row["message"] not in latest:
-            cause = self._cause(row)
+            cause = self.cause(row)
             if cause is None or row["message"] in seen:
                 return None
             seen.add(row["message"])
             row = cause
         return latest[row["message"]]
 
-    def _place(self, row: Row) -> tuple[str, int] | None:
+    def _position(self, row: Row) -> tuple[str, int] | None:
         for name, messages in self.sent.items():
             if row["message"] in messages:
                 return name, messages.index(row["message"])
         return None
 
 
-def _marks(row: Row) -> set[str]:
-    """What connects a delivery with others: its entity, its message, and what it sent."""
-    entity = row["entity"].get("key") or row["entity"].get("place") or row["entity"]["name"]
-    replies_to = (row.get("envelope") or {}).get("replyto")
-    return {
-        f"entity {entity}",
-        *([f"message {row['message']}"] if row["message"] else []),
-        *(f"message {one['message']}" for one in row["outputs"]),
-        *(f"call {one['id']}" for one in row["outputs"]),
-        *([f"call {replies_to}"] if replies_to else []),
-    }
+def _source(row: Row) -> str:
+    ref = entity_of(row)
+    return "" if ref is None else ref.source
+
+
+def _place(row: Row) -> str:
+    """The entity that a delivery concerns, as a text."""
+    entity = row["entity"]
+    with suppress(KeyError):
+        return str(entity["key"])
+    return str(entity.get("place", entity["name"]))

@@ -116,7 +116,7 @@ async def _serve(app: FunctionRegister, port: int, ready: TextIO, backstage: Pat
 def _show(told: TextIO) -> Backstage:
     """Let the applications tell of deliveries, and answer the console."""
     applications = _applications()
-    backstage = Backstage(applications, names=Names.of(_modules()))
+    backstage = Backstage(applications)
 
     def tell(event: Event) -> None:
         print(json.dumps(event, default=str), file=told, flush=True)  # Decimals, as their digits.
@@ -154,6 +154,22 @@ def _applications() -> tuple[ExactlyOnce, ...]:
     """The applications at the top level of the app's modules."""
     found = [value for module in _modules() for value in list(vars(module).values()) if isinstance(value, ExactlyOnce)]
     return tuple({id(one): one for one in found}.values())
+
+
+def application_of(app: Path, type: str) -> tuple[ExactlyOnce, Names]:
+    """Import the app of a folder; return its application that has an entity type, and the names of the app's objects.
+
+    Raises:
+        ConfigurationError: it cannot be imported, or has no such application.
+    """
+    try:
+        load_app(app)
+    except HostError as error:
+        raise ConfigurationError(str(error)) from error
+    for one in _applications():
+        if any(entity.name == type for entity in one.entities):
+            return one, Names.of(_modules())
+    raise ConfigurationError(f"There is no entity type {type!r} in the app any more.")
 
 
 def _modules() -> list[ModuleType]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from enum import Enum
+from functools import cached_property
 from types import ModuleType
 from typing import Any, Final
 
@@ -14,9 +18,13 @@ from pydantic import BaseModel, TypeAdapter
 
 from exactlyonce.hosting import ExactlyOnce
 
-_PLAIN: Final = (type(None), bool, int, float, str)
+_PLAIN: Final = (type(None), bool, int, bytes)
+_OWN: Final = frozenset({"answered", "app", "replies"})
+"""Names that a test gives itself."""
 _NO_NAME: Final = re.compile(r"\W+")
 _LONGEST: Final = 110
+_FIRST: Final = frozenset({"datetime", "exactlyonce", "pydantic", "pytest"})
+"""Packages that do not belong to the app."""
 
 
 class Names:
@@ -54,13 +62,16 @@ class Source:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._imports: defaultdict[str, set[str]] = defaultdict(set)
+        self._imports: dict[str, tuple[str, str]] = {}
         self.lines: list[str] = []
 
     def imported(self, module: str, name: str) -> str:
-        """A name that the test imports."""
-        self._imports[module].add(name)
-        return name
+        """A name that the test imports, or what it calls it where it has another one of that name."""
+        here = name
+        while here in _OWN or self._imports.get(here, (module, name)) != (module, name):
+            here = f"{module.rpartition('.')[2]}_{here}"
+        self._imports[here] = module, name
+        return here
 
     def name(self, value: object) -> str | None:
         """The name of an object of the app, imported; None if no module has it."""
@@ -69,18 +80,42 @@ class Source:
 
     def value(self, value: Any) -> str:
         """A value as an expression."""
-        if isinstance(value, _PLAIN):
-            return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-        if isinstance(value, list):
-            return f"[{', '.join(map(self.value, value))}]"
-        if isinstance(value, tuple) and type(value) is tuple:
-            return f"({', '.join(map(self.value, value))}{',' if len(value) == 1 else ''})"
-        if isinstance(value, dict):
-            return f"{{{', '.join(f'{self.value(key)}: {self.value(one)}' for key, one in value.items())}}}"
+        write = self._writers.get(type(value))
+        if write is not None:
+            return write(value)
+        name = self.name(type(value))
+        if isinstance(value, Enum) and name is not None:
+            return f"{name}.{value.name}"
         fields = _fields(value)
-        if fields is None or (name := self.name(type(value))) is None:
+        if fields is None or name is None:
             return self._validated(value)
         return f"{name}({', '.join(f'{field}={self.value(one)}' for field, one in fields.items())})"
+
+    def _values(self, values: Iterable[Any]) -> str:
+        return ", ".join(map(self.value, values))
+
+    def _set(self, values: frozenset[Any] | set[Any]) -> str:
+        items = f"{{{', '.join(sorted(map(self.value, values)))}}}" if values else ""
+        return items if items and type(values) is set else f"{type(values).__name__}({items})"
+
+    @cached_property
+    def _writers(self) -> Mapping[type, Callable[[Any], str]]:
+        """By their type how values are written that need no model."""
+        return {
+            str: lambda text: repr(text) if '"' in text else json.dumps(text, ensure_ascii=False),
+            float: lambda number: repr(number) if math.isfinite(number) else f'float("{number}")',
+            list: lambda values: f"[{self._values(values)}]",
+            tuple: lambda values: f"({self._values(values)}{',' if len(values) == 1 else ''})",
+            dict: lambda pairs: (
+                f"{{{', '.join(f'{self.value(key)}: {self.value(one)}' for key, one in pairs.items())}}}"
+            ),
+            datetime: lambda time: (
+                f"{self.imported('datetime', 'datetime')}.fromisoformat({self.value(time.isoformat())})"
+            ),
+            set: self._set,
+            frozenset: self._set,
+            **dict.fromkeys(_PLAIN, repr),
+        }
 
     def _validated(self, value: Any) -> str:
         """A value that has no short expression, by way of its JSON."""
@@ -104,10 +139,11 @@ class Source:
             self.lines += [f"{blanks}{function}(", *(f"{blanks}    {one}," for one in arguments), f"{blanks})"]
 
     def __str__(self) -> str:
-        own = sorted(
-            self._imports, key=lambda module: ("exactlyonce" not in module and "pydantic" not in module, module)
-        )
-        imports = [f"from {module} import {', '.join(sorted(self._imports[module]))}" for module in own]
+        modules: defaultdict[str, list[str]] = defaultdict(list)
+        for here, (module, name) in sorted(self._imports.items()):
+            modules[module].append(name if here == name else f"{name} as {here}")
+        own = sorted(modules, key=lambda module: (module.partition(".")[0] not in _FIRST, module))
+        imports = [f"from {module} import {', '.join(modules[module])}" for module in own]
         return "\n".join([*imports, "", "", *self.lines, ""])
 
 
@@ -117,14 +153,18 @@ def identifier(text: str) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a model that make an equal one; None where they may not."""
+    """The fields of a model that make an equal one, without those that have their defaults; None where they may not."""
     if isinstance(value, BaseModel):
-        if any(one.alias is not None for one in type(value).model_fields.values()):
+        models = type(value).model_fields
+        if any(one.alias is not None for one in models.values()):
             return None
-        return {name: getattr(value, name) for name in type(value).model_fields}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if one.init}
-    return None
+        defaults = {name: one.default for name, one in models.items()}
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        defaults = {one.name: one.default for one in dataclasses.fields(value) if one.init}
+    else:
+        return None
+    fields = {name: getattr(value, name) for name in defaults}
+    return {name: one for name, one in fields.items() if type(one) is not type(defaults[name]) or one != defaults[name]}
 
 
 def _makes_an_application(module: ModuleType) -> bool:

@@ -9,11 +9,13 @@ from exactlyonce.stores.listing import entity_named
 from exactlyonce_dev.witness import Event
 
 MOST_KEPT: Final = 200
-"""Deliveries, and parked messages, that the story keeps."""
+"""Deliveries, and parked messages, that the story keeps; and calls whose tries it keeps."""
 UNDER_WAY: Final = "under way"
 LOST: Final = "lost with the process"
 LOST_REPLIES: Final = {"lost-applied": "reply", "lost-not-applied": "request"}
 """Trouble with a single write, and what it loses."""
+_MOST_TRIES: Final = 60
+_STATES: Final = frozenset({"before", "after"})
 _OF_A_LOSS: Final = frozenset({"lost", "conflict"})
 """How the reply of a write looks that was lost. A client library that sends a write twice meets its own first write."""
 
@@ -34,11 +36,18 @@ class Story:
         self._steps = 0
         self._losses: list[str] = []
         self._rows: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
+        self._tries: OrderedDict[str, list[Event]] = OrderedDict()
 
     def hear(self, event: Event) -> None:
         """Take an event of a `Witness`."""
         self.version += 1
-        if "parked" in event:
+        if "call" in event:
+            tries = self._tries.setdefault(event["call"], [])
+            if len(tries) < _MOST_TRIES:
+                tries.append(event["received"])
+            if len(self._tries) > MOST_KEPT:
+                self._tries.popitem(last=False)
+        elif "parked" in event:
             place = event["entity"]
             row = {"message": event["parked"], "entity": {"name": _name(place), "place": place}, "outcome": "parked"}
             self._keep_other(row | {"reason": event["reason"], "at": event.get("at")})
@@ -68,8 +77,14 @@ class Story:
         self._process += 1
 
     def rows(self) -> list[dict[str, Any]]:
-        """The deliveries, the latest first."""
-        return list(reversed(self._rows.values()))
+        """The deliveries, the latest first, without states."""
+        return [
+            {name: value for name, value in row.items() if name not in _STATES} for row in reversed(self._rows.values())
+        ]
+
+    def whole(self) -> dict[str, Any]:
+        """All that is needed for a test: the deliveries in order, with states, and what came of the tries of each call."""
+        return {"rows": list(self._rows.values()), "tries": self._tries}
 
     def _add(self, row: dict[str, Any], event: Event) -> None:
         if "step" in event:
@@ -82,6 +97,8 @@ class Story:
             row["outputs"].append(event["output"])
         else:
             row |= event
+            if "outcome" in event:
+                row["ended"] = self.version
 
     def _keep_other(self, row: dict[str, Any]) -> None:
         self._others -= 1
@@ -92,6 +109,7 @@ class Story:
             "steps": [],
             "outputs": [],
             "reason": None,
+            "began": self.version,
             **row,
             "id": f"{self._process}.{number}",
         }

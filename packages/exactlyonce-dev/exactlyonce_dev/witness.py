@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import traceback
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -19,14 +20,16 @@ from typing import Any, Final, Literal, TypeVar
 from exactlyonce.attempt import Again, Finished, Memory, key_of
 from exactlyonce.drivers.observer import Watch
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Effect, Step, Together
-from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step, Together
+from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.errors import KeyReused
 from exactlyonce.raised import shown
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
 from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce_dev.steps import Asked, asked
 from function_host.brief import brief
@@ -40,6 +43,8 @@ LONGEST_TRACE: Final = 10_000
 """Characters of the end of a trace that are told."""
 _MOST_STEPS: Final = 60
 """Of a delivery that are told: one that is tried for long keeps the first ones."""
+_MOST_BODIES: Final = 1000
+"""Entities whose latest body is remembered: a process that knows an entity need not load it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,14 @@ class Witnessed:
         envelope: of the message.
         steps: how many were told.
         outcome: None until it is known.
+        is_answered: whether its answer was told, of one that came by a request.
     """
 
     number: int
     envelope: Envelope
     steps: int = 0
     outcome: Outcome | None = None
+    is_answered: bool = False
 
 
 class Witness:
@@ -106,6 +113,7 @@ class Witness:
         self._destination = destination
         self._kill = kill
         self._numbers = count(1)
+        self._bodies: OrderedDict[str, Json | None] = OrderedDict()
 
     @contextmanager
     def processing(self, entity: EntityRef, envelope: Envelope) -> Iterator[Witnessed]:
@@ -136,8 +144,8 @@ class Witness:
             raise
         finally:
             seconds = (self.now() - began).total_seconds()
-            ended = {"outcome": outcome, "reason": reason, "trace": trace, "seconds": seconds}
-            self.tell({"delivery": number, **ended})
+            end = {"delivery": number, "outcome": outcome, "reason": reason, "trace": trace, "seconds": seconds}
+            self.tell(end | self.body(entity, "after"))
 
     def watching(self, entity: EntityRef, deliveries: Sequence[Witnessed] | None) -> AbstractContextManager[Watch]:
         """Watch attempts for deliveries; those of maintenance have none."""
@@ -165,6 +173,24 @@ class Witness:
 
     def charged(self, units: float) -> None:
         """Request units are not told."""
+
+    def called(self, call: Envelope, received: Any) -> None:
+        """Tell what came of a try of a call."""
+        self.tell({"call": call.id, "received": _received(received)})
+
+    def learn(self, entity: EntityRef, body: Json | None) -> None:
+        """Remember the body of an entity; None if it is absent."""
+        self._bodies[entity.key] = body
+        self._bodies.move_to_end(entity.key)
+        if len(self._bodies) > _MOST_BODIES:
+            self._bodies.popitem(last=False)
+
+    def body(self, entity: EntityRef, when: str) -> Event:
+        """The body of an entity, as a part of an event; nothing if it is not known, or large."""
+        body = self._bodies.get(entity.key)
+        if entity.key not in self._bodies or (body is not None and body.size > LONGEST_BODY):
+            return {}
+        return {when: None if body is None else body.value}
 
     def end_at(self, when: When, step: Asked, entity: EntityRef, deliveries: Sequence[Witnessed]) -> None:
         """Kill the process if somebody chose this step for it."""
@@ -218,27 +244,40 @@ class _Attempts:
         if isinstance(effect, Together):
             self._note(effect.first, reply[0])
             self._note(effect.second, reply[1])
+        elif isinstance(effect, Begin):
+            handled = {"handled": reply.at.isoformat()} | self._witness.body(self._entity, "before")
+            for delivery in self._deliveries:
+                self._witness.tell({"delivery": delivery.number} | handled)
         elif isinstance(effect, SaveEntity):
-            self._learn(effect.document)
+            self._learn(effect.document, known=isinstance(reply, Saved))
         elif isinstance(effect, LoadEntity) and isinstance(reply, Loaded):
             self._learn(reply.document)
         elif isinstance(effect, SaveBatch):
+            self._learn(effect.document, known=isinstance(reply, Saved))
             for one in effect.create:
                 for output in getattr(one, "outputs", ()):
                     self._causes[output.id] = one.message or ""
         elif isinstance(effect, Publish) and reply is PUBLISHED:
             self._published(effect)
 
-    def _learn(self, document: Any) -> None:
-        ledger = read_entity(self._entity, document).ledger
-        for entry in ledger.entries if ledger else ():
+    def _learn(self, document: Json | None, *, known: bool = True) -> None:
+        view = read_entity(self._entity, document)
+        if known:
+            self._witness.learn(self._entity, view.body)
+        for entry in view.ledger.entries if view.ledger else ():
             self._causes |= {output.id: entry.message for output in entry.outputs}
 
     def _published(self, effect: Publish) -> None:
         by_message = {key_of(one.envelope): one for one in self._deliveries}
         for output in effect.outputs:
             sent = Envelope.read(output.envelope.text)
-            told = {"message": key_of(sent), "type": sent.type, "id": output.id, "destination": output.destination}
+            told: Event = {
+                "message": key_of(sent),
+                "type": sent.type,
+                "id": output.id,
+                "destination": output.destination,
+            }
+            told["delay"] = output.delay
             # What a duplicate publishes was caused by the message that it is a copy of, or by an earlier one.
             cause = by_message.get(self._causes.get(output.id, ""), self._deliveries[-1] if self._deliveries else None)
             if cause is not None:
@@ -263,20 +302,44 @@ class _Attempts:
             )
         elif isinstance(result, Finished):
             outcomes = self._tally.outcomes(result)
-            answers = dict(result.answers)
             for one in self._deliveries:
-                key = key_of(one.envelope)
-                one.outcome = outcomes[key]
-                if (answer := answers.get(key)) is not None and one.envelope.asked is not None:
-                    self._witness.tell(
-                        {"delivery": one.number, "answer": {"status": answer.status, "body": answer.body}}
-                    )
+                one.outcome = outcomes[key_of(one.envelope)]
+        if isinstance(result, (Again, Finished)):
+            for one in self._deliveries:
+                self._answer(one, result)
+
+    def _answer(self, one: Witnessed, result: Again | Finished) -> None:
+        """Tell the answer to a request, or that it is refused as the asker does it, who gets the answer to another one."""
+        key, asked = key_of(one.envelope), one.envelope.asked
+        answer = dict(result.answers).get(key)
+        if asked is None or one.is_answered:
+            return
+        if answer is not None and answer.is_to(asked):
+            told: Event = {"answer": {"status": answer.status, "body": answer.body}}
+        elif isinstance(result, Again) or key in dict(result.failed) or one.envelope.opened is not None:
+            return
+        else:
+            told = {"refused": KeyReused.__name__}
+        one.is_answered = True
+        self._witness.tell({"delivery": one.number} | told)
 
     def _step(self, step: dict[str, Any]) -> None:
         for one in self._deliveries:
             one.steps += 1
             if one.steps <= _MOST_STEPS:
                 self._witness.tell({"delivery": one.number, "step": step | {"attempt": self._attempt}})
+
+
+def _received(received: Any) -> Event:
+    """What came of a try of a call. Contents that are large are left out."""
+    if isinstance(received, str):
+        return {"failed": received}
+    body = received.body if received.body is None or len(received.body) <= LONGEST_BODY else None
+    return {
+        "status": received.status,
+        "headers": dict(received.headers),
+        "body": None if body is None else body.decode(errors="replace"),
+    }
 
 
 def _told(outcome: Outcome | None) -> str:

@@ -62,6 +62,25 @@ def new_app(tmp_path: Path) -> Path:
     return folder
 
 
+def club_app(tmp_path: Path, payments: str) -> Path:
+    """The club as an app, whose members are reminded after a second.
+
+    Args:
+        tmp_path: for its folder.
+        payments: address of the service that it calls.
+    """
+    folder, here = new_app(tmp_path), Path(__file__).parent
+    (folder / "orders.py").unlink()
+    business = (here / "club.py").read_text().replace("https://payments.example/v1", payments)
+    (folder / "club.py").write_text(business.replace("timedelta(hours=1)", "timedelta(seconds=1)"))
+    wiring = (here / "club_functions.py").read_text()
+    (folder / "function_app.py").write_text(wiring.replace("exactlyonce_dev_tests.club", "club"))
+    host = json.loads((folder / "host.json").read_text())
+    host["extensions"]["queues"] |= {"maxDequeueCount": 2, "visibilityTimeout": "00:00:00"}
+    (folder / "host.json").write_text(json.dumps(host))
+    return folder
+
+
 def configure(app: Path, **settings: str) -> dict[str, str]:
     """Change settings of an app, and return all of them."""
     path = app / "local.settings.json"

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, UnixConnector, web
 from aiohttp.test_utils import TestClient, TestServer
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
+from azure.functions import FunctionApp
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
 from exactlyonce.drivers.runtime import SystemClock
-from exactlyonce.errors import HandlerError, TryAgainLater
+from exactlyonce.errors import HandlerError, KeyReused, TryAgainLater
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Losses
@@ -267,3 +269,32 @@ async def test_only_its_owner_reaches_the_socket_file_which_is_made_anew(app: Ap
     for _ in range(2):
         async with app.backstage.serving(socket), ClientSession(connector=UnixConnector(str(socket))) as session:
             assert (await session.get("http://app/types")).status == 200
+
+
+@pytest.mark.parametrize(("substatus", "status"), [(1003, 425), (None, 425), (1002, 503)])
+async def test_a_container_that_is_not_made_yet_is_no_error_and_a_replica_that_lags_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch, substatus: int | None, status: int
+) -> None:
+    cause = CosmosResourceNotFoundError()  # type: ignore[no-untyped-call]
+    cause.sub_status = substatus
+
+    async def missing(*_: object) -> None:
+        raise TryAgainLater("The container could not be searched.") from cause
+
+    monkeypatch.setattr("exactlyonce_dev.backstage.selected", missing)
+    reply = await client.get("/parked")
+    assert reply.status == status
+    sentence = "TryAgainLater: The container could not be searched."
+    assert (await reply.json())["error"] == ("The containers are not made yet." if status == 425 else sentence)
+
+
+async def test_a_request_is_told_with_its_answer_the_states_and_a_refusal_of_its_key(app: App) -> None:
+    app.once.sweep_on(FunctionApp())
+    for colour, fingerprint in (("red", "1"), ("blue", "2")):
+        with suppress(KeyReused):
+            await app.once.ask(walls, Paint("w", colour), key="k", fingerprint=fingerprint, source="test")
+    rows = [{**event} for event in app.told if "answer" in event or "refused" in event]
+    assert rows == [{"delivery": 1, "answer": {"status": 204, "body": None}}, {"delivery": 2, "refused": "KeyReused"}]
+    first, second = (event for event in app.told if event.get("outcome"))
+    assert first["after"] == second["after"] == {"id": "w", "wall": "w", "colour": "red"}
+    assert next(event for event in app.told if "handled" in event)["before"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from exactlyonce.errors import ConfigurationError
 from exactlyonce_dev.console.server import Console, Stage
 from exactlyonce_dev.story import Story
+from exactlyonce_dev.trial import Trials
 from exactlyonce_dev.trouble import KINDS, Trouble
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
@@ -44,7 +46,10 @@ def killed() -> Killed:
 async def console(story: Story, killed: Killed, tmp_path: Path) -> AsyncIterator[Client]:
     with running_emulator() as emulator:
         trouble = Trouble(emulator, "shop")
-        server = Console(tmp_path / "nobody-listens", "a shop", stage=Stage(story, trouble, killed)).server()
+        stage = Stage(
+            story, trouble, killed, lambda: "killed" if killed.times else "runs", Trials(tmp_path, os.environ)
+        )
+        server = Console(tmp_path / "nobody-listens", "a shop", stage=stage).server()
         async with TestClient(TestServer(server)) as client:
             yield client
 
@@ -108,8 +113,9 @@ async def test_an_app_that_does_not_run_is_told_in_a_sentence(console: Client) -
 
 
 async def test_messages_come_again_only_when_they_changed(console: Client, story: Story) -> None:
-    assert await (await console.get("/api/messages")).json() == {"version": "0", "messages": []}
-    assert await (await console.get("/api/messages?version=0")).json() == {"version": "0", "messages": None}
+    told = {"version": "0", "app": "runs"}
+    assert await (await console.get("/api/messages")).json() == told | {"messages": []}
+    assert await (await console.get("/api/messages?version=0")).json() == told | {"messages": None}
     story.hear({"delivery": 1, "envelope": None})
     assert len((await (await console.get("/api/messages?version=0")).json())["messages"]) == 1
 
@@ -162,3 +168,15 @@ async def test_the_address_of_a_console_has_its_token_where_no_log_gets_it(tmp_p
     async with console.serving(0) as address:
         assert address.startswith("http://127.0.0.1:")
         assert address.endswith("/#token=t-1")
+
+
+async def test_the_page_is_told_the_state_of_the_process(console: Client) -> None:
+    assert (await (await console.get("/api/messages")).json())["app"] == "runs"
+    assert (await console.post("/api/kill", json={})).status == 200
+    assert (await (await console.get("/api/messages?version=0")).json())["app"] == "killed"
+
+
+async def test_a_test_of_a_delivery_that_is_forgotten_is_refused(console: Client) -> None:
+    reply = await console.post("/api/test", json={"id": "1.1"})
+    assert reply.status == 409
+    assert (await reply.json())["error"] == "This delivery is forgotten: only the latest are kept."

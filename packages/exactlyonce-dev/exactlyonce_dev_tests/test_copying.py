@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.testing import App
-from exactlyonce_dev.copying import copied
 from exactlyonce_dev.flow import Flow
 from exactlyonce_dev.literals import Names
 from exactlyonce_dev.new import TEMPLATE
-from exactlyonce_dev.story import Story
-from exactlyonce_dev.witness import End, When, Witness
+from exactlyonce_dev.witness import When
 from exactlyonce_dev_tests import naive
+from exactlyonce_dev_tests.recorded import Recorded
 
 COMMIT = "Commit: save the entity if it is unchanged"
 PUBLISH = "Publish the outputs"
@@ -36,37 +33,13 @@ def module(*, is_naive: bool = False) -> ModuleType:
     return made
 
 
-class Shop:
-    """A new app, whose deliveries are witnessed, and whose process may be killed."""
+class Shop(Recorded):
+    """A new app."""
 
     def __init__(self) -> None:
         self.orders: Any = module()
-        self.story = Story()
-        self.app = App(
-            self.orders.orders, self.orders.stocks, destinations=(self.orders.to_orders, self.orders.to_stocks)
-        )
-        self.watch()
-
-    def watch(self) -> None:
-        def destination(type: str, _: object) -> str:
-            return f"{type}s"
-
-        def now() -> datetime:
-            return self.app.now
-
-        self.witness = Witness(self.story.hear, destination, now, self.killed)
-        self.app.once.observe(self.witness)  # A process that has begun looks for no observer any more.
-        self.app.once._parts.sender.runtime.observer_slot.observer = self.witness
-
-    def killed(self) -> None:
-        self.story.end_process()
-        try:
-            self.app.host.interruptions.kill()
-        finally:
-            self.watch()
-
-    def kill(self, when: When, effect: str, title: str, type: str) -> None:
-        self.witness.ends.append(End(when, effect, title, type))
+        named = (self.orders.to_orders, self.orders.to_stocks)
+        super().__init__(Names.of([self.orders]), self.orders.orders, self.orders.stocks, destinations=named)
 
     def order(self, id: str = "l-1") -> None:
         line = self.orders.OrderLine(order="o-1", item="tea", quantity=2)
@@ -75,11 +48,9 @@ class Shop:
 
     def text(self) -> str:
         """The story of the latest delivery, as a test."""
-        rows = self.story.rows()
-        flow = Flow.around(rows, rows[0]["id"])
-        entities = {one.name: one for one in self.app.once.entities}
-        states = {ref: self.app.state(entities[ref.type], ref.id) for ref in flow.entities}
-        return copied(flow, self.app.once, Names.of([self.orders]), states)
+        written = self.written()
+        assert written.problem == ""
+        return written.text
 
 
 def run(text: str, *, is_naive: bool = False) -> None:
@@ -169,13 +140,18 @@ def test_a_copy_of_a_message_and_of_an_output_are_copied(shop: Shop) -> None:
         run(text, is_naive=True)
 
 
-def test_trouble_later_in_a_story_comes_later_in_the_test(shop: Shop) -> None:
+def test_a_story_begins_with_the_states_that_it_found(shop: Shop) -> None:
     shop.order("l-1")
     shop.kill("after", "SaveEntity", COMMIT, "stock")
     shop.order("l-2")
     text = shop.text()
-    assert text.index('message_id="l-1"') < text.index('app.kill("after", "SaveEntity", of=stocks)') < text.index("l-2")
+    assert "l-1" not in text
+    assert text.index('app.given(stocks, "tea", Stock(reserved=2))') < text.index(
+        'app.kill("after", "SaveEntity", of=stocks)'
+    )
     run(text)
+    with pytest.raises(AssertionError):
+        run(text, is_naive=True)
 
 
 def test_other_entities_are_not_in_a_story(shop: Shop) -> None:
@@ -186,4 +162,4 @@ def test_other_entities_are_not_in_a_story(shop: Shop) -> None:
 
 def test_a_delivery_that_is_forgotten_is_refused(shop: Shop) -> None:
     with pytest.raises(ConfigurationError, match="forgotten"):
-        Flow.around(shop.story.rows(), "1.1")
+        Flow.of(shop.story.whole()["rows"], "1.1")

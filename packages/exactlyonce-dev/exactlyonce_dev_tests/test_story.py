@@ -81,3 +81,14 @@ def test_what_the_sweeper_publishes_is_a_row_of_its_own() -> None:
     story.hear({"maintained": {"type": "order", "key": "k", "name": "order/o"}, "output": output, "at": "2026-01-01"})
     (row,) = story.rows()
     assert (row["outcome"], row["outputs"]) == ("published later", [output])
+
+
+def test_tries_of_calls_and_states_are_for_a_test_and_not_for_the_page() -> None:
+    story = Story()
+    story.hear(begun(1) | {"before": {"id": "o"}})
+    story.hear({"call": "c", "received": {"failed": "TimeoutError"}})
+    story.hear({"call": "c", "received": {"status": 201, "headers": {}, "body": "{}"}})
+    assert "before" not in story.rows()[0]
+    whole = story.whole()
+    assert whole["rows"][0]["before"] == {"id": "o"}
+    assert [one.get("status") for one in whole["tries"]["c"]] == [None, 201]

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from exactlyonce import (
+    Colocated,
     ConfigurationError,
     Context,
     Destination,
@@ -303,3 +304,34 @@ def test_an_application_runs_its_own_strategy(strategy: Any) -> None:
     app.advance(hours=1)
     app.send(counters, Count(), message_id="k-1")
     assert app.state(counters, "c") == Counter(total=1)
+
+
+@pytest.mark.parametrize(
+    "strategy", [Outbox(), Outbox.embedded(), Outbox.transaction_id(), Colocated(), VersionStream()]
+)
+def test_an_entity_begins_with_the_state_that_it_is_given(strategy: Any) -> None:
+    counters = counting(strategy)
+    app = App(counters, DISPLAYS, destinations=(Destination("counts", to=counters), *PLACES[1:]))
+    app.given(counters, "c", Counter(total=40))
+    assert app.state(counters, "c") == Counter(total=40)
+    app.send(counters, Count(amount=2), message_id="k-1")
+    app.send(counters, Count(amount=2), message_id="k-1")
+    assert app.state(counters, "c") == Counter(total=42)
+    assert app.state(DISPLAYS, "c") == Total(total=42)
+    with pytest.raises(ConfigurationError, match="Entity counter/c exists, so it cannot begin with another state"):
+        app.given(counters, "c", Counter())
+
+
+def test_slow_messages_are_overtaken_and_come_with_the_clock(app: App) -> None:
+    app.slow("counts", timedelta(seconds=2), timedelta())
+    app.send(COUNTERS, Count(amount=1, to="outside"))
+    app.send(COUNTERS, Count(amount=10, to="outside"))
+    assert total(app) == 10
+    app.advance(seconds=1.9)
+    assert total(app) == 10
+    app.advance(seconds=0.1)
+    assert [one.total for one in app.outputs("outside")] == [10, 11]
+    app.send(COUNTERS, Count())
+    assert total(app) == 12
+    with pytest.raises(UnknownDestination):
+        app.slow("nowhere", timedelta(seconds=1))

@@ -1,12 +1,19 @@
 // The page of the console: it asks again and again, and draws what has changed.
 
 import { ask, at, say } from "./dom.js";
-import { refreshMessages } from "./messages.js";
+import { app, refreshMessages } from "./messages.js";
 import { allow, refreshEntities, refreshParked, refreshTrouble, refreshTypes, refreshUnfinished } from "./panels.js";
 
+const STATES = {
+  starts: "The app starts …",
+  runs: "The app runs.",
+  killed: "The app was killed, and starts again …",
+  ended: "The app ended. It starts again when one of its files changes.",
+};
 const SLOW = 5;  // Rounds after which the store is asked although nothing has happened.
 let about = null;
 let rounds = 0;
+let before = "";
 
 async function begin() {
   about = await ask("about");
@@ -18,11 +25,13 @@ async function begin() {
 
 async function refresh(all) {
   let problem = "";
+  let early = "";
   const attempt = async (one) => {
     try {
       return await one();
     } catch (error) {
-      problem = error.message;
+      if (error.isEarly) early = error.message;
+      else problem = error.message;
       return false;
     }
   };
@@ -30,12 +39,15 @@ async function refresh(all) {
   if (about !== null) {
     const changed = about.dev && await attempt(refreshMessages);
     if (about.dev) await attempt(refreshTrouble);
-    if (all || changed) {
+    const state = about.dev ? app : "runs";
+    if (state !== "runs" && at("status").textContent.startsWith("The process will be killed")) say("The process was killed there.");
+    if (state === "runs" && (all || changed || before !== state)) {
       for (const one of [refreshTypes, refreshEntities, refreshUnfinished, refreshParked]) await attempt(one);
     }
+    before = state;
   }
-  say(problem || (about.dev ? "The app runs." : about.acts ? "Requeues and discards." : "Reads only."), "app");
-  at("app").classList.toggle("bad-text", problem !== "");
+  say(problem || early || (about.dev ? STATES[app] : about.acts ? "Requeues and discards." : "Reads only."), "app");
+  at("app").classList.toggle("bad-text", problem !== "" || Boolean(about?.dev && ["killed", "ended"].includes(app)));
 }
 
 async function follow() {

@@ -100,7 +100,7 @@ export async function ask(path, body) {
     throw new Error("The command that serves this page has ended.");
   }
   const found = await reply.json();
-  if (!reply.ok) throw new Error(found.error);
+  if (!reply.ok) throw Object.assign(new Error(found.error), { isEarly: reply.status === 425 });
   return found;
 }
 

@@ -4,6 +4,7 @@ import { act, ask, at, button, choose, draw, element, json, name, named, open, r
 import { openEntity } from "./panels.js";
 
 let version = "";
+export let app = "starts";
 let messages = [];
 let opened = null;
 
@@ -19,6 +20,7 @@ const attempts = (one) => Math.max(1, ...one.steps.map((step) => step.attempt));
 export async function refreshMessages() {
   const found = await ask(`messages?version=${encodeURIComponent(version)}`);
   const changed = version !== found.version;
+  app = found.app;
   version = found.version;
   if (!found.messages) return changed;
   messages = found.messages;
@@ -66,7 +68,7 @@ function details(one) {
   if (one.envelope && one.destination) {
     actions.push(button("Send again", `again-${one.id}`, one.message, () => sendAgain(one)));
   }
-  if (one.envelope) actions.push(button("Copy as test", `test-${one.id}`, one.message, () => copyAsTest(one)));
+  if (deliveriesOf(one.message).some((each) => each.envelope)) actions.push(button("Copy as test", `test-${one.id}`, one.message, () => copyAsTest(one)));
   if (one.entity.key) {
     actions.push(button("Show entity", `entity-of-${one.id}`, one.entity.name, () => openEntity(one.entity.type, one.entity.key)));
   }
@@ -81,6 +83,7 @@ function details(one) {
     element("h4", "What happened, step by step"),
     one.steps.length ? element("ol", one.steps.map((step) => happened(step, one)), { class: "steps" }) : element("p", "No step is known.", { class: "quiet" }),
     one.killed ? element("p", `The process was killed ${one.killed.when} “${one.killed.title}”.`, { class: "bad-text" }) : null,
+    one.refused ? element("p", `Refused (${one.refused}): another request had its key. Nothing was changed.`) : null,
     one.answer ? element("p", [`Answered with status ${one.answer.status}: `, element("code", one.answer.body ?? "no body")]) : null,
     one.envelope ? element("details", [element("summary", "Envelope"), json(one.envelope)]) : null,
   ];
@@ -156,21 +159,27 @@ const sendAgain = (one) =>
 const endAt = (when, effect, title, type) =>
   act(() => ask("end", { when, effect, title, type }), () => `The process will be killed ${when} “${title}” of the next ${type}. Send a message.`);
 
-const copyAsTest = (one) =>
-  act(() => ask("test", { id: one.id }), async (found) => {
+const copyAsTest = (one) => {
+  say("The test is being written and run …");
+  return act(() => ask("test", { id: one.id }), async (found) => {
     const copy = button("Copy", "test-copy", "the test", async () => {
       await navigator.clipboard.writeText(found.text);
       say("Copied. Save it as tests/test_story.py of the app.");
     });
     open("test", [
       element("h3", "What happened, as a test of the app"),
+      element("p", found.passes ? `It passes here in ${found.seconds} s.` : "It does not pass here.",
+        { id: "test-result", class: found.passes ? "good-text" : "bad-text" }),
+      found.notes.length ? element("ul", found.notes.map((note) => element("li", note))) : null,
+      found.passes ? null : element("details", [element("summary", "What pytest says"), element("pre", found.output, { id: "test-output", tabindex: "0" })]),
       element("p", ["Save it as ", element("code", "tests/test_story.py"), " and run ", element("code", "pytest"), "."]),
       element("p", copy),
       element("pre", found.text, { id: "test-text", tabindex: "0" }),
     ]);
     at("test").focus();
-    return "The story is written as a test.";
+    return found.passes ? "The story is written as a test, which passes." : "The story is written as a test, which does not pass here.";
   });
+};
 
 // Every step of a protocol that was seen, as a place to kill the process.
 function steps() {

@@ -61,14 +61,20 @@ const spans = (all) => all.map(([first, last]) => first === last ? `${first}` : 
 
 export async function refreshUnfinished() {
   const { unfinished } = await ask("unfinished");
-  count("unfinished-count", unfinished.length);
+  const open = unfinished.filter((one) => one.owes.length || one.awaits.length || one.holds.length);
+  const kept = unfinished.flatMap((one) => one.keeps.map((each) => ({ ...one, ...each })));
+  count("unfinished-count", open.length);
+  count("kept-count", kept.length);
   const all = (lines) => lines.length ? lines.map((one) => element("div", one)) : "-";
-  draw("unfinished-list", unfinished, (found) => table("Unfinished entities", ["Entity", "Owed", "Kept until", "Awaited", "Held"], found.map((one) => [
-    button(one.name, `unfinished-${one.key}`, "", () => openEntity(one.type, one.key), "link"),
+  const link = (one, id) => button(one.name, id, "", () => openEntity(one.type, one.key), "link");
+  draw("unfinished-list", open, (found) => table("Unfinished entities", ["Entity", "Owed", "Awaited", "Held"], found.map((one) => [
+    link(one, `unfinished-${one.key}`),
     all(one.owes.map((each) => `${named(each.message)} → ${each.to.join(", ")}`)),
-    one.keeps.length ? one.keeps.map((each) => element("div", time(each.due))) : "-",
     all(one.awaits),
     all(one.holds.map((each) => `${spans(each.held)} from ${each.source}, until ${each.next} comes`)),
+  ])));
+  draw("kept-list", kept, (found) => table("Messages kept until they are due", ["Entity", "Message", "Due"], found.map((one) => [
+    link(one, `kept-${one.key}-${one.message}`), named(one.message), time(one.due),
   ])));
 }
 
@@ -112,7 +118,9 @@ const hits = (one) => one.hit === null ? "until you end it" : `${one.hit} of ${o
 
 export async function refreshTrouble() {
   const { armed } = await ask("trouble");
-  count("trouble-count", armed.filter((one) => one.hit === null || one.hit < one.of).length);
+  const left = armed.filter((one) => one.hit === null || one.hit < one.of).length;
+  count("trouble-count", left);
+  if (armed.length && !left && at("status").textContent.startsWith("Armed: ")) say("It happened.");
   draw("trouble-list", armed, (all) =>
     table("Trouble at present", ["Trouble", "Container", "Happened"], all.map((one) => [one.text, one.container ?? "any", hits(one)])));
 }

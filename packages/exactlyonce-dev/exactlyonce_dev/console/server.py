@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, UnixConnector, web
@@ -17,6 +16,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, UnixConnector, we
 from exactlyonce.errors import ConfigurationError
 from exactlyonce_dev.plan import LOOPBACK
 from exactlyonce_dev.story import Story
+from exactlyonce_dev.trial import Trials
 from exactlyonce_dev.trouble import Trouble
 
 _HERE: Final = frozenset({LOOPBACK, "localhost", "::1"})
@@ -41,6 +41,10 @@ _REQUIRED: Final = web.AppKey("required", str)
 """The token that requests have to bring; empty for none."""
 
 
+State = Literal["starts", "runs", "killed", "ended"]
+"""A process starts until it answers requests. One that was killed starts again; one that ended waits for a change of a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What `exactlyonce dev` adds to the console: the story of deliveries, and what breaks the app.
@@ -49,11 +53,15 @@ class Stage:
         story: of the app.
         trouble: for its local Cosmos DB.
         kill: kills the app's process; says whether there was one.
+        state: of the app's process.
+        trials: of tests that are copied.
     """
 
     story: Story
     trouble: Trouble
     kill: Callable[[], bool]
+    state: Callable[[], State]
+    trials: Trials
 
 
 class Console:
@@ -96,7 +104,7 @@ class Console:
         server.add_routes([web.get(f"/api/{name}", self._ask) for name in _ASKED])
         server.add_routes([web.post(f"/api/{name}", self._ask) for name in _DONE])
         if self._stage is not None:
-            server.add_routes(_Playing(self._stage, self._answered).routes)
+            server.add_routes(_Playing(self._stage).routes)
         return server
 
     async def _tell_about(self, _: web.Request) -> web.Response:
@@ -104,16 +112,13 @@ class Console:
 
     async def _ask(self, request: web.Request) -> web.Response:
         """Let the app's process answer."""
-        return await self._answered(request, await request.read())
-
-    async def _answered(self, request: web.Request, body: bytes) -> web.Response:
         # To requeue thousands takes minutes, at the rate of 'exactlyonce ops'.
         timeout = ClientTimeout(_SECONDS if request.method == "GET" else None)
         url = f"http://app/{request.path.rpartition('/')[2]}"
         try:
             async with (
                 ClientSession(connector=UnixConnector(str(self._backstage)), timeout=timeout) as session,
-                session.request(request.method, url, params=request.query, data=body) as reply,
+                session.request(request.method, url, params=request.query, data=await request.read()) as reply,
             ):
                 return web.Response(body=await reply.read(), status=reply.status, content_type="application/json")
         except TimeoutError:
@@ -127,9 +132,9 @@ class Console:
 class _Playing:
     """The requests about an app on this machine."""
 
-    def __init__(self, stage: Stage, answered: Callable[[web.Request, bytes], Awaitable[web.Response]]) -> None:
-        self._story, self._trouble, self._kill = stage.story, stage.trouble, stage.kill
-        self._answered = answered
+    def __init__(self, stage: Stage) -> None:
+        self._story, self._trouble, self._kill, self._trials = stage.story, stage.trouble, stage.kill, stage.trials
+        self._state = stage.state
 
     @property
     def routes(self) -> list[web.RouteDef]:
@@ -143,15 +148,18 @@ class _Playing:
         ]
 
     async def _test(self, request: web.Request) -> web.Response:
-        """The flow of a delivery as a test, by the app's process, which knows the models."""
+        """The story of a delivery as a test, which was run."""
         wanted = await request.json()
-        body = json.dumps({"id": wanted.get("id", ""), "rows": self._story.rows()}).encode()
-        return await self._answered(request, body)
+        try:
+            return web.json_response(await self._trials.result({"id": wanted.get("id", ""), **self._story.whole()}))
+        except ConfigurationError as error:
+            return _problem(str(error), 409)
 
     async def _messages(self, request: web.Request) -> web.Response:
         version = str(self._story.version)
         changed = request.query.get("version") != version
-        return web.json_response({"version": version, "messages": self._story.rows() if changed else None})
+        messages = self._story.rows() if changed else None
+        return web.json_response({"version": version, "messages": messages, "app": self._state()})
 
     async def _armed(self, _: web.Request) -> web.Response:
         return web.json_response({"armed": await self._trouble.armed()})

@@ -1,0 +1,314 @@
+"""A story of each kind, as it was seen, is written as a test that passes, with no more than the story needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, KeyReused
+from exactlyonce.testing import Request, Response
+from exactlyonce_dev.literals import Names
+from exactlyonce_dev.trial import Written
+from exactlyonce_dev_tests import club
+from exactlyonce_dev_tests.club import Gift, Join, Leave, Recharge, Visit, guestbooks, members, payments
+from exactlyonce_dev_tests.recorded import START, Recorded
+
+COMMIT = "Commit: save the entity if it is unchanged"
+
+
+def charged(request: Request) -> Response:
+    return Response(201, {"points": request.body["points"]})
+
+
+class Club(Recorded):
+    """The club, and what its visitors do."""
+
+    def __init__(self, service: Callable[[Request], Response] = charged) -> None:
+        named = club.DESTINATIONS
+        super().__init__(
+            Names.of([club]), *club.ENTITIES, destinations=named, apis={payments: service}, now=START, slow=True
+        )
+        self.app.advance(seconds=11)
+
+    def join(self, member: str = "ann", key: str = "join", name: str = "Ann") -> None:
+        self.app.ask(members, Join(member=member, name=name), key=key, source="http")
+        self.app.advance(seconds=2)
+
+    def recharge(self, points: int, member: str = "ann", key: str = "recharge") -> None:
+        self.app.ask(members, Recharge(member=member, points=points), key=key, source="http")
+        self.app.advance(seconds=2)
+
+    def give(self, points: int, giver: str = "ann", to: str = "bob", key: str = "gift") -> None:
+        self.app.ask(members, Gift(member=giver, to=to, points=points), key=key, source="http")
+        self.app.advance(seconds=2)
+
+    def visit(self, id: str = "visit", member: str = "ann") -> None:
+        self.app.send(guestbooks, Visit(member=member, bar=True), message_id=id, source="door")
+        self.app.advance(seconds=2)
+
+
+def run(written: Written) -> None:
+    """Run a test, which nothing but its text is known of."""
+    assert written.problem == ""
+    space: dict[str, object] = {}
+    exec(compile(written.text, "test_story.py", "exec"), space)  # noqa: S102  # Written a moment ago.
+    (test,) = (one for name, one in space.items() if name.startswith("test_"))
+    assert callable(test)
+    test()
+
+
+def test_a_request_is_copied_with_its_answer_and_the_time_in_its_state() -> None:
+    seen = Club()
+    seen.join()
+    written = seen.written()
+    run(written)
+    assert 'now=datetime.fromisoformat("2026-03-04T05:06:18.891011+00:00")' in written.text
+    assert "assert (answered.status, answered.body) == (201, '{\"points\":0}')" in written.text
+    assert "boards" not in written.text
+    assert written.notes == ()
+
+
+def test_a_refused_key_is_expected_to_be_refused() -> None:
+    seen = Club()
+    seen.join()
+    with pytest.raises(KeyReused):
+        seen.join(name="Bob")
+    seen.join()
+    written = seen.written()
+    run(written)
+    assert "    with raises(KeyReused):  # Another request had its key.\n" in written.text
+    assert written.text.count("app.ask(") == 3
+
+
+def test_a_service_answers_as_it_was_seen_to_answer() -> None:
+    seen = Club()
+    seen.join()
+    seen.recharge(50)
+    written = seen.written("http/recharge")
+    run(written)
+    assert 'apis={payments: lambda _: Response(201, {"points": 50})}' in written.text
+    assert written.text.count("app.ask(") == 1
+    assert 'app.given(\n        members,\n        "ann",' in written.text
+
+
+def test_services_answer_each_call_as_it_was_answered() -> None:
+    seen = Club()
+    seen.app.trouble(payments, timedelta(seconds=3))
+    seen.app.ask(members, Recharge(member="ann", points=5), key="five", source="http")
+    seen.recharge(10, key="ten")
+    seen.app.advance(seconds=5)
+    written = seen.written("http/five")
+    run(written)
+    assert "apis={payments: lambda request: replies[request.key]}" in written.text
+    assert 'app.state(members, "ann") == Member(points=15)' in written.text
+
+
+def test_tries_of_a_call_that_went_wrong_go_wrong_again() -> None:
+    seen = Club()
+    seen.join()
+    seen.app.trouble(
+        payments, "down", Response(503, headers={"Retry-After": "7"}), "lost", timedelta(seconds=31), Response(500)
+    )
+    seen.recharge(20)
+    seen.app.advance(minutes=5)
+    written = seen.written("http/recharge")
+    run(written)
+    assert (
+        'app.trouble(payments, "down", Response(503, headers={"Retry-After": "7"}), "lost", 2 * payments.timeout, '
+        "Response(500))"
+    ) in written.text
+
+
+def test_an_answer_that_is_no_json_and_its_headers_are_copied() -> None:
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Location": "/charges/1", "X-Trace": "1"}
+    seen = Club(lambda _: Response(404, "no such card", headers))
+    seen.recharge(20)
+    written = seen.written("http/recharge")
+    run(written)
+    assert '"no such card"' in written.text
+    assert '"Location": "/charges/1"' in written.text
+    assert "X-Trace" not in written.text
+    (reply,) = (row["envelope"]["data"] for row in seen.story.rows() if row["type"] == "club.recharged")
+    assert reply["body"] == "no such card"  # And not JSON.
+
+
+def test_a_gift_over_two_entities_begins_with_what_it_found() -> None:
+    seen = Club()
+    seen.join()
+    seen.join("bob", "join-bob", "Bob")
+    seen.recharge(50)
+    for number in range(5):
+        seen.give(1, key=f"gift-{number}")
+    written = seen.written("http/gift-3")
+    run(written)
+    assert written.text.count("app.ask(") == 1
+    assert "points=47" in written.text  # Not what there is now.
+    assert 'points={"ann": 46, "bob": 4}' in written.text
+    assert "app.slow(to_members, timedelta(seconds=" in written.text  # Else `latest_gift` would be another.
+    assert written.notes == ()
+
+
+def test_a_reminder_is_released_when_it_was() -> None:
+    seen = Club()
+    seen.join()
+    seen.app.advance(minutes=65)
+    written = seen.written()
+    run(written)
+    assert "Until the sweeper publishes what is due." in written.text
+    assert "level=" not in written.text.rpartition("assert app.state")[2]
+    assert written.notes == ()
+
+
+def test_a_message_whose_handler_raises_is_expected_to_be_parked() -> None:
+    seen = Club()
+    seen.join()
+    seen.recharge(5)
+    seen.app.send(members, Leave(member="ann"), message_id="leave", source="web")
+    with pytest.raises(HandlerFailed):
+        seen.app.advance(seconds=5)
+    written = seen.written("web/leave")
+    run(written)
+    assert "with raises(HandlerFailed):  # Its handler raises." in written.text
+    assert 'assert [one.id for one in app.parked()] == ["web/leave"]' in written.text
+
+
+def test_a_request_whose_handler_raises_is_not_parked() -> None:
+    seen = Club()
+    seen.join()
+    seen.recharge(5)
+    with pytest.raises(HandlerFailed):
+        seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
+    written = seen.written("http/leave")
+    run(written)
+    assert "with raises(HandlerFailed):  # A handler raises." in written.text
+    assert "assert app.parked() == ()" in written.text
+
+
+def test_an_entity_that_is_deleted_is_absent_at_the_end() -> None:
+    seen = Club()
+    seen.join()
+    seen.app.send(members, Leave(member="ann"), message_id="leave", source="web")
+    seen.app.advance(seconds=2)
+    written = seen.written("web/leave")
+    run(written)
+    assert 'assert app.state(members, "ann") is None' in written.text
+
+
+def test_copies_of_messages_and_events_of_an_entity_are_copied() -> None:
+    seen = Club()
+    seen.visit("first")
+    seen.visit("second")
+    seen.visit("second")
+    written = seen.written("door/second")
+    run(written)
+    assert written.text.count("app.send(") == 2
+    assert "Guestbook(visits=2" in written.text
+
+
+def test_a_read_model_that_got_an_output_twice_is_copied() -> None:
+    seen = Club()
+    seen.recharge(5)
+    seen.app.send_again("boards")
+    seen.app.advance(seconds=2)
+    written = seen.written()
+    run(written)
+    assert 'app.send_again("boards", 0)' in written.text
+    assert 'app.state(boards, "all") == Board(points={"ann": 5})' in written.text
+
+
+def test_what_came_between_is_left_out_unless_it_matters() -> None:
+    seen = Club()
+    seen.join()
+    seen.recharge(50)
+    seen.app.trouble(payments, timedelta(seconds=25))
+    seen.app.ask(members, Recharge(member="ann", points=7), key="slow", source="http")
+    with pytest.raises(HandlerFailed):
+        seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
+    seen.give(1)
+    seen.app.advance(seconds=30)
+    written = seen.written("http/slow")
+    run(written)
+    assert "Gift(" in written.text
+    assert "Leave(" not in written.text
+
+
+def test_a_message_that_waited_for_another_comes_after_it() -> None:
+    seen = Club()
+    seen.join()
+    seen.recharge(5)
+    with pytest.raises(HandlerFailed):
+        seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
+    seen.give(5)
+    seen.app.ask(members, Leave(member="ann"), key="leave", source="http")
+    written = seen.written("http/leave")
+    run(written)
+    assert written.text.index("Gift(") < written.text.index("Leave(")
+
+
+def test_a_story_that_cannot_be_played_says_so() -> None:
+    seen = Club()
+    seen.join()
+    for row in seen.story.whole()["rows"]:
+        row["after"] = {**row["after"], "points": 7}
+    written = seen.written()
+    assert "AssertionError" in written.problem
+    assert written.notes == ("member/ann ends otherwise in memory than it did here.",)
+
+
+Action = tuple[str, ...]
+WHO = st.sampled_from(("ann", "bob", "cy"))
+ACTIONS = st.one_of(
+    st.tuples(st.just("join"), WHO, st.sampled_from(("1", "2"))),
+    st.tuples(st.just("recharge"), WHO, st.sampled_from(("5", "60"))),
+    st.tuples(st.just("give"), WHO, WHO, st.sampled_from(("1", "9"))),
+    st.tuples(st.just("leave"), WHO),
+    st.tuples(st.just("visit"), WHO, st.sampled_from(("1", "2"))),
+    st.tuples(st.just("again"), st.sampled_from(("members", "boards"))),
+    st.tuples(st.just("trouble"), st.sampled_from(("down", "lost"))),
+    st.tuples(st.just("lose"), st.sampled_from(("reply", "request"))),
+    st.tuples(st.just("wait"), st.sampled_from(("0.5", "40", "4000"))),
+)
+
+
+def act(seen: Club, number: int, action: Action) -> None:
+    """Do something in the club; it may be refused."""
+    kind, *more = action
+    app = seen.app
+    with suppress(ExactlyOnceError, IndexError):
+        if kind == "join":
+            app.ask(members, Join(member=more[0], name=more[1]), key=f"join-{more[0]}", source="http")
+        elif kind == "recharge":
+            app.ask(members, Recharge(member=more[0], points=int(more[1])), key=f"k{number}", source="http")
+        elif kind == "give":
+            app.ask(members, Gift(member=more[0], to=more[1], points=int(more[2])), key=f"k{number}", source="http")
+        elif kind == "leave":
+            app.send(members, Leave(member=more[0]), message_id=f"m{number}", source="web")
+        elif kind == "visit":
+            app.send(guestbooks, Visit(member=more[0]), message_id=f"v-{more[1]}", source="door")
+        elif kind == "again":
+            app.send_again(more[0])
+        elif kind == "trouble":
+            app.trouble(payments, more[0])  # type: ignore[arg-type]
+        elif kind == "lose":
+            app.lose(more[0])  # type: ignore[arg-type]
+            seen.story.expect({"reply": "lost-applied", "request": "lost-not-applied"}[more[0]])
+        elif kind == "wait":
+            app.advance(seconds=float(more[0]))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(ACTIONS, min_size=1, max_size=8), st.data())
+def test_every_story_of_the_club_is_a_test_that_passes(actions: list[Action], data: st.DataObject) -> None:
+    seen = Club(lambda request: charged(request) if request.body["points"] < 50 else Response(402, {"sorry": True}))
+    for number, action in enumerate(actions):
+        act(seen, number, action)
+    with suppress(ExactlyOnceError):
+        seen.app.advance(minutes=3)
+    rows = [row["message"] for row in seen.story.whole()["rows"] if row.get("envelope")]
+    if rows:
+        run(seen.written(data.draw(st.sampled_from(rows))))
