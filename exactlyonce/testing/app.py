@@ -18,7 +18,9 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import decode, encode, model_named
 from exactlyonce.handling.routes import Destination, Model
+from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.records.calls import CALL_TYPE
+from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Lost
 from exactlyonce.testing.runner import NOW
@@ -148,7 +150,7 @@ class App:
             self.run(self.host.take(to, envelope))
 
     def given(self, entity: Entity[State], key: str | EntityKey, state: State) -> None:
-        """Let an entity exist with a state, as if its document had been there before the application.
+        """Let an entity exist with a state, as if a message that left no other trace had made it.
 
         Args:
             entity: its type.
@@ -161,6 +163,8 @@ class App:
         """
         ref = entity.ref(key)
         document = entity.shape.write(ref, state, None)
+        if isinstance(entity.strategy, Outbox):  # It takes a document without a ledger for damaged.
+            document = entity_document(document, Ledger(version=1, type=entity.name, unrecorded=1))
         saved = self.host.accounts.documents.save_entity(SaveEntity(ref, document, None))
         if not isinstance(saved, Saved):
             raise ConfigurationError(
