@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import PydanticUserError, ValidationError
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.handling.documents import Declared, Save, Unknown, covers, unknown, without
@@ -52,10 +52,22 @@ class StateShape:
                 )
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
-        self._top = Place.of(state)
+        places = [("id",), *self._steps]
+        if any(place[: len(one)] == one for one in places for place in places if len(place) > len(one)) or len(
+            {*paths}
+        ) < len(paths):
+            raise ConfigurationError(
+                "Of the paths of a partition key, each names another property, and none leads into another one, or into id."
+            )
+        try:
+            self._top = Place.of(state)
+        except PydanticUserError as error:  # As of an annotation that names what is defined later.
+            raise ConfigurationError(f"{state.__name__} cannot be the state of an entity: {error.message}") from None
         self._own = frozenset({"id", *(steps[0] for steps in self._steps)}) - self._top.names
         self._declared = declared
-        self._hidden = (*declared.removed, *declared.foreign)
+        self._hidden = tuple(
+            require_text("A name in removed= or foreign=", one) for one in (*declared.removed, *declared.foreign)
+        )
         self._ignores = ignores_more(state) and not any("." in pattern for pattern in self._hidden)
         self._require_unreserved(self._top.names)
         self._require_start()
@@ -213,8 +225,16 @@ class StateShape:
 
     def _require_start(self) -> None:
         sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
+
+        def failed(error: BaseException) -> ConfigurationError:
+            return ConfigurationError(
+                f"{self._state.__name__} cannot be the state of an entity that does not exist yet: making one raised "
+                f"{class_of(error)}. Correct the model's validators and default factories."
+            )
+
         try:
-            state = self._start(sample)
+            with ApplicationsCode(failed, ValidationError):
+                state = self._start(sample)
         except ValidationError as error:
             if all(one["type"] != "missing" for one in error.errors(include_input=False)):
                 return  # Only the sample key does not fit, as where the model declares its key as a number.

@@ -34,7 +34,7 @@ from tests.unit.script import ENTITY, ORDERED, Played, Script
 TYPE = accounts()
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "a state": (Account(7), "The handler returned a Account.*return a list of events"),
+    "a state": (Account(7), "The handler returned an Account.*return a list of events"),
     "a dictionary": ({"amount": 1}, "returned a dict"),
     "a string": ("paid", "returned a str"),
     "one event": (Paid(1), "returned a Paid"),
@@ -73,9 +73,9 @@ class TestWhatCannotBe:
             (lambda state, event: 1 // 0, "Applying an event of type 'account.paid' raised ZeroDivisionError"),
             (
                 lambda state, event: None,
-                "The applier of events of type 'account.paid' returned a NoneType.*new Account",
+                "The applier of events of type 'account.paid' returned None.*new Account",
             ),
-            (lambda state, event: 7, "returned a int"),
+            (lambda state, event: 7, "returned an int"),
             (lambda state, event: Account("seven"), "would be read as something else"),  # type: ignore[arg-type]
             (lambda state, event: Account(note=b"\xff"), "cannot be stored|read again as something"),  # type: ignore[arg-type]
         ],
