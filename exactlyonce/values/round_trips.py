@@ -20,6 +20,7 @@ from exactlyonce.values.places import STRUCTURES, Place, unwrapped
 from exactlyonce.values.validation import adapter, problems
 
 _MAY_HOLD_SETS: Final = frozenset({"set", "frozenset", "any", "function-plain", "is-instance", "generator"})
+_OWN_CODE: Final = frozenset({"function-before", "function-wrap", "function-plain"})
 _SEQUENCES: Final = (list, tuple, deque)
 _Path = tuple[str, ...]
 KEY: Final = "…"
@@ -110,6 +111,11 @@ def lost(model: type, value: Any, text: str) -> str | None:
     return None if path is None else f"{'.'.join(path) or 'the whole'} would be another value"
 
 
+def looks_further(model: Any) -> bool:
+    """Whether code of a model's own may look at properties that the model does not declare, anywhere in it."""
+    return _traits(model).looks
+
+
 @dataclass(frozen=True, slots=True)
 class _Traits:
     """What the schema of a model asks of its round trip.
@@ -119,12 +125,14 @@ class _Traits:
         orders: its values may hold sets.
         computes: it has computed fields.
         drops: computed fields have to be dropped before it is read, since it takes or forbids extra properties.
+        looks: as `looks_further`.
     """
 
     compares: bool
     orders: bool
     computes: bool
     drops: bool
+    looks: bool
 
 
 @cache
@@ -135,7 +143,11 @@ def _traits(model: Any) -> _Traits:
     computes = any(node.get("computed_fields") for node in nodes)
     extra = {node.get("extra_behavior") or node.get("extra_fields_behavior") for node in nodes} & {"allow", "forbid"}
     orders = computes or "allow" in extra or any(node.get("type") in _MAY_HOLD_SETS for node in nodes)
-    return _Traits(compares, orders, computes, computes and bool(extra))
+    looks = any(
+        node.get("type") in _OWN_CODE or node.get("custom_init") or callable(node.get("discriminator"))
+        for node in nodes
+    )
+    return _Traits(compares, orders, computes, computes and bool(extra), looks)
 
 
 def _compares_all(model: Any) -> bool:
