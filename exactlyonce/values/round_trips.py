@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from itertools import chain
 from typing import Any, Final, cast
@@ -39,7 +40,11 @@ def read_text(model: Any, text: str) -> Any:
     if traits.drops:
         text = Json.of(_without_computed(Json(text).value, Place.of(model))).text
     if changed_by_doubles(text) is not None:
-        return adapter(model).validate_python(Json(text).value, by_alias=True)
+        content = Json(text).value
+        try:
+            return adapter(model).validate_python(content, by_alias=True)
+        except ValidationError:  # Perhaps since it is strict.
+            text = Json.of(_with_digits_as_text(content, Place.of(model))).text
     return adapter(model).validate_json(text, by_alias=True)
 
 
@@ -187,6 +192,16 @@ def _without_computed(content: Any, place: Place) -> Any:
             if name not in place.computed or place.declares(name)
         }
     return [_without_computed(one, place.items) for one in content] if isinstance(content, list) else content
+
+
+def _with_digits_as_text(content: Any, place: Place) -> Any:
+    """Content whose numbers are texts where the model has a decimal: from a text it makes the same, strict or not."""
+    if isinstance(content, dict):
+        return {name: _with_digits_as_text(part, place.at(name)) for name, part in content.items()}
+    if isinstance(content, list):
+        return [_with_digits_as_text(part, place.items) for part in content]
+    is_decimal = isinstance(content, Decimal) and any(node["type"] == "decimal" for node in place.nodes)
+    return str(content) if is_decimal else content
 
 
 def _ordered(value: Any, content: Any) -> Any:

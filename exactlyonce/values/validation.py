@@ -166,7 +166,8 @@ def _unread_by_name(schema: Any, data: dict[str, Any], definitions: dict[str, An
     config, fields = schema.get("config", {}), schema["fields"]
     named = fields.items() if isinstance(fields, dict) else ((one["name"], one) for one in fields)
     by_name = config.get("validate_by_name") or config.get("populate_by_name")
-    read, inside = set(), set()
+    read = {part.get("alias") or part["property_name"] for part in schema.get("computed_fields", ())}
+    inside: set[str] = set()
     for name, field in named:
         names = names_read(field.get("validation_alias"), name, by_name=bool(by_name))
         read |= names
