@@ -244,13 +244,15 @@ class Save:
 
     def _target(self, body: Any, group: Unknown, path: _Path) -> Any:
         content: Any = self.content
-        written, old, new = self.written, self.old, self.new
+        stored: Any = self.stored
+        written, old, new, place = self.written, self.old, self.new, self.top
         for step in path:
             if isinstance(step, int):
-                if isinstance(content, list) and not self._once(_begins, content, written):
+                is_mixed = place.is_set and not self._once(_alike, stored, written)
+                if isinstance(content, list) and (is_mixed or not self._once(_begins, content, written)):
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
-                        "list that the handler changed, so nothing tells which item it is of. Nothing was changed. If this "
+                        "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was changed. If this "
                         "instance is older than the one that wrote it, finish the deployment, and requeue the message. "
                         "Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
                         f"Entity(..., removed=({group.pattern!r},))."
@@ -263,7 +265,8 @@ class Save:
             if not isinstance(content, (list, dict)) or type(old) is not type(new):
                 return None  # Another variant stands there now.
             inside: Any = content
-            body, content, written = body[step], inside[step], written[step]
+            body, content, written, stored = body[step], inside[step], written[step], stored[step]
+            place = place.items if isinstance(step, int) else place.at(step)
         return body
 
     def _once(self, make: Callable[..., Any], *of: Any) -> Any:
@@ -276,6 +279,14 @@ class Save:
 
 def _parts(value: Any, content: Any) -> dict[str, Any]:
     return dict(stored_parts(value, content))
+
+
+def _alike(stored: list[Any], written: list[Any]) -> bool:
+    """Whether the items of a set are in one order, as far as what the model knows of them tells."""
+    pairs = zip(stored, written, strict=False)
+    return len(stored) == len(written) and all(
+        not isinstance(item, dict) or {**item, **other} == item for item, other in pairs
+    )
 
 
 def _begins(items: list[Any], others: list[Any]) -> bool:

@@ -49,6 +49,11 @@ class Place:
         """Whether names here are keys, and so values."""
         return any(node["type"] == "dict" for node in self.nodes)
 
+    @cached_property
+    def is_set(self) -> bool:
+        """Whether the items here have no order of their own."""
+        return any(node["type"] in ("set", "frozenset") for node in self.nodes)
+
     def step(self, name: str) -> str:
         """A name as it stands in a pattern."""
         return name if name in self.names or not self.is_mapping else ANY

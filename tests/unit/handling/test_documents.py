@@ -269,6 +269,30 @@ def test_a_list_that_changed_with_properties_that_are_not_known_is_refused(rows:
     assert "987" not in str(caught.value)
 
 
+class Seat(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    number: int = 0
+
+
+class Seats(Plain):
+    seats: frozenset[Seat] = frozenset()
+
+
+def test_properties_of_a_newer_release_survive_in_a_set_whose_order_tells_their_items() -> None:
+    stored = {"total": 1, "note": None, "seats": [{"number": 1, "row": 7}, {"number": 2, "row": 6}]}
+    state = Seats(total=2, seats=frozenset({Seat(number=1), Seat(number=2)}))
+    assert saved(Seats, state, stored) == {**stored, "total": 2}
+
+
+@pytest.mark.parametrize(
+    "seats", [[{"number": 2, "row": 6}, {"number": 1, "row": 7}], [{"number": 1, "row": 6}, {"number": 1, "row": 7}]]
+)
+def test_a_property_in_a_set_that_may_be_of_another_item_is_refused(seats: list[dict[str, int]]) -> None:
+    stored = {"total": 1, "note": None, "seats": seats}
+    with pytest.raises(DamagedDocument, match=r"'seats\.\*\.row'.*set, so nothing tells which item"):
+        saved(Seats, shape(Seats).read(ORDER, Json.of(stored)), stored)
+
+
 def test_keys_of_mappings_are_not_quoted() -> None:
     with pytest.raises(DamagedDocument, match=r"'lines\.\*\.pieces'.*lacks 'quantity'") as caught:
         saved(Basket, Basket(lines={"sEcReT": Priced()}), {"lines": {"sEcReT": {"pieces": 4}}, "rows": []})
