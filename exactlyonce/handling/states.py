@@ -18,7 +18,7 @@ from exactlyonce.values.declarations import require_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.places import Place, ignores_more
-from exactlyonce.values.round_trips import lost, read_text, written, written_text
+from exactlyonce.values.round_trips import looks_further, lost, read_text, written, written_text
 from exactlyonce.values.validation import problems, raised_in
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
@@ -95,6 +95,9 @@ class StateShape:
     def _start(self, entity: EntityRef) -> Any:
         return self._read(self._identity(entity))
 
+    def _start_content(self, entity: EntityRef) -> Any:
+        return written(self._state, self._start(entity))
+
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
 
@@ -145,7 +148,8 @@ class StateShape:
                 "property another name."
             )
         for steps, value in self._places(entity):
-            if _get(content, steps, value) != value:
+            # The model may declare a key as a number, or a UUID: then it writes what it reads of the key in another form.
+            if (now := _get(content, steps, value)) != value and now != _get(self._start_content(entity), steps, value):
                 raise IdentityChanged(
                     f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
                     "message to the other entity instead."
@@ -168,9 +172,16 @@ class StateShape:
         base = without(whole, self._declared.foreign)
         old = self._read(stored)
         save = Save(
-            str(entity), self._top, base, content, old, state, lambda some: written(self._state, self._read(some))
+            str(entity),
+            self._top,
+            base,
+            content,
+            old,
+            state,
+            lambda some: written(self._state, self._read(some)),
+            looks_further(self._state),
         )
-        foreign, kept = unknown(whole, base, Place()), save.keeps(adopted=adopted)
+        foreign, kept = unknown(whole, base, Place()), [group.of(whole) for group in save.keeps(adopted=adopted)]
         merged = save.merged([*foreign, *kept])
         if self._lost(state, merged) is None:
             return merged
