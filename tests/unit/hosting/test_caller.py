@@ -345,8 +345,9 @@ async def test_a_cancellation_from_outside_ends_the_wait_for_credentials() -> No
     task.cancel()
     for _ in range(20):
         await asyncio.sleep(0)
-    assert (cancelled.is_set(), task.done()) == (True, False)  # The function has its time to tidy up.
+    was = cancelled.is_set(), task.done()
     tidy.set()
+    assert was == (True, False)  # The function has its time to tidy up.
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()
