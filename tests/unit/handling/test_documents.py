@@ -79,6 +79,14 @@ class ByValidator(Plain):
         return given
 
 
+class NewFirst(Plain):
+    @model_validator(mode="before")
+    @classmethod
+    def _old(cls, given: Any) -> Any:
+        early = {"note": "closed"} if "closed" in given else {}
+        return {**early, **({"total": given["sum"]} if "sum" in given else {}), **given}
+
+
 class OldFirst(Plain):
     total: int = Field(0, validation_alias=AliasChoices("sum", "total"), serialization_alias="total")
 
@@ -293,6 +301,12 @@ def test_a_property_in_a_set_that_may_be_of_another_item_is_refused(seats: list[
         saved(Seats, shape(Seats).read(ORDER, Json.of(stored)), stored)
 
 
+@pytest.mark.parametrize("more", [{}, {"other": 3}], ids=str)
+def test_a_result_that_would_be_read_as_something_else_is_refused_over_a_stored_document_too(more: Any) -> None:
+    with pytest.raises(HandlerFailed, match="would be read as something else"):
+        saved(Plain, Plain.model_construct(total="7"), {"total": 5, "note": None, **more})
+
+
 def test_keys_of_mappings_are_not_quoted() -> None:
     with pytest.raises(DamagedDocument, match=r"'lines\.\*\.pieces'.*lacks 'quantity'") as caught:
         saved(Basket, Basket(lines={"sEcReT": Priced()}), {"lines": {"sEcReT": {"pieces": 4}}, "rows": []})
@@ -326,6 +340,16 @@ def test_a_property_of_one_variant_does_not_go_into_another() -> None:
 def test_an_old_name_that_a_validator_reads_goes_though_its_value_is_a_default(old: int) -> None:
     for model in (ByValidator, OldFirst):
         assert saved(model, model.model_construct(total=7, note=None), {"sum": old}) == {"total": 7, "note": None}
+
+
+@pytest.mark.parametrize(
+    "old", [{"sum": 5, "note": ""}, {"sum": 0, "note": ""}, {"total": 5, "closed": False}], ids=str
+)
+@pytest.mark.parametrize("more", [{}, {"other": 3}], ids=str)
+def test_an_old_name_that_a_validator_reads_where_the_new_one_is_absent_goes(
+    old: dict[str, Any], more: dict[str, Any]
+) -> None:
+    assert saved(NewFirst, NewFirst(total=6), {**old, **more}) == {"total": 6, "note": None, **more}
 
 
 def test_an_old_name_beside_a_foreign_property_is_no_sign_of_a_renamed_field() -> None:

@@ -98,11 +98,11 @@ class Desk(World):
         return await Door(self.asker).answer(request, entity or self.counters, made, scope, keys)
 
     async def open(
-        self, message: object = None, entity: Entity[Counter] | None = None, **headers: str
+        self, message: object = None, entity: Entity[Counter] | None = None, method: str = "POST", **headers: str
     ) -> func.HttpResponse:
         """Open a request for the counter c."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        request = func.HttpRequest("POST", "http://localhost/api/counters/c/adds", headers=given, body=b"{}")
+        request = func.HttpRequest(method, "http://localhost/api/counters/c/adds", headers=given, body=b"{}")
         made = Add("c") if message is None else message
         return await OpenedDoor(self.requests).open(request, entity or self.counters, made)
 

@@ -326,13 +326,15 @@ async def test_credentials_that_are_no_headers_count_as_none(given: Any) -> None
 
 
 async def test_a_cancellation_from_outside_ends_the_wait_for_credentials() -> None:
-    waits, ended = asyncio.Event(), asyncio.Event()
+    waits, cancelled, tidy, ended = (asyncio.Event() for _ in range(4))
 
     async def slow() -> Mapping[str, str]:
         waits.set()
         try:
             await asyncio.Event().wait()
         finally:
+            cancelled.set()
+            await tidy.wait()
             ended.set()
         return {}
 
@@ -341,6 +343,11 @@ async def test_a_cancellation_from_outside_ends_the_wait_for_credentials() -> No
     task = asyncio.create_task(case.take())
     await waits.wait()
     task.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    was = cancelled.is_set(), task.done()
+    tidy.set()
+    assert was == (True, False)  # The function has its time to tidy up.
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()

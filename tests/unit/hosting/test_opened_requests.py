@@ -158,6 +158,14 @@ async def test_other_methods_are_405() -> None:
     assert response.headers["Allow"] == "GET, HEAD, POST, DELETE"
 
 
+async def test_another_method_than_post_is_405_and_opens_nothing() -> None:
+    desk = Desk()
+    response = await desk.open(method="PUT")
+    assert told(response) == (405, "Method not allowed")
+    assert response.headers["Allow"] == "POST"
+    assert desk.left() == set()
+
+
 async def test_head_is_answered_as_get_without_a_body_and_carries_nothing_out() -> None:
     desk = Desk()
     location = await opened(desk, Add("c", 2, status=201))

@@ -1,4 +1,4 @@
-"""Answers to requests of protocols whose records are companions: kept by the record, or by the entry of the stream."""
+"""Answers to requests, and digests of messages, of protocols whose records are companions: in the record, or the entry."""
 
 from __future__ import annotations
 
@@ -161,3 +161,23 @@ def test_an_entry_that_owes_is_not_cleaned_up(script: Script, strategy: Strategy
         played = script.play(clean_companions(ENTITY, candidates, Ledger(1, snapshot_every=1), Memory()))
         assert bool(played.all(DeleteCompanions)) is not owes
         swept(script, strategy)
+
+
+QUEUED, COPY = (replace(request("m-1", amount=amount), asked=None) for amount in (1, 2))
+
+
+@pytest.mark.parametrize(
+    "others", [(), (request("k-1"),), (request("k-1", failing=True),)], ids=["", "more", "failure"]
+)
+def test_a_copy_with_another_content_is_told_from_its_message(
+    script: Script, strategy: Strategy, others: tuple[Envelope, ...]
+) -> None:
+    attempt(script, strategy, QUEUED)
+    finished = attempt(script, strategy, COPY, *others).finished
+    assert finished.contents == (("http/m-1", QUEUED.content),)
+    assert finished.differing((COPY, *others)) == (COPY,)
+
+
+def test_a_request_has_no_digest_of_its_content(script: Script, strategy: Strategy) -> None:
+    for _ in range(2):
+        assert attempt(script, strategy, request("k-1")).finished.contents == ()

@@ -1,4 +1,4 @@
-"""Answers to requests: part of the commit, and found again wherever the commit is known by then."""
+"""Answers to requests, and digests of messages: part of the commit, and found again wherever the commit is known by then."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.answers import LARGE, Answer
 from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.places import Place
 from tests.answering import added_queue, counters, request
 from tests.unit.script import Played, Replies, Script
 from tests.unit.script import attempt as attempt_on_sample
@@ -205,3 +206,23 @@ def test_two_bodies_under_one_key_in_one_commit_have_one_answer(script: Script) 
     assert committed in (answer(1, "f"), answer(2, "g"))
     assert script.body == {"id": "c", "total": 1 if committed.asked == "f" else 2}
     assert len(script.published) == 1
+
+
+QUEUED, COPY = (replace(request("m-1", amount=amount), asked=None) for amount in (1, 2))
+
+
+@pytest.mark.parametrize(
+    "others", [(), (request("k-1"),), (request("k-1", failing=True),)], ids=["", "more", "failure"]
+)
+def test_a_copy_with_another_content_is_told_from_its_message(script: Script, others: tuple[Envelope, ...]) -> None:
+    attempt(script, QUEUED)
+    finished = attempt(script, COPY, *others).finished
+    assert finished.contents == (("http/m-1", QUEUED.content),)
+    assert finished.differing((COPY, *others)) == (COPY,)
+
+
+def test_a_request_and_a_message_from_this_application_have_no_digest_of_their_content(script: Script) -> None:
+    attempt(script, request("k-1"))
+    attempt(script, replace(QUEUED, extensions=Place("c1", ENTITY.source, 1).extensions))
+    assert [(entry.message, entry.content) for entry in script.entries] == [("http/k-1", None), ("http/m-1", None)]
+    assert attempt(script, request("k-1")).finished.contents == ()
