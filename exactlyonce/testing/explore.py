@@ -297,7 +297,7 @@ class _Exploration:
             if report.violation is not None:
                 raise InvariantBroken(report.violation, _told(report.path), report.states)
             if not report.complete:
-                raise Unexplored(_too_many(report, bounds))
+                raise Unexplored(_too_many(report, application, bounds))
         if judge.doubts:
             judge.accuse()
             report = next(one for one in starmap(search, bounds.allowed()) if one.violation is not None)
@@ -324,14 +324,24 @@ def _application(app: App, bounds: Bounds, judge: _Judge) -> Application:
     )
 
 
-def _too_many(report: Report[State, Move], bounds: Bounds) -> str:
+def _too_many(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
     """Why a search gave up, and what makes most of its states."""
     most = report.kinds.most_common(_NAMED)
     share = round(100 * sum(count for _, count in most) / max(1, report.states))
     return (
         f"No story breaks an invariant within {report.states:,} states, but there are more. {share} % of them come from "
         f"{_list([str(kind) for kind, _ in most])}. Give fewer messages, faults ({bounds.faults}), interruptions "
-        f"({bounds.interruptions}) or releases ({bounds.releases}), leave types out (leave_out=), or give a higher most_states."
+        f"({bounds.interruptions}) or releases ({bounds.releases}), {_leave_out(application)}, or give a higher most_states."
+    )
+
+
+def _leave_out(application: Application) -> str:
+    """What to leave out: messages that follow from others of their type, if there are any."""
+    endless = sorted({one.kind for one in application.messages if one.beyond})
+    return (
+        f"leave out what goes on for ever: leave_out=({', '.join(endless)},)"
+        if endless
+        else "leave types out (leave_out=)"
     )
 
 
