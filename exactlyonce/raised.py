@@ -14,7 +14,7 @@ import builtins
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from exactlyonce.errors import ExactlyOnceError
 
@@ -54,6 +54,11 @@ class ApplicationsCode:
         if kind is None or error is None or issubclass(kind, self._passing):
             return
         raise self._failed(error) from error
+
+
+def is_librarys(error: BaseException) -> TypeGuard[ExactlyOnceError]:
+    """Whether an exception is the library's, by its type: an exception of others may raise when it is asked for its class."""
+    return issubclass(type(error), ExactlyOnceError)
 
 
 def class_of(error: BaseException) -> str:
@@ -119,9 +124,9 @@ class _Showing:
     def _copy(self, error: BaseException) -> BaseException:
         kind, first = type(error), not self._shown
         self._shown.add(id(error))
-        is_own = isinstance(error, ExactlyOnceError) and kind.__module__ == ExactlyOnceError.__module__
+        is_own = is_librarys(error) and kind.__module__ == ExactlyOnceError.__module__
         text = text_of(error) if self._text or is_own else ""
-        if first and is_own and isinstance(error, ExactlyOnceError):
+        if first and is_own and is_librarys(error):
             return type(error)(text, kept=error.kept)
         if not self._text:
             text = "\n".join(filter(None, (text, *_frames(_kept("__traceback__", error)))))

@@ -16,7 +16,14 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.messages import decode, message_type, require_model
 from exactlyonce.handling.routes import Destination
 from exactlyonce.records.calls import CALL_IS
-from exactlyonce.values.declarations import kind_of, require, require_callable, require_text, require_tuple
+from exactlyonce.values.declarations import (
+    kind_of,
+    require,
+    require_callable,
+    require_parameters,
+    require_text,
+    require_tuple,
+)
 from exactlyonce.values.envelope import Envelope, Extensions, require_name, unfit
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -26,6 +33,7 @@ METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MOST_TAG: Final = 1024
 """Most characters of a tag."""
 _PATH: Final = re.compile(r"/[!-\"$-\[\]-~]*")  # Printable ASCII but for blanks, `#` and `\`.
+_BASE: Final = re.compile(r"[^\x00-\x20\x7f#?\\]+")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 Credentials = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
@@ -66,7 +74,7 @@ class Api:
 
     def __post_init__(self) -> None:
         about = f"Api {self.name!r}"
-        require_name("The name of an Api", self.name)
+        object.__setattr__(self, "name", require_name("The name of an Api", self.name))
         require(f"base= of {about}", self.base, str, "an address, such as https://api.example.com/v1")
         for name in ("key_lifetime", "timeout", "clock_tolerance"):
             require(f"{name}= of {about}", getattr(self, name), timedelta, "a timedelta")
@@ -74,18 +82,12 @@ class Api:
             require(f"{name}= of {about}", getattr(self, name), int, "a whole number")
         if self.credentials is not None:
             require_callable(f"credentials= of {about}", self.credentials, "a function that returns headers")
+            require_parameters(f"credentials= of {about}", self.credentials, ())
         require_text(f"key_header= of {about}", self.key_header)
         require_tuple(f"headers= of {about}", self.headers, '("ETag",)')
         for header in self.headers:
             require_text(f"A name in headers= of {about}", header)
-        base = urlsplit(self.base)
-        if (
-            base.scheme not in ("https", "http")
-            or not base.hostname
-            or base.query
-            or base.fragment
-            or "@" in base.netloc
-        ):
+        if not _is_base(self.base):
             raise ConfigurationError(
                 f"{about}: base= is an address such as https://api.example.com/v1, without query or user. Give credentials "
                 "with credentials=."
@@ -207,6 +209,16 @@ class Call:
     def extensions(self) -> Extensions:
         """All but the body, as an attribute of its envelope."""
         return ((CALL_IS, Json.of({one: value for one, value in asdict(self).items() if one != "body"}).text),)
+
+
+def _is_base(address: str) -> bool:
+    """Whether paths can be appended to an address. The parser drops line ends, and looks at a port when it is asked for it."""
+    try:
+        base = urlsplit(address)
+        whole = base.scheme in ("https", "http") and bool(base.hostname) and "@" not in base.netloc and base.port != 0
+    except ValueError:
+        return False
+    return whole and _BASE.fullmatch(address) is not None
 
 
 def call_of(

@@ -124,6 +124,7 @@ class Context:
             OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
                 given, and the entity's strategy is not `Outbox()`.
+            HandlerFailed: the function that names its receiver or session raised, or gave something else than a key.
             ValueError: the delay is negative, or so long that the message would expire, or its channel be forgotten, before it
                 appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone,
                 leaves the years 1 to 9999 in UTC, or comes with a delay.

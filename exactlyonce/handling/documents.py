@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument
+from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.places import ANY, Place
 from exactlyonce.values.round_trips import stored_parts
 
@@ -27,12 +29,16 @@ class Unknown:
     Attributes:
         pattern: their name: steps joined by dots, with `*` for keys of mappings and items of lists.
         declared: whether the model declares them all the same, such as for reading.
-        found: their paths and values.
+        places: their paths and values.
     """
 
     pattern: str
     declared: bool
-    found: list[tuple[_Path, Any]] = field(default_factory=list)
+    places: list[tuple[_Path, Any]] = field(default_factory=list)
+
+    def of(self, document: Any) -> Unknown:
+        """The same properties with the values that they have in another document."""
+        return replace(self, places=[(path, _part(document, path)) for path, _ in self.places])
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,11 @@ def covers(content: Any, stored: Any) -> bool:
         )
     if isinstance(stored, list):
         items = content if isinstance(content, list) else ()
-        return all(not isinstance(one, (dict, list)) or any(covers(other, one) for other in items) for one in stored)
+        # An item mostly stands where it stood: to look there first keeps this linear.
+        return all(
+            not isinstance(one, (dict, list)) or any(covers(other, one) for other in chain(items[n : n + 1], items))
+            for n, one in enumerate(stored)
+        )
     return True
 
 
@@ -106,7 +116,7 @@ def unknown(stored: Any, again: Any, top: Place) -> list[Unknown]:
     groups: dict[str, Unknown] = {}
     for path, pattern, declared, value in _unwritten(stored, again, top):
         name = ".".join(pattern)
-        groups.setdefault(name, Unknown(name, declared)).found.append((path, value))
+        groups.setdefault(name, Unknown(name, declared)).places.append((path, value))
     return list(groups.values())
 
 
@@ -136,6 +146,7 @@ class Save:
         content: as the model writes the new state.
         old, new: the state as it is stored, and the new one.
         again: reads a document as the model, and writes what it read.
+        looks: whether code of the model's own may look at what the model does not declare.
     """
 
     about: str
@@ -145,6 +156,8 @@ class Save:
     old: Any
     new: Any
     again: Callable[[Any], Any]
+    looks: bool = True
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     @cached_property
     def written(self) -> Any:
@@ -167,8 +180,7 @@ class Save:
         read += [group for group in groups if group.declared]
         other = self._probe(read, _other) if read and kept else self.written
         for group in () if adopted else kept:
-            for path, value in group.found:
-                self._require_no_rename(group, path[:-1], value, other)
+            self._require_no_rename(group, other)
         return kept
 
     def _probe(self, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
@@ -183,27 +195,38 @@ class Save:
         def reads(some: list[Unknown]) -> bool:
             return any(self._probe(some, edit) != self.written for edit in (None, _other))
 
-        if (
-            not groups or not reads(groups) or self._probe([], None) != self.written
-        ):  # The last: it asks a clock, or chance.
-            return []
+        if not (self.looks and groups and reads(groups)) or self._probe([], None) != self.written:
+            return []  # The last: the model asks a clock, or chance.
         return [group for group in groups if reads([group])]
 
-    def _require_no_rename(self, group: Unknown, path: _Path, value: Any, other: Any) -> None:
+    def _require_no_rename(self, group: Unknown, other: Any) -> None:
         """Refuse where beside an unknown property a field is absent that its value fits, and that owes its own to no other."""
-        stored, written, place = self.stored, self.written, self.top
-        for step in path:
-            stored, written = stored[step], written[step]  # type: ignore[index]
-            place = place.items if isinstance(step, int) else place.at(step)
-        for name in place.names & written.keys() - stored.keys() - place.computed:
-            renamed = self._probe([Unknown("", False, [((*path, name), value)])], lambda value: value)
-            carried = _carries(_part(renamed, (*path, name)), value) and renamed != self.written
-            if carried and _part(other, (*path, name)) == written[name]:
+        absent: dict[str, list[tuple[_Path, Any]]] = {}
+        for path, value in group.places:
+            stored, written, place = self.stored, self.written, self.top
+            for step in path[:-1]:
+                stored, written = stored[step], written[step]  # type: ignore[index]
+                place = place.items if isinstance(step, int) else place.at(step)
+            for name in place.names & written.keys() - stored.keys() - place.computed:
+                absent.setdefault(name, []).append(((*path[:-1], name), value))
+        for name, places in absent.items():
+            if self._fits(places, other):
                 raise DamagedDocument(
                     f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, and lacks "
                     f"{name!r} beside it, which its value fits. Nothing was changed, since a field that was renamed would lose "
                     f"its value. {_ADVICE.format(name=group.pattern)}"
                 )
+
+    def _fits(self, places: list[tuple[_Path, Any]], other: Any) -> bool:
+        """Whether a value, put into an absent field, would be there."""
+        # Each try reads the whole document. So all values are tried at once, and if they do not fit, one of each kind.
+        for some in (places, *([place] for place in {type(place[1]): place for place in places}.values())):
+            renamed = self._probe([Unknown("", False, some)], lambda value: value)
+            for path, value in some if renamed is not None else ():
+                before = _part(self.written, path)
+                if _part(renamed, path) != before == _part(other, path) and _carries(_part(renamed, path), value):
+                    return True
+        return False
 
     def merged(self, groups: list[Unknown]) -> dict[str, Any]:
         """The content with these properties, wherever that which they belong to is still there.
@@ -213,7 +236,7 @@ class Save:
         """
         body = deepcopy(self.content) if groups else self.content
         for group in groups:
-            for path, value in group.found:
+            for path, value in group.places:
                 target = self._target(body, group, path[:-1])
                 if isinstance(target, dict):
                     target.setdefault(path[-1], value)
@@ -221,13 +244,15 @@ class Save:
 
     def _target(self, body: Any, group: Unknown, path: _Path) -> Any:
         content: Any = self.content
-        written, old, new = self.written, self.old, self.new
+        stored: Any = self.stored
+        written, old, new, place = self.written, self.old, self.new, self.top
         for step in path:
             if isinstance(step, int):
-                if isinstance(content, list) and content[: len(written)] != written:
+                is_mixed = place.is_set and not self._once(_alike, stored, written)
+                if isinstance(content, list) and (is_mixed or not self._once(_begins, content, written)):
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
-                        "list that the handler changed, so nothing tells which item it is of. Nothing was changed. If this "
+                        "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was changed. If this "
                         "instance is older than the one that wrote it, finish the deployment, and requeue the message. "
                         "Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
                         f"Entity(..., removed=({group.pattern!r},))."
@@ -236,12 +261,36 @@ class Save:
             else:
                 if not isinstance(content, dict) or step not in content:
                     return None
-                old, new = dict(stored_parts(old, written)).get(step), dict(stored_parts(new, content)).get(step)
+                old, new = (self._once(_parts, *pair).get(step) for pair in ((old, written), (new, content)))
             if not isinstance(content, (list, dict)) or type(old) is not type(new):
                 return None  # Another variant stands there now.
             inside: Any = content
-            body, content, written = body[step], inside[step], written[step]
+            body, content, written, stored = body[step], inside[step], written[step], stored[step]
+            place = place.items if isinstance(step, int) else place.at(step)
         return body
+
+    def _once(self, make: Callable[..., Any], *of: Any) -> Any:
+        """What is made of parts of this save; a part with many unknown properties would make it for each of them."""
+        key = (make, *map(id, of))
+        if key not in self._made:
+            self._made[key] = make(*of)
+        return self._made[key]
+
+
+def _parts(value: Any, content: Any) -> dict[str, Any]:
+    return dict(stored_parts(value, content))
+
+
+def _alike(stored: list[Any], written: list[Any]) -> bool:
+    """Whether the items of a set are in one order, as far as what the model knows of them tells."""
+    pairs = zip(stored, written, strict=False)
+    return len(stored) == len(written) and all(
+        not isinstance(item, dict) or {**item, **other} == item for item, other in pairs
+    )
+
+
+def _begins(items: list[Any], others: list[Any]) -> bool:
+    return items[: len(others)] == others
 
 
 def _part(document: Any, path: _Path) -> Any:
@@ -257,14 +306,15 @@ def _carries(written: Any, value: Any) -> bool:
     """Whether a field kept something of a value that it was given. A model takes any object, and leaves out what it lacks."""
     if isinstance(value, dict) and isinstance(written, dict):
         return any(name in written for name in value)
-    return written is not None
+    # To read a truth value as a number, and a number as a truth value, is pydantic's courtesy, and no sign of a new name.
+    return written is not None and isinstance(value, bool) == isinstance(written, bool)
 
 
 def _edited(document: Any, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
     """A document with other values of these properties, or without them."""
-    document = deepcopy(document)
+    document = Json.of(document).value
     for group in groups:
-        for path, value in group.found:
+        for path, value in group.places:
             part = document
             for step in path[:-1]:
                 part = part[step]

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
-from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, UnknownMessageType
+from exactlyonce.errors import ConfigurationError, InvalidMessage, UnknownMessageType
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.events import Applier, Appliers
-from exactlyonce.handling.keys import EntityKey, entity_ref, mistaken
+from exactlyonce.handling.keys import EntityKey, entity_named, entity_ref
 from exactlyonce.handling.messages import decode, message_type
 from exactlyonce.handling.states import StateShape
-from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
-from exactlyonce.values.declarations import kind_of, require, require_callable, require_text, require_tuple
+from exactlyonce.values.declarations import kind_of, require, require_plain, require_text, require_tuple
 from exactlyonce.values.envelope import Envelope, require_name
-from exactlyonce.values.identity import EntityRef, message_key
+from exactlyonce.values.identity import ID_RULE, EntityRef, is_document_id, message_key
 
 State = TypeVar("State")
 Message = TypeVar("Message")
@@ -30,7 +27,6 @@ Handler = Callable[[State, Message, Context], Any]
 """Returns the new state; for an event-sourced entity, the events."""
 MAX_PATHS: Final = 3
 """Most partition key paths of a container."""
-_NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +86,16 @@ class Entity(Generic[State]):
         foreign: tuple[str, ...] = (),
     ) -> None:
         about = f"entity {name!r}"
-        require_name("The name of an entity", name)
-        require_text(f"container= of {about}", container)
+        self.name = require_name("The name of an entity", name)
+        self.container = require_text(f"container= of {about}", container)
+        if not is_document_id(self.container):
+            raise ConfigurationError(f"container= of {about} is not the name of a container, which has {ID_RULE}.")
         if not isinstance(partition_key, str):
             require_tuple(f"partition_key= of {about}", partition_key, "('/tenant', '/order')")
         _require_strategy(about, strategy)
         require(f"adopts= of {about}", adopts, bool, "True or False")
         require_tuple(f"removed= of {about}", removed, "('coupon',)")
         require_tuple(f"foreign= of {about}", foreign, "('note',)")
-        self.name = name
-        self.container = container
         self.paths = (partition_key,) if isinstance(partition_key, str) else partition_key
         if not 1 <= len(self.paths) <= MAX_PATHS:
             raise ConfigurationError("A container has a partition key of one to three paths.")
@@ -135,10 +131,10 @@ class Entity(Generic[State]):
                 "the handler."
             )
         registered = message_type(model)
-        _require_plain(key, f"key= of the handler of {model.__name__},", ("message",))
+        require_plain(f"key= of the handler of {model.__name__},", key, ("message",))
 
         def register(handler: Handler[State, Any]) -> Handler[State, Any]:
-            _require_plain(handler, "The handler", ("state", "message", "context"))
+            require_plain("The handler", handler, ("state", "message", "context"))
             for name in (registered.name, *registered.formerly):
                 if name in self._registrations:
                     raise ConfigurationError(f"Entity {self.name!r} has two handlers for messages of type {name!r}.")
@@ -163,7 +159,7 @@ class Entity(Generic[State]):
         message_type(model)
 
         def register(applier: Applier[State, Message]) -> Applier[State, Message]:
-            _require_plain(applier, "The applier", ("state", "event"))
+            require_plain("The applier", applier, ("state", "event"))
             self._appliers.add(model, applier)
             return applier
 
@@ -218,16 +214,8 @@ class Entity(Generic[State]):
         """
         registration, message = self.read(envelope)
         about = f"Message {message_key(envelope.source, envelope.id)}"
-        with ApplicationsCode(
-            lambda error: HandlerFailed(f"{about}: the key= of its handler raised {class_of(error)}.")
-        ):
-            key = registration.key(message)
-        if (mistake := mistaken(key)) is not None:
-            raise HandlerFailed(
-                f"{about}: the key= of its handler gave {mistake}. Return a string, or an EntityKey of strings."
-            )
         try:
-            return self.ref(key)
+            return entity_named(f"{about}: the key= of its handler", registration.key, message, self.ref)
         except InvalidMessage as error:
             raise InvalidMessage(f"{about}: {error}") from None
 
@@ -272,18 +260,14 @@ class Entity(Generic[State]):
 
         Raises:
             ConfigurationError: no handler takes messages of its class.
-            HandlerFailed: the function given as `key=` raised.
+            HandlerFailed: the function given as `key=` raised, or gave something else than a key.
             InvalidMessage: its key is not valid for an entity.
         """
         name = message_type(type(message)).name
         registration = self._registrations.get(name)
         if registration is None:
             raise ConfigurationError(f"Entity {self.name!r} has no handler for messages of type {name!r}.")
-        with ApplicationsCode(
-            lambda error: HandlerFailed(f"The key= of entity {self.name!r} for a {name!r} raised {class_of(error)}.")
-        ):
-            key = registration.key(message)
-        return self.ref(key)
+        return entity_named(f"The key= of entity {self.name!r} for a {name!r}", registration.key, message, self.ref)
 
 
 def _require_strategy(about: str, strategy: object) -> None:
@@ -293,26 +277,3 @@ def _require_strategy(about: str, strategy: object) -> None:
         )
     if not callable(getattr(strategy, "attempt", None)):
         raise ConfigurationError(f"strategy= of {about} is {kind_of(strategy)}. Give a strategy, such as Outbox().")
-
-
-def _require_plain(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
-    require_callable(what, function, f"a function of ({', '.join(parameters)})")
-    name = getattr(function, "__qualname__", repr(function))
-    called: Any = function
-    while isinstance(called, partial):
-        called = called.func
-    if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
-        raise ConfigurationError(
-            f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times: "
-            "bind its dependencies with functools.partial, and call other services with context.call."
-        )
-    _require_parameters(function, f"{what} {name}", parameters)
-
-
-def _require_parameters(function: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> None:
-    try:
-        inspect.signature(function).bind(*parameters)
-    except ValueError:  # A function of C may have no signature.
-        return
-    except TypeError:
-        raise ConfigurationError(f"{what} has to take ({', '.join(parameters)}).") from None

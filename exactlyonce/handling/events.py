@@ -12,6 +12,7 @@ from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.messages import encode, message_type
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.companions import Event
+from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.round_trips import read_text
 from exactlyonce.values.validation import problems, raised_in
 
@@ -50,7 +51,7 @@ class Appliers(Generic[State]):
         """A handler's result as events. Raises `HandlerFailed` if it is not a list of events."""
         if not isinstance(result, (list, tuple)):
             raise HandlerFailed(
-                f"The handler returned a {type(result).__name__}. Entity {self.entity!r} is event-sourced: return a list of "
+                f"The handler returned {kind_of(result)}. Entity {self.entity!r} is event-sourced: return a list of "
                 "events, which may be empty."
             )
         try:
@@ -74,15 +75,16 @@ class Appliers(Generic[State]):
         model, applier = self._appliers[event.type]
         read = self._read(model, event)
         with ApplicationsCode(
-            lambda error: HandlerFailed(f"Applying an event of type {event.type!r} raised {class_of(error)}.")
+            lambda error: HandlerFailed(f"Applying an event of type {event.type!r} raised {class_of(error)}."),
+            HandlerFailed,
         ):
             after = applier(state, read)
-        if not isinstance(after, self.state):
-            raise HandlerFailed(
-                f"The applier of events of type {event.type!r} returned a {type(after).__name__}. Return the new "
-                f"{self.state.__name__}."
-            )
-        return after
+            if not isinstance(after, self.state):
+                raise HandlerFailed(
+                    f"The applier of events of type {event.type!r} returned {kind_of(after)}. Return the new "
+                    f"{self.state.__name__}."
+                )
+            return after
 
     def _read(self, model: type, event: Event) -> Any:
         advice = "Give the model defaults, or a before-validator that reads old events."

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from exactlyonce.errors import InvalidMessage
+from exactlyonce.errors import ExactlyOnceError, HandlerFailed, InvalidMessage
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, PartitionValue, is_document_id
 
@@ -57,7 +58,34 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
     return ref
 
 
-def mistaken(key: object) -> str | None:
+def entity_named(
+    what: str, function: Callable[[Any], object], message: object, ref: Callable[[Any], EntityRef]
+) -> EntityRef:
+    """The entity that a function of the application's names.
+
+    Args:
+        what: the function, as the beginning of an error.
+        function: gives the key.
+        message: that it gets.
+        ref: makes the full name of a key.
+
+    Raises:
+        HandlerFailed: the function raised, or gave something else than a key.
+        ConfigurationError, InvalidMessage: as `ref` does.
+    """
+
+    def failed(error: BaseException) -> HandlerFailed:
+        return HandlerFailed(f"{what} raised {class_of(error)}.")
+
+    with ApplicationsCode(failed):
+        key = function(message)
+    with ApplicationsCode(failed, ExactlyOnceError):  # A key may have code of its own, too.
+        if (mistake := _mistaken(key)) is not None:
+            raise HandlerFailed(f"{what} gave {mistake}. Return a string, or an EntityKey of strings.")
+        return ref(key)
+
+
+def _mistaken(key: object) -> str | None:
     """What a function gave in place of a key, by its kind; None if it is a key, valid or not."""
     if isinstance(key, str):
         return None
@@ -72,14 +100,20 @@ def mistaken(key: object) -> str | None:
 
 def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
     if isinstance(key, EntityKey):
-        return key.id, key.partition if isinstance(key.partition, tuple) else (key.partition,)
+        values = key.partition if isinstance(key.partition, tuple) else (key.partition,)
+        return _plain(key.id), tuple(map(_plain, values))
     if isinstance(key, str):
-        return key, (key,)
+        return _plain(key), (_plain(key),)
     raise InvalidMessage(f"The key of an entity has to be a string or an EntityKey; it is {kind_of(key)}.")
+
+
+def _plain(value: Any) -> Any:
+    """A string as such: one of an `Enum` is written in addresses as another text than in JSON."""
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def _is_partition_value(value: object) -> bool:
     """The service keeps numbers as doubles: larger ones would no longer be distinct."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return isfinite(value) and abs(value) <= _LARGEST_EXACT
+        return abs(value) <= _LARGEST_EXACT  # Neither infinite nor NaN.
     return isinstance(value, bool) or (isinstance(value, str) and not _HALF.search(value))

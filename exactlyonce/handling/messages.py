@@ -53,10 +53,12 @@ def message(
     """
     if isinstance(above := cast("object", name), type):
         raise ConfigurationError(f'@message stands above {above.__name__} without a name. Write @message("a-name").')
-    require_name("The name of a message type, the first argument of @message(...),", name, MAX_ATTRIBUTE_LENGTH)
+    name = require_name("The name of a message type, the first argument of @message(...),", name, MAX_ATTRIBUTE_LENGTH)
     require_tuple(f"formerly= of message type {name!r}", formerly, '("an-earlier-name",)')
     for former in formerly:
         require_name(f"A name in formerly= of message type {name!r}", former, MAX_ATTRIBUTE_LENGTH)
+    if len({name, *formerly}) <= len(formerly):
+        raise ConfigurationError(f"formerly= of message type {name!r} has a name twice, or the present one.")
     require(f"event= of message type {name!r}", event, bool, "True or False")
 
     def register(model: type[_Model]) -> type[_Model]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
-from exactlyonce.errors import ConfigurationError, InvalidMessage, OutputTooLarge, UnknownDestination
-from exactlyonce.handling.keys import EntityKey, entity_ref
+from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, OutputTooLarge, UnknownDestination
+from exactlyonce.handling.keys import EntityKey, entity_named, entity_ref
 from exactlyonce.handling.messages import message_type
+from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.sequences import Sequences, channel_id, numbered
-from exactlyonce.values.declarations import kind_of, require, require_callable, require_tuple
+from exactlyonce.values.declarations import kind_of, require, require_plain, require_tuple
 from exactlyonce.values.envelope import Extensions, require_name, unfit
 from exactlyonce.values.identity import EntityRef
 
@@ -128,7 +130,7 @@ class Destination(Generic[Received]):
         def __init__(self, *arguments: Any, **more: Any) -> None: ...
 
     def __post_init__(self) -> None:
-        require_name("The name of a destination", self.name)
+        object.__setattr__(self, "name", require_name("The name of a destination", self.name))
         about = f"of destination {self.name!r}"
         require_tuple(f"receives= {about}", self.receives, "(OrderPaid,)")
         for model in self.receives:
@@ -137,9 +139,11 @@ class Destination(Generic[Received]):
             raise ConfigurationError(f"to= {about} is {kind_of(self.to)}. Give an Entity, or the name of one.")
         for name, function in (("entity_by", self.entity_by), ("session_by", self.session_by)):
             if function is not None:
-                require_callable(f"{name}= {about}", function, "a function, such as lambda message: message.id")
+                require_plain(f"{name}= {about},", function, ("message",))
         require(f"ordered= {about}", self.ordered, bool, "True or False")
         require(f"forget_after= {about}", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
+        if self.forget_after is not None and self.forget_after <= timedelta(0):
+            raise ConfigurationError(f"forget_after= {about} has to be positive.")
         if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
             raise ConfigurationError(
                 f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
@@ -273,6 +277,7 @@ class Routes:
 
         Raises:
             ConfigurationError: no handler of the entity type takes messages of its class.
+            HandlerFailed: the function that names it raised, or gave something else than a key.
             ValueError: its key is not valid for an entity.
         """
         name = self.receivers.get(destination)
@@ -318,14 +323,19 @@ class Routes:
         """The session of a message to a destination, as attributes of its envelope; none if that has no sessions.
 
         Raises:
-            ConfigurationError, ValueError: as `receiver` does; or the session is empty or not a string.
+            ConfigurationError, HandlerFailed, ValueError: as `receiver` does; or the function that names the session raised, or
+                gave no string, or one that cannot be a session.
         """
         receiver = self.receiver(destination, message)
         if receiver is not None:
             return ((RECEIVER, receiver.source),)
         if destination not in self.sessions:
             return ()
-        key = self.sessions[destination](message)
+        what = f"The session_by= of destination {destination!r}"
+        with ApplicationsCode(lambda error: HandlerFailed(f"{what} raised {class_of(error)}.")):
+            key = self.sessions[destination](message)
+        if not issubclass(type(key), str):
+            raise HandlerFailed(f"{what} gave {kind_of(key)}. Return a string.")
         if (why := unfit(key) or (None if key else "is empty")) is not None:
             raise ValueError(f"The session of a message to {destination!r} {why}. Return another one from session_by=.")
         return ((RECEIVER, key),)
@@ -359,7 +369,8 @@ def _naming(destination: Destination, types: Mapping[str, Receiver]) -> Callable
     entity_by, receiver = destination.entity_by, _receiver(destination, types)
     if entity_by is not None:
         type = receiver.name if receiver is not None else str(destination.to)
-        return lambda message: entity_ref(type, entity_by(message))
+        what = f"The entity_by= of destination {destination.name!r}"
+        return lambda message: entity_named(what, entity_by, message, partial(entity_ref, type))
     if receiver is None:
         raise ConfigurationError(
             f"Destination {destination.name!r} leads to entity {destination.to!r}, which is not of this application. Let "

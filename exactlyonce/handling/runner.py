@@ -69,7 +69,9 @@ class Runner:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {text_of(error)}"
             kind = _kind_of(error)
             # The application's own class is named as the cause; the library's would say the same sentence again.
-            cause = cause_of(error) or (None if type(error) is kind else error)
+            cause = cause_of(error)
+            if cause is None and type(error) is not kind:  # A cause may have a truth value of its own, which raises.
+                cause = error
             raise kind(text, kept=error.kept).with_traceback(error.__traceback__) from cause
         if envelope.asked is None:
             return handled
@@ -93,6 +95,10 @@ class Runner:
                 result = handler(state, message, context)
         finally:
             context.close()
+        with _storing(result):
+            return self._taken(result, before, context)
+
+    def _taken(self, result: Any, before: Before, context: Context) -> Handled:
         _require_plain(result)
         if context.deleted:
             return _handled(context, self.absent)
@@ -134,18 +140,23 @@ class Runner:
         return shape.start(self.entity) if body is None else shape.read(self.entity, body)
 
     def _written(self, state: Any, before: Json | None, *, first: bool) -> Json:
-        def failed(error: BaseException) -> HandlerFailed:
-            return HandlerFailed(
-                f"The handler's result, a {type(state).__name__}, cannot be stored ({class_of(error)}). Return an "
-                "instance of the state model whose values fit it and can be written as JSON."
-            )
-
-        with ApplicationsCode(failed, ExactlyOnceError):
+        with _storing(state):
             return self.type.shape.write(self.entity, state, before, adopted=first and self.type.adopts)
 
 
 def _handler_failed(error: BaseException) -> HandlerFailed:
     return HandlerFailed(f"The handler raised {class_of(error)}. Nothing was changed and nothing was sent.")
+
+
+def _storing(result: Any) -> ApplicationsCode:
+    """For what is done with a handler's result: even to ask for its class may run code of its own."""
+    return ApplicationsCode(
+        lambda error: HandlerFailed(
+            f"The handler's result, {kind_of(result)}, cannot be stored ({class_of(error)}). Return an instance of the state "
+            "model whose values fit it and can be written as JSON."
+        ),
+        ExactlyOnceError,
+    )
 
 
 def _require_plain(result: Any) -> None:

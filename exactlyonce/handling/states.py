@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import PydanticUserError, ValidationError
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.handling.documents import Declared, Save, Unknown, covers, unknown, without
@@ -18,7 +18,7 @@ from exactlyonce.values.declarations import require_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.places import Place, ignores_more
-from exactlyonce.values.round_trips import lost, read_text, written, written_text
+from exactlyonce.values.round_trips import looks_further, lost, read_text, written, written_text
 from exactlyonce.values.validation import problems, raised_in
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
@@ -52,10 +52,22 @@ class StateShape:
                 )
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
-        self._top = Place.of(state)
+        places = [("id",), *self._steps]
+        if any(place[: len(one)] == one for one in places for place in places if len(place) > len(one)) or len(
+            {*paths}
+        ) < len(paths):
+            raise ConfigurationError(
+                "Of the paths of a partition key, each names another property, and none leads into another one, or into id."
+            )
+        try:
+            self._top = Place.of(state)
+        except PydanticUserError as error:  # As of an annotation that names what is defined later.
+            raise ConfigurationError(f"{state.__name__} cannot be the state of an entity: {error.message}") from None
         self._own = frozenset({"id", *(steps[0] for steps in self._steps)}) - self._top.names
         self._declared = declared
-        self._hidden = (*declared.removed, *declared.foreign)
+        self._hidden = tuple(
+            require_text("A name in removed= or foreign=", one) for one in (*declared.removed, *declared.foreign)
+        )
         self._ignores = ignores_more(state) and not any("." in pattern for pattern in self._hidden)
         self._require_unreserved(self._top.names)
         self._require_start()
@@ -82,6 +94,9 @@ class StateShape:
 
     def _start(self, entity: EntityRef) -> Any:
         return self._read(self._identity(entity))
+
+    def _start_content(self, entity: EntityRef) -> Any:
+        return written(self._state, self._start(entity))
 
     def read(self, entity: EntityRef, body: Json) -> Any:
         """Body to state. Raises `DamagedDocument` naming every property that does not fit."""
@@ -133,7 +148,8 @@ class StateShape:
                 "property another name."
             )
         for steps, value in self._places(entity):
-            if _get(content, steps, value) != value:
+            # The model may declare a key as a number, or a UUID: then it writes what it reads of the key in another form.
+            if (now := _get(content, steps, value)) != value and now != _get(self._start_content(entity), steps, value):
                 raise IdentityChanged(
                     f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
                     "message to the other entity instead."
@@ -156,9 +172,16 @@ class StateShape:
         base = without(whole, self._declared.foreign)
         old = self._read(stored)
         save = Save(
-            str(entity), self._top, base, content, old, state, lambda some: written(self._state, self._read(some))
+            str(entity),
+            self._top,
+            base,
+            content,
+            old,
+            state,
+            lambda some: written(self._state, self._read(some)),
+            looks_further(self._state),
         )
-        foreign, kept = unknown(whole, base, Place()), save.keeps(adopted=adopted)
+        foreign, kept = unknown(whole, base, Place()), [group.of(whole) for group in save.keeps(adopted=adopted)]
         merged = save.merged([*foreign, *kept])
         if self._lost(state, merged) is None:
             return merged
@@ -213,8 +236,16 @@ class StateShape:
 
     def _require_start(self) -> None:
         sample = EntityRef("sample", tuple("sample" for _ in self._steps), "sample")
+
+        def failed(error: BaseException) -> ConfigurationError:
+            return ConfigurationError(
+                f"{self._state.__name__} cannot be the state of an entity that does not exist yet: making one raised "
+                f"{class_of(error)}. Correct the model's validators and default factories."
+            )
+
         try:
-            state = self._start(sample)
+            with ApplicationsCode(failed, ValidationError):
+                state = self._start(sample)
         except ValidationError as error:
             if all(one["type"] != "missing" for one in error.errors(include_input=False)):
                 return  # Only the sample key does not fit, as where the model declares its key as a number.

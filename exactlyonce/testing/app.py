@@ -17,7 +17,7 @@ from exactlyonce.handling.calls import Api, read_call
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.keys import EntityKey
 from exactlyonce.handling.messages import decode, encode, model_named
-from exactlyonce.handling.routes import Destination, Model
+from exactlyonce.handling.routes import Destination, Model, name_of
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.ledger import Ledger, entity_document
@@ -25,7 +25,7 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.testing.losses import Lost
 from exactlyonce.testing.runner import NOW
 from exactlyonce.testing.services import Request, Service, Trouble
-from exactlyonce.values.declarations import declared, require
+from exactlyonce.values.declarations import declared, require, require_callable
 from exactlyonce.values.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -102,6 +102,9 @@ class App:
         destinations = declared(
             "The destinations= of an App", destinations, (Destination, Api), "destinations and services"
         )
+        require("now= of an App", now, datetime, "a datetime with a time zone")
+        if now.utcoffset() is None:
+            raise ConfigurationError("now= of an App has no time zone. Give it one, such as timezone.utc.")
         takers = _takers(entities, tuple(one for one in destinations if isinstance(one, Destination)), queues or {})
         self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}
@@ -386,13 +389,15 @@ class App:
 
 
 def _name(destination: str | Destination | Api) -> str:
-    return destination if isinstance(destination, str) else destination.name
+    return destination.name if isinstance(destination, Api) else name_of(destination)
 
 
 def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Service]) -> dict[str, Service]:
     """The function that plays each service, by the name of its `Api`."""
-    for api in apis:
+    require("apis= of an App", apis, Mapping, "a dict from each Api to the function that plays it")
+    for api, service in apis.items():
         require("A service in apis=", api, Api, "the Api that destinations= has")
+        require_callable(f"What plays {api.name!r} in apis=", service, "a function of (request)")
     if missing := {one.name for one in apis if one not in destinations}:
         raise ConfigurationError(f"apis= names {min(missing)!r}, which is no Api of destinations=. Add it there.")
     return {api.name: service for api, service in apis.items()}
@@ -403,6 +408,9 @@ def _takers(
 ) -> dict[str, Entity[Any]]:
     """By destination the entity type, as this application uses it, whose handlers take its messages."""
     types = {entity.name: entity for entity in entities}
+    require("queues= of an App", queues, Mapping, "a dict from destinations to entity types")
+    for entity in queues.values():
+        require("A receiver in queues=", entity, Entity, "the Entity that takes the messages")
     if unknown := set(queues) - {one.name for one in destinations}:
         raise ConfigurationError(f"queues= names {min(unknown)!r}, which is no destination. Add it to destinations=.")
     leading = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from exactlyonce.errors import ConfigurationError
 
 _Declared = TypeVar("_Declared")
+_NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 def require(what: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
@@ -32,10 +35,41 @@ def require_callable(what: str, value: object, wanted: str) -> None:
         raise ConfigurationError(f"{what} is {kind_of(value)}. Give {wanted}.")
 
 
-def require_text(what: str, value: object) -> None:
-    """Refuse what is no text, or empty. Raises `ConfigurationError`."""
+def require_plain(what: str, function: Any, parameters: tuple[str, ...]) -> None:
+    """Refuse what is no plain function of these parameters. Neither its `repr` is shown, nor what a partial was given.
+
+    Raises:
+        ConfigurationError: it cannot be called, is a class, async or a generator, or takes other parameters.
+    """
+    require_callable(what, function, f"a function of ({', '.join(parameters)})")
+    called: Any = function
+    while isinstance(called, partial):
+        called = called.func
+    name = getattr(called, "__qualname__", type(called).__qualname__)
+    if any(kind(form) for kind in _NOT_PLAIN for form in (called, getattr(called, "__call__", None))):  # noqa: B004
+        raise ConfigurationError(
+            f"{what} {name} is async, or a generator. It has to be a plain function, since it may run any number of times: "
+            "bind its dependencies with functools.partial, and call other services with context.call."
+        )
+    require_parameters(f"{what} {name}", function, parameters)
+
+
+def require_parameters(what: str, function: Callable[..., Any], parameters: tuple[str, ...]) -> None:
+    """Refuse a function that takes other parameters. Raises `ConfigurationError`."""
+    try:
+        # A decorator may bring parameters of the function that it wraps.
+        inspect.signature(function, follow_wrapped=False).bind(*parameters)
+    except ValueError:  # A function of C may have no signature.
+        return
+    except TypeError:
+        raise ConfigurationError(f"{what} has to take ({', '.join(parameters)}).") from None
+
+
+def require_text(what: str, value: object) -> str:
+    """A text as such: that of an `Enum` would be written as its name. Raises `ConfigurationError` if it is none, or empty."""
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"{what} is {kind_of(value)}. Give a string that is not empty.")
+    return str.__str__(value)
 
 
 def require_tuple(what: str, value: object, wanted: str) -> None:
@@ -72,10 +106,10 @@ def declared(
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, without the value, which may be a key."""
-    if isinstance(value, type):
+    """What a value is, without the value, which may be a key. Nothing of the value's own runs: its `==` may raise."""
+    if issubclass(type(value), type):
         return f"the class {value.__qualname__}"
-    if value is None or value == "":
+    if value is None or (type(value) is str and not value):
         return "None" if value is None else "an empty string"
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

@@ -61,7 +61,9 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HALF: Final = re.compile(r"[\ud800-\udfff]")
 _UNFIT: Final = re.compile(f"{_CONTROL.pattern}|{_HALF.pattern}")
 
+_ATTRIBUTE: Final = re.compile(r"[a-z0-9]+")
 _LONGEST_SHOWN: Final = 40
+_LONGEST_SAID: Final = 300
 
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):([0-5]\d|60)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _JSON_TYPE: Final = re.compile(r"\s*[\w.+-]+/(?:[\w.-]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
@@ -92,20 +94,21 @@ def unfit(text: object, longest: int | None = None) -> str | None:
     return f"has {len(text)} characters; at most {longest} are allowed" if len(text) > longest else None
 
 
-def require_name(what: str, name: object, longest: int | None = None) -> None:
-    """Raise `ConfigurationError` unless every receiver can read a name that the application declares.
+def require_name(what: str, name: object, longest: int | None = None) -> str:
+    """A name that the application declares, as a plain string. Raises `ConfigurationError` unless every receiver can read it.
 
     Args:
         what: the name, as the beginning of the error.
         name: as it will be in an attribute.
         longest: most characters of it; None for a name that is percent-encoded in a source.
     """
-    require_text(what, name)
-    why = unfit(name, longest or LONGEST_TYPE)
-    if why is None and longest is None and len(quote(str(name), safe="")) > LONGEST_TYPE:
+    text = require_text(what, name)
+    why = unfit(text, longest or LONGEST_TYPE)
+    if why is None and longest is None and len(quote(text, safe="")) > LONGEST_TYPE:
         why = f"has more than {LONGEST_TYPE} characters, once it is percent-encoded"
     if why is not None:
         raise ConfigurationError(f"{what} {why}, so no receiver could read its messages. Give it another name.")
+    return text
 
 
 def printable(text: str) -> str:
@@ -292,9 +295,9 @@ class Envelope:
             raise
         except BaseCloudEventException as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: {error}. Send it as one, or give this queue an adapter "
-                "for foreign bodies."
-            ) from error
+                f"The message is not a CloudEvents 1.0 envelope: {printable(str(error))[:_LONGEST_SAID]}. Send it as one, or "
+                "give this queue an adapter for foreign bodies."
+            ) from None  # The package's text has names in it that a stranger chose.
         # A text in place of an object, and whatever the package meets.
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             raise MalformedMessage(
@@ -315,8 +318,19 @@ class Envelope:
                 f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, or "
                 "give this queue an adapter for foreign bodies."
             )
+        if odd := [name for name in attributes if not _ATTRIBUTE.fullmatch(name)]:
+            raise MalformedMessage(
+                f"The message has an attribute {_shown(odd[0])}: names have lower-case letters and digits only. Correct the "
+                "sender, or give this queue an adapter for foreign bodies."
+            )
         if "time" in attributes:
-            attributes["time"] = _read_time(attributes["time"])
+            try:
+                attributes["time"] = _read_time(attributes["time"])
+            except (TypeError, ValueError, OverflowError):
+                raise MalformedMessage(
+                    "The message's time is no time of RFC 3339 with a time zone, such as 2026-01-01T12:00:00Z. Correct the "
+                    "sender."
+                ) from None
         # A copy: the package makes up a time where there is none.
         CloudEvent(dict(attributes))
         _require_json(attributes.pop("datacontenttype", None), data)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final
 
-from exactlyonce.values.validation import adapter
+from exactlyonce.values.validation import adapter, names_read
 
 STRUCTURES: Final = ("model-fields", "dataclass-args", "typed-dict")
 ANY: Final = "*"
@@ -35,7 +35,7 @@ class Place:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """All names under which fields are read or written here."""
+        """All names under which fields are read or written here; a field with an alias may not be read by its own."""
         return frozenset(name for _, field in self._fields for name in field[0])
 
     @cached_property
@@ -49,15 +49,30 @@ class Place:
         """Whether names here are keys, and so values."""
         return any(node["type"] == "dict" for node in self.nodes)
 
+    @cached_property
+    def is_set(self) -> bool:
+        """Whether the items here have no order of their own."""
+        return any(node["type"] in ("set", "frozenset") for node in self.nodes)
+
     def step(self, name: str) -> str:
         """A name as it stands in a pattern."""
         return name if name in self.names or not self.is_mapping else ANY
 
     def at(self, name: str) -> Place:
         """The place of a property."""
-        inner = [field[1] for _, field in self._fields if name in field[0]]
-        inner += [node["values_schema"] for node in self.nodes if node["type"] == "dict" and "values_schema" in node]
-        return self._of(inner)
+        key = name if name in self.names else ANY
+        if key not in self._inside:
+            inner = [field[1] for _, field in self._fields if name in field[0]]
+            inner += [
+                node["values_schema"] for node in self.nodes if node["type"] == "dict" and "values_schema" in node
+            ]
+            self._inside[key] = self._of(inner)
+        return self._inside[key]
+
+    @cached_property
+    def _inside(self) -> dict[str, Place]:
+        """The places of properties that were asked for: as many as the model has, however many keys a mapping has."""
+        return {}
 
     @cached_property
     def items(self) -> Place:
@@ -75,7 +90,8 @@ class Place:
             if node["type"] in STRUCTURES:
                 declared = node["fields"]
                 pairs = declared.items() if isinstance(declared, dict) else ((one["name"], one) for one in declared)
-                fields += [(name, (frozenset(_names(name, field)), field["schema"])) for name, field in pairs]
+                by_name = bool(node["config"].get("validate_by_name"))
+                fields += [(name, (_names(name, field, by_name=by_name), field["schema"])) for name, field in pairs]
         return tuple(fields)
 
     def _of(self, schemas: list[Any]) -> Place:
@@ -101,15 +117,9 @@ def _top(model: Any) -> Place:
     return Place(tuple(unwrapped(adapter(model).core_schema)))
 
 
-def _names(name: str, field: Any) -> Iterator[str]:
-    yield name
-    if alias := field.get("serialization_alias"):
-        yield alias
-    alias = field.get("validation_alias")
-    if isinstance(alias, str):
-        yield alias
-    for path in alias if isinstance(alias, list) else ():
-        yield str(path[0]) if isinstance(path, list) else str(alias[0])
+def _names(name: str, field: Any, *, by_name: bool) -> frozenset[str]:
+    written = field.get("serialization_alias") or name
+    return frozenset({written, *names_read(field.get("validation_alias"), name, by_name=by_name)})
 
 
 _INSIDE: Final[dict[str, Callable[[Any], list[Any]]]] = {
@@ -124,20 +134,22 @@ _INSIDE: Final[dict[str, Callable[[Any], list[Any]]]] = {
 
 def unwrapped(schema: Any, definitions: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
     """The parts of a schema that say what stands at its place: through validators, unions, optionals and references."""
-    definitions, waiting, seen = definitions or {}, [schema], set()
+    definitions, seen = definitions or {}, set()
+    waiting: list[tuple[Any, dict[str, Any]]] = [(schema, {})]
     while waiting:
-        part = waiting.pop()
-        kind = part["type"]
+        part, config = waiting.pop()
+        kind, config = part["type"], part.get("config", config)
+        inner: list[Any] = []
         if kind == "definitions":
             definitions = {**definitions, **{one["ref"]: one for one in part["definitions"]}}
-            waiting.append(part["schema"])
+            inner = [part["schema"]]
         elif kind == "definition-ref":
-            if part["schema_ref"] not in seen:
-                seen.add(part["schema_ref"])
-                waiting.append(definitions[part["schema_ref"]])
+            inner = [] if part["schema_ref"] in seen else [definitions[part["schema_ref"]]]
+            seen.add(part["schema_ref"])
         elif kind in _INSIDE:
-            waiting += _INSIDE[kind](part)
+            inner = _INSIDE[kind](part)
         elif "schema" in part and kind not in STRUCTURES:
-            waiting.append(part["schema"])
+            inner = [part["schema"]]
         else:
-            yield {**part, "__definitions__": definitions}
+            yield {**part, "config": config, "__definitions__": definitions}
+        waiting += ((schema, config) for schema in inner)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from itertools import chain
 from typing import Any, Final, cast
@@ -20,6 +21,7 @@ from exactlyonce.values.places import STRUCTURES, Place, unwrapped
 from exactlyonce.values.validation import adapter, problems
 
 _MAY_HOLD_SETS: Final = frozenset({"set", "frozenset", "any", "function-plain", "is-instance", "generator"})
+_OWN_CODE: Final = frozenset({"function-before", "function-wrap", "function-plain"})
 _SEQUENCES: Final = (list, tuple, deque)
 _Path = tuple[str, ...]
 KEY: Final = "…"
@@ -38,7 +40,11 @@ def read_text(model: Any, text: str) -> Any:
     if traits.drops:
         text = Json.of(_without_computed(Json(text).value, Place.of(model))).text
     if changed_by_doubles(text) is not None:
-        return adapter(model).validate_python(Json(text).value, by_alias=True)
+        content = Json(text).value
+        try:
+            return adapter(model).validate_python(content, by_alias=True)
+        except ValidationError:  # Perhaps since it is strict.
+            text = Json.of(_with_digits_as_text(content, Place.of(model))).text
     return adapter(model).validate_json(text, by_alias=True)
 
 
@@ -110,6 +116,11 @@ def lost(model: type, value: Any, text: str) -> str | None:
     return None if path is None else f"{'.'.join(path) or 'the whole'} would be another value"
 
 
+def looks_further(model: Any) -> bool:
+    """Whether code of a model's own may look at properties that the model does not declare, anywhere in it."""
+    return _traits(model).looks
+
+
 @dataclass(frozen=True, slots=True)
 class _Traits:
     """What the schema of a model asks of its round trip.
@@ -119,12 +130,14 @@ class _Traits:
         orders: its values may hold sets.
         computes: it has computed fields.
         drops: computed fields have to be dropped before it is read, since it takes or forbids extra properties.
+        looks: as `looks_further`.
     """
 
     compares: bool
     orders: bool
     computes: bool
     drops: bool
+    looks: bool
 
 
 @cache
@@ -135,7 +148,11 @@ def _traits(model: Any) -> _Traits:
     computes = any(node.get("computed_fields") for node in nodes)
     extra = {node.get("extra_behavior") or node.get("extra_fields_behavior") for node in nodes} & {"allow", "forbid"}
     orders = computes or "allow" in extra or any(node.get("type") in _MAY_HOLD_SETS for node in nodes)
-    return _Traits(compares, orders, computes, computes and bool(extra))
+    looks = any(
+        node.get("type") in _OWN_CODE or node.get("custom_init") or callable(node.get("discriminator"))
+        for node in nodes
+    )
+    return _Traits(compares, orders, computes, computes and bool(extra), looks)
 
 
 def _compares_all(model: Any) -> bool:
@@ -175,6 +192,16 @@ def _without_computed(content: Any, place: Place) -> Any:
             if name not in place.computed or place.declares(name)
         }
     return [_without_computed(one, place.items) for one in content] if isinstance(content, list) else content
+
+
+def _with_digits_as_text(content: Any, place: Place) -> Any:
+    """Content whose numbers are texts where the model has a decimal: from a text it makes the same, strict or not."""
+    if isinstance(content, dict):
+        return {name: _with_digits_as_text(part, place.at(name)) for name, part in content.items()}
+    if isinstance(content, list):
+        return [_with_digits_as_text(part, place.items) for part in content]
+    is_decimal = isinstance(content, Decimal) and any(node["type"] == "decimal" for node in place.nodes)
+    return str(content) if is_decimal else content
 
 
 def _ordered(value: Any, content: Any) -> Any:

@@ -166,9 +166,10 @@ def _unread_by_name(schema: Any, data: dict[str, Any], definitions: dict[str, An
     config, fields = schema.get("config", {}), schema["fields"]
     named = fields.items() if isinstance(fields, dict) else ((one["name"], one) for one in fields)
     by_name = config.get("validate_by_name") or config.get("populate_by_name")
-    read, inside = set(), set()
+    read = {part.get("alias") or part["property_name"] for part in schema.get("computed_fields", ())}
+    inside: set[str] = set()
     for name, field in named:
-        names = _names_read(field.get("validation_alias"), name, by_name=bool(by_name))
+        names = names_read(field.get("validation_alias"), name, by_name=bool(by_name))
         read |= names
         for one in names & data.keys():
             inside |= {f"{one}.{rest}" for rest in _unread(field["schema"], data[one], definitions) or ()}
@@ -176,7 +177,7 @@ def _unread_by_name(schema: Any, data: dict[str, Any], definitions: dict[str, An
     return inside if extra == "allow" else inside | {shown(name) for name in data.keys() - read}
 
 
-def _names_read(alias: Any, name: str, *, by_name: bool) -> set[str]:
+def names_read(alias: Any, name: str, *, by_name: bool) -> set[str]:
     """The properties that a field is read from: an alias is a name, a path, or a choice of paths."""
     if alias is None:
         return {name}

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from random import Random
 from typing import Any, Final
 from urllib.parse import quote
@@ -30,7 +31,7 @@ from exactlyonce.hosting.calls.answers import content_of
 from exactlyonce.hosting.calls.wire import Received, Request, Wire
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, envelope_of
-from exactlyonce.raised import ApplicationsCode, Show, cause_of, class_of, shown
+from exactlyonce.raised import ApplicationsCode, Show, causes_of, class_of, shown
 from exactlyonce.records.calls import CALL_TYPE, TRIED, ReplyTo
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
@@ -204,7 +205,8 @@ class Caller:
         try:
             return asked.result()
         except _NoCredentials as error:
-            why, failure = class_of(cause_of(error) or error), self.show(cause_of(error) or error)
+            *_, cause = islice(causes_of(error), 2)
+            why, failure = class_of(cause), self.show(cause)
             _log.warning("the credentials for api %s could not be had: %s", api.name, why, exc_info=failure)
             return None
 

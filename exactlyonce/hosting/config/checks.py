@@ -32,13 +32,27 @@ def require_rebuilds(entities: tuple[Entity[Any], ...], destinations: tuple[Dest
 
 
 def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
-    """Raise `ConfigurationError` if a handler names a `Destination` of its module that the application does not have."""
+    """Refuse destinations that do not fit the handlers.
+
+    Raises:
+        ConfigurationError: a handler names a `Destination` of its module that the application does not have; or one receives a
+            type, and leads to an entity type of the application that has no handler of it.
+    """
     known = {destination.name for destination in destinations}
+    types = {entity.name: entity for entity in entities}
+    for one in destinations:
+        receiver = types.get(one.to if isinstance(one.to, str) else getattr(one.to, "name", ""))
+        for model in one.receives:
+            if receiver is not None and message_type(model).name not in receiver.models:
+                raise ConfigurationError(
+                    f"Destination {one.name!r} receives {model.__name__} and leads to entity {receiver.name!r}, which has no "
+                    "handler of it. Give it one, or leave the type out of receives=."
+                )
     for entity in entities:
         for handler in entity.handlers:
             if unknown := {one.name for one in _named_destinations(handler)} - known:
                 raise ConfigurationError(
-                    f"The handler {getattr(handler, '__name__', handler)} of entity {entity.name!r} names destination "
+                    f"{_called(handler)} of entity {entity.name!r} names destination "
                     f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(known)) or 'none'}."
                 )
 
@@ -101,7 +115,7 @@ def _announced(handler: Callable[..., Any]) -> Iterator[type]:
 
 
 def _called(handler: Callable[..., Any]) -> str:
-    return f"The handler {getattr(handler, '__name__', handler)}"
+    return f"The handler {getattr(handler, '__name__', type(handler).__name__)}"
 
 
 def _named_destinations(handler: Callable[..., Any]) -> Iterator[Destination]:

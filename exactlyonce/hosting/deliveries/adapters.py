@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
 from exactlyonce.raised import ApplicationsCode, class_of
-from exactlyonce.values.declarations import require_callable
+from exactlyonce.values.declarations import kind_of, require_plain
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope, require_name
 from exactlyonce.values.frozen_json import Json, read_json
 from exactlyonce.values.identity import MAX_SOURCE_LENGTH
@@ -53,9 +53,7 @@ class PlainJson:
         message_type(self.model)
         require_name("source= of a PlainJson", self.source, MAX_SOURCE_LENGTH)
         for name in ("id", "time"):
-            require_callable(
-                f"{name}= of a PlainJson", getattr(self, name), 'a function, such as lambda body: body["id"]'
-            )
+            require_plain(f"{name}= of a PlainJson,", getattr(self, name), ("body",))
 
     def __call__(self, body: bytes) -> Envelope:
         if len(body) > MAX_MESSAGE_BYTES:
@@ -72,17 +70,19 @@ class PlainJson:
                 "The message is an envelope already, so its content would be read as another message. Send it to a queue "
                 "whose function has no adapter."
             )
-        id = _taken("id", self.id, content)
-        if not isinstance(id, str) or not id:
-            raise MalformedMessage(
-                f"The message's id is empty or a {type(id).__name__}; without an id duplicates cannot be recognized. Return a "
-                "string from id=; use str() for numbers."
-            )
-        time = _taken("time", self.time, content)
-        if not isinstance(time, datetime) or time.utcoffset() is None:
-            raise MalformedMessage(
-                f"The message's time is a {type(time).__name__} or has no time zone. Return a datetime with one from time=."
-            )
+        with _taking("id"):
+            id = self.id(content)
+            if not isinstance(id, str) or not id:
+                raise MalformedMessage(
+                    f"The message's id is {kind_of(id)}; without an id duplicates cannot be recognized. Return a string from "
+                    "id=; use str() for numbers."
+                )
+        with _taking("time"):
+            time = self.time(content)
+            if not isinstance(time, datetime) or time.utcoffset() is None:
+                raise MalformedMessage(
+                    f"The message's time is {kind_of(time)}, or has no time zone. Return a datetime with one from time=."
+                )
         return Envelope(self.source, id, message_type(self.model).name, data, time)
 
     def require_own(self, envelope: Envelope) -> None:
@@ -99,9 +99,9 @@ class PlainJson:
             )
 
 
-def _taken(what: str, function: Callable[[dict[str, Any]], Any], content: dict[str, Any]) -> Any:
-    """What a function of the application's takes from a foreign body, which need not have it."""
-    with ApplicationsCode(
-        lambda error: MalformedMessage(f"The message's {what} cannot be taken from it ({class_of(error)}).")
-    ):
-        return function(content)
+def _taking(what: str) -> ApplicationsCode:
+    """For what the application's functions take from a foreign body, which need not have it."""
+    return ApplicationsCode(
+        lambda error: MalformedMessage(f"The message's {what} cannot be taken from it ({class_of(error)})."),
+        MalformedMessage,
+    )

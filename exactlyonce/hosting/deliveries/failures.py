@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, NewerSchema, TryAgainLater
-from exactlyonce.raised import causes_of, class_of
+from exactlyonce.raised import causes_of, class_of, is_librarys
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -82,7 +82,7 @@ def named(error: BaseException) -> str:
 def described(error: BaseException) -> str:
     """The class of an error, and the part of its text that may be kept with a parked message."""
     for one in causes_of(error):
-        if isinstance(one, ExactlyOnceError) and one.kept:
+        if is_librarys(one) and one.kept:
             return f"{named(error)}: {one.kept}"
     return named(error)
 

@@ -36,7 +36,7 @@ from exactlyonce.hosting.deliveries.failures import described, named
 from exactlyonce.hosting.deliveries.settlement import Outcome, PoisonMessage, Settlement, Settler
 from exactlyonce.hosting.deliveries.triggers import Delivered, broker_says, delivery_of, envelope_of, id_of
 from exactlyonce.protocols.resequencer.gaps import REPLAY
-from exactlyonce.raised import Show, causes_of, shown
+from exactlyonce.raised import Show, causes_of, is_librarys, shown
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_key
@@ -128,7 +128,7 @@ class PoisonSettler:
 
     def _log(self, message: Delivered, error: ExactlyOnceError) -> None:
         """Log the trace of the application's code if that has failed: the reason of what is put aside has none."""
-        if not all(isinstance(one, ExactlyOnceError) for one in causes_of(error)):
+        if not all(map(is_librarys, causes_of(error))):
             _log.warning("queue message %s cannot be read: %s", id_of(message), named(error), exc_info=self.show(error))
 
     async def _put_aside(self, entity: Entity[Any], envelope: Envelope, reason: str) -> Outcome:

@@ -11,6 +11,7 @@ from exactlyonce.errors import ExactlyOnceError, MalformedMessage
 from exactlyonce.hosting.deliveries.adapters import Adapter, PlainJson
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.transports.service_bus.binding import Content, read
+from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, REQUEUED, Envelope, printable
 from exactlyonce.values.frozen_json import read_json
 
@@ -69,9 +70,9 @@ def _read(message: Delivered, adapter: Adapter | None) -> Envelope:
             ExactlyOnceError,
         ):
             made = adapter(message.get_body())
-        if not isinstance(made, Envelope):
-            raise MalformedMessage(f"The adapter returned a {type(made).__name__}. Let it return an Envelope.")
-        return made
+            if not isinstance(made, Envelope):
+                raise MalformedMessage(f"The adapter returned {kind_of(made)}. Let it return an Envelope.")
+            return made
     envelope = Envelope.read(_structured(message))
     if isinstance(adapter, PlainJson):
         adapter.require_own(envelope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -13,13 +14,14 @@ from pydantic import ValidationError
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, HandlerFailed
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.messages import is_message
+from exactlyonce.handling.messages import is_message, is_message_type
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.requests.asker import Answered, Asker, Request
 from exactlyonce.hosting.requests.fingerprint import fingerprint
 from exactlyonce.hosting.requests.keys import HEADER, Keys, read_key, source_of, time_of
 from exactlyonce.hosting.requests.problems import COMPRESSED, FAULT, NOT_JSON, Refused, misfit, not_allowed, problem_of
 from exactlyonce.raised import ApplicationsCode, Show, class_of, shown
+from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.frozen_json import changed_by_doubles, is_json, read_json
 from exactlyonce.values.validation import problems
 
@@ -57,7 +59,7 @@ class Door:
             await self.asker.ready()
             time = time_of(key, self.asker.now()) if keys == "uuid7" else None
             caller = request.headers.get(CALLER) if scope is None else scope
-            asked = fingerprint(request.method, urlsplit(request.url).path, body.text)
+            asked = fingerprint(request.method, _path_of(request.url), body.text)
             identity = Request(key, asked, source_of(caller), time)
             answered = await self.asker.ask(entity, made(message, body), identity)
         except ConfigurationError:
@@ -110,6 +112,11 @@ def made(message: object, body: Body) -> object:
         Refused: the body does not fit.
         HandlerFailed: the function that makes the message raised what no body explains.
     """
+    if is_message_type(message):  # Its defaults would be taken for the body.
+        raise ConfigurationError(
+            f"The message of a request is {kind_of(message)}. Give a message, or a function that makes one of the body, such "
+            "as that class's model_validate."
+        )
     maker: Any = message if callable(message) and not is_message(message) else None
     takes_content = maker is not None and _takes_argument(maker)
     if body.text and not takes_content and (place := changed_by_doubles(body.text)):
@@ -122,13 +129,21 @@ def made(message: object, body: Body) -> object:
             ExactlyOnceError,
             *_MISMADE,
         ):
-            return maker(body.content) if takes_content else maker()
+            result = maker(body.content) if takes_content else maker()
     except ValidationError as error:
         raise Refused(misfit(problems(error))) from None
     except ExactlyOnceError:
         raise
     except _MISMADE as error:
         raise Refused(misfit("The body does not have the form that this operation takes.")) from error
+    if is_message(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()  # Nothing of it ran, and Python would warn of it.
+    raise ConfigurationError(
+        f"The function that makes the message of a request returned {kind_of(result)}. Let it be a plain function that "
+        "returns an instance of a message type."
+    )
 
 
 def refused(refusal: Refused, entity: Entity[Any], show: Show) -> func.HttpResponse:
@@ -138,6 +153,13 @@ def refused(refusal: Refused, entity: Entity[Any], show: Show) -> func.HttpRespo
             "the body of a request for %s does not make its message: %s", entity, class_of(cause), exc_info=show(cause)
         )
     return refusal.problem.response()
+
+
+def _path_of(address: str) -> str:
+    try:
+        return urlsplit(address).path
+    except ValueError:  # The host may be written by the client.
+        raise Refused(misfit("The address of the request is none.")) from None
 
 
 def _takes_argument(maker: Any) -> bool:

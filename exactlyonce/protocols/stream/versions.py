@@ -143,7 +143,7 @@ def _stepped_forward(work: Work, entries: tuple[StreamEntry, ...]) -> Point:
             raise HandlerFailed(
                 f"Message {last.message} on entity {entity} cannot be handled again on version {last.version - 1}, since the "
                 f"events of version {entry.version} cannot be applied: {error} Nothing was sent."
-            ) from error.__cause__ or error
+            ) from error if error.__cause__ is None else error.__cause__
     return point
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import partial, wraps
 from operator import attrgetter
 from types import ModuleType
 from typing import Any, Final
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 import exactlyonce
 from exactlyonce import (
@@ -21,6 +22,7 @@ from exactlyonce import (
     Context,
     Destination,
     Entity,
+    EntityKey,
     Envelope,
     HandlerFailed,
     NoStateReturned,
@@ -57,6 +59,25 @@ class Unregistered(BaseModel):
 
 class Order(BaseModel):
     placed: int = 0
+
+
+class Undefined(BaseModel):
+    later: Later = None  # type: ignore[name-defined]  # noqa: F821
+
+
+def ends() -> int:
+    raise SystemExit
+
+
+class Faulty(BaseModel):
+    placed: int = Field(default_factory=ends)
+
+
+class Unshown:
+    def __call__(self) -> None: ...
+
+    def __repr__(self) -> str:
+        raise SystemExit
 
 
 @dataclass
@@ -184,8 +205,8 @@ MISTAKES: Final[list[tuple[Callable[[], Any], str]]] = [
     (lambda: library.Rebuild(entity(strategy=VersionStream()), Destination("q")), "through= of a Rebuild.*Destination"),
     (lambda: plain_json(model="declared.placed"), "A message type is a class"),
     (lambda: plain_json(source=None), "source= of a PlainJson is None"),
-    (lambda: plain_json(id="id"), "id= of a PlainJson is a str"),
-    (lambda: plain_json(time=None), "time= of a PlainJson is None"),
+    (lambda: plain_json(id="id"), "id= of a PlainJson, is a str"),
+    (lambda: plain_json(time=None), "time= of a PlainJson, is None"),
     (lambda: untyped_app(Destination("q")), "The entities of an App have a Destination"),
     (lambda: untyped_app(Order), "The entities of an App have the class Order"),
     (lambda: untyped_app(ORDERS, destinations=(ORDERS,)), "destinations= of an App have an Entity"),
@@ -194,6 +215,42 @@ MISTAKES: Final[list[tuple[Callable[[], Any], str]]] = [
         "destinations= of an App are a Destination. Give a tuple",
     ),
     (lambda: untyped_app(ORDERS, destinations="q"), "destinations= of an App are a str. Give a tuple"),
+    (
+        lambda: untyped_app(ORDERS, destinations=(Destination("q", (Paid,), to=ORDERS),)),
+        "'q' receives Paid and leads to",
+    ),
+    (lambda: untyped_app(ORDERS, queues=["q"]), "queues= of an App is a list"),
+    (lambda: untyped_app(ORDERS, queues={"q": "order"}), "receiver in queues= is a str"),
+    (lambda: untyped_app(ORDERS, apis=[api()]), "apis= of an App is a list"),
+    (lambda: untyped_app(ORDERS, destinations=(api(),), apis={api(): 5}), "What plays 'bank' in apis= is an int"),
+    (lambda: untyped_app(ORDERS, now="today"), "now= of an App is a str"),
+    (lambda: untyped_app(ORDERS, now=datetime(2026, 1, 1)), "now= of an App has no time zone"),  # noqa: DTZ001
+    (lambda: untyped_app(ORDERS).send(None, Placed()), "goes to a destination, and this is None"),
+    (
+        lambda: handled(partial(lambda secret, state, given: state, "sec" + "ret")),
+        r"has to take \(state, message, context",
+    ),
+    (lambda: handled(Unshown()), r"The handler Unshown has to take"),
+    (lambda: entity(container=" "), "container= of entity 'order' is not the name of a container"),
+    (lambda: entity(container="a/b"), "is not the name of a container"),
+    (lambda: entity(partition_key=("/a", "/a")), "names another property"),
+    (lambda: entity(partition_key=("/a/b", "/a")), "none leads into another"),
+    (lambda: entity(partition_key="/id/region"), "or into id"),
+    (lambda: entity(removed=(5,)), "name in removed= or foreign= is an int"),
+    (lambda: entity(state=Undefined), "Undefined cannot be the state of an entity: .*not fully defined"),
+    (lambda: entity(state=Faulty), "Faulty cannot be the state .* making one raised SystemExit"),
+    (lambda: library.message("declared.x", formerly=("declared.x",)), "has a name twice, or the present one"),
+    (lambda: library.message("declared.x", formerly=("a", "a")), "has a name twice"),
+    (lambda: library.Destination("q", to="other", entity_by=lambda a, b: a), r"entity_by= .* has to take \(message\)"),
+    (lambda: library.Destination("q", session_by=asynchronous), "session_by= .* is async"),
+    (lambda: library.Destination("q", to=ORDERS, forget_after=-HOUR), "forget_after= .* has to be positive"),
+    (lambda: api(base="https://[bank/"), "base= is an address"),
+    (lambda: api(base="https://bank:port"), "base= is an address"),
+    (lambda: api(base="https://bank/\n"), "base= is an address"),
+    (lambda: api(base="https://me:secret@bank"), "base= is an address"),
+    (lambda: api(credentials=lambda request: {}), r"credentials= of Api 'bank' has to take \(\)"),
+    (lambda: plain_json(id=lambda: "1"), r"id= of a PlainJson, .* has to take \(body\)"),
+    (lambda: plain_json(time=asynchronous), "time= of a PlainJson, asynchronous is async"),
 ]
 
 
@@ -209,6 +266,38 @@ def test_what_can_be_called_with_a_message_may_name_its_entity() -> None:
         orders = entity()
         orders.handles(Placed, key=names)(same)
         assert orders.ref_of(Envelope("web", "1", "declared.placed", Json.of({"order": "o-1"}))).id == "o-1"
+
+
+def injecting(function: Any) -> Any:
+    @wraps(function)
+    def handler(state: Any, given: Any, context: Context) -> Any:
+        return function(state, given, context, "injected")
+
+    return handler
+
+
+def test_a_decorator_may_bring_parameters_of_the_handler_that_it_wraps() -> None:
+    orders = entity()
+    orders.handles(Placed, key=key)(injecting(lambda state, given, context, brought: Order(placed=len(brought))))
+    app = App(orders)
+    app.send(orders, Placed())
+    assert app.state(orders, "o") == Order(placed=8)
+
+
+class Names(str, Enum):
+    ORDERS = "orders-x"
+    PLACED = "declared.enumerated"
+
+
+def test_a_name_of_an_enum_is_its_text() -> None:
+    orders = entity(name=Names.ORDERS, container=Names.ORDERS)
+    orders.handles(Placed, key=lambda given: EntityKey(Names.ORDERS, Names.PLACED))(same)
+    ref = orders.ref(orders._registrations["declared.placed"].key(Placed()))
+    names: list[Any] = [orders.name, orders.container, Destination(Names.ORDERS).name, api(name=Names.ORDERS).name]
+    for name in (*names, ref.type, ref.id):
+        assert (type(name), name) == (str, "orders-x")
+    assert [type(value) for value in ref.partition] == [str]
+    assert type(messages.message_type(message(Names.PLACED)(Faulty)).name) is str
 
 
 @pytest.mark.parametrize("to", [ORDERS, Placed, None])

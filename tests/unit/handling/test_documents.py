@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -13,12 +14,16 @@ from pydantic import (
     AliasPath,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     RootModel,
+    Tag,
     computed_field,
+    create_model,
     model_serializer,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
@@ -278,6 +283,30 @@ def test_a_result_that_would_be_read_as_something_else_is_refused_over_a_stored_
         saved(Plain, Plain.model_construct(total="7"), {"total": 5, "note": None, **more})
 
 
+class Seat(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    number: int = 0
+
+
+class Seats(Plain):
+    seats: frozenset[Seat] = frozenset()
+
+
+def test_properties_of_a_newer_release_survive_in_a_set_whose_order_tells_their_items() -> None:
+    stored = {"total": 1, "note": None, "seats": [{"number": 1, "row": 7}, {"number": 2, "row": 6}]}
+    state = Seats(total=2, seats=frozenset({Seat(number=1), Seat(number=2)}))
+    assert saved(Seats, state, stored) == {**stored, "total": 2}
+
+
+@pytest.mark.parametrize(
+    "seats", [[{"number": 2, "row": 6}, {"number": 1, "row": 7}], [{"number": 1, "row": 6}, {"number": 1, "row": 7}]]
+)
+def test_a_property_in_a_set_that_may_be_of_another_item_is_refused(seats: list[dict[str, int]]) -> None:
+    stored = {"total": 1, "note": None, "seats": seats}
+    with pytest.raises(DamagedDocument, match=r"'seats\.\*\.row'.*set, so nothing tells which item"):
+        saved(Seats, shape(Seats).read(ORDER, Json.of(stored)), stored)
+
+
 def test_keys_of_mappings_are_not_quoted() -> None:
     with pytest.raises(DamagedDocument, match=r"'lines\.\*\.pieces'.*lacks 'quantity'") as caught:
         saved(Basket, Basket(lines={"sEcReT": Priced()}), {"lines": {"sEcReT": {"pieces": 4}}, "rows": []})
@@ -338,6 +367,47 @@ def test_a_field_that_was_renamed_without_more_is_refused_with_what_to_do() -> N
     assert saved(Plain, Plain(total=10), {"sum": 5}, foreign=("sum",)) == {"total": 10, "note": None, "sum": 5}
 
 
+class ByAlias(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel)
+    line_total: int = 0
+
+
+class HoldsAliases(BaseModel):
+    by: dict[str, dict[str, ByAlias]] = {}
+    rows: list[ByAlias] = []
+
+
+@pytest.mark.parametrize(
+    ("model", "stored", "name"),
+    [
+        (ByAlias, {"line_total": 5}, "line_total"),
+        (HoldsAliases, {"by": {"a": {"b": {"line_total": 5}}}, "rows": []}, r"by\.\*\.\*\.line_total"),
+        (HoldsAliases, {"by": {}, "rows": [{"line_total": 5}]}, r"rows\.\*\.line_total"),
+    ],
+)
+def test_an_alias_that_replaced_the_name_of_its_field_is_a_renamed_field(
+    model: type, stored: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(DamagedDocument, match=f"'{name}', which no field.*lacks 'lineTotal'"):
+        saved(model, shape(model).read(ORDER, Json.of(stored)), stored)
+
+
+def test_an_alias_beside_the_name_of_its_field_takes_over_the_value() -> None:
+    class ByBoth(ByAlias):
+        model_config = ConfigDict(populate_by_name=True)
+
+    read = shape(ByBoth).read(ORDER, Json.of({"line_total": 5}))
+    assert saved(ByBoth, ByBoth(lineTotal=read.line_total + 1), {"line_total": 5}) == {"lineTotal": 6}
+
+
+@pytest.mark.parametrize(
+    ("old", "kind", "empty"), [(True, int, 0), (1, bool, False), (False, float, 1.5), (0, bool | None, None)]
+)
+def test_a_truth_value_and_a_number_are_no_two_names_of_one_field(old: Any, kind: Any, empty: Any) -> None:
+    model = create_model("Model", total=(int, 0), more=(kind, empty))
+    assert saved(model, model(total=7), {"total": 5, "old": old}) == {"total": 7, "more": empty, "old": old}
+
+
 @pytest.mark.parametrize(
     "stored", [{"sum": "x", "note": ""}, {"sum": 0, "note": ""}, {"sum": 5, "total": 1, "note": ""}]
 )
@@ -360,6 +430,12 @@ def test_a_removed_property_goes_at_any_depth_and_a_foreign_one_stays() -> None:
         foreign=("tag", "lines.*.price"),
     )
     assert document == {"lines": {"a": PRICED}, "rows": [], "best": None, "tag": 1}
+
+
+def test_a_foreign_property_stays_in_what_nobody_knows() -> None:
+    stored = {"total": 1, "note": None, "crm": {"rank": 3, "more": {"rank": 4}, "other": 5}, "deep": {"a": {"b": 6}}}
+    document = saved(Plain, Plain(total=2), stored, foreign=("crm.rank", "crm.more.rank", "deep.a.b"))
+    assert document == {**stored, "total": 2}
 
 
 @pytest.mark.parametrize("extra", ["allow", "forbid", "ignore"])
@@ -459,3 +535,92 @@ def test_an_old_name_that_no_probe_shows_goes_where_it_would_undo_the_save() -> 
         "note": None,
         "other": [1],
     }
+
+
+class NewWins(Plain):
+    @model_validator(mode="before")
+    @classmethod
+    def _old(cls, given: Any) -> Any:
+        return {"total": given["sum"], **given} if isinstance(given, dict) and "sum" in given else given
+
+
+class ByInit(Plain):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"total": given.get("sum", 0), **given})
+
+
+@pytest.mark.parametrize("model", [NewWins, ByInit])
+def test_an_old_name_goes_though_the_new_one_wins(model: type) -> None:
+    stored = {"sum": 5, "note": "", "other": 3}
+    assert saved(model, model(total=6, note=""), stored) == {"total": 6, "note": "", "other": 3}
+
+
+def test_an_old_name_that_tells_variants_apart_goes() -> None:
+    def sort(stored: Any) -> Any:
+        return stored.get("sort") or stored.get("kind") if isinstance(stored, dict) else stored.kind
+
+    class Paid(BaseModel):
+        by: Annotated[Annotated[Card, Tag("card")] | Annotated[Cash, Tag("cash")], Discriminator(sort)] = Cash()
+
+    document = saved(
+        Paid, Paid(by=Card(number="2")), {"by": {"sort": "card", "kind": "card", "number": "1", "other": 3}}
+    )
+    assert document == {"by": {"kind": "card", "number": "2", "other": 3}}
+
+
+class Cost(BaseModel):
+    quantity: int = 0
+    cost: int | None = None
+
+
+class Costs(BaseModel):
+    lines: dict[str, Cost] = {}
+    rows: list[Cost] = []
+    mixed: list[dict[str, int]] = []
+
+
+class Peeking(Costs):
+    @model_validator(mode="before")
+    @classmethod
+    def _same(cls, given: Any) -> Any:
+        return given
+
+
+@pytest.mark.parametrize("model", [Costs, Peeking])
+@pytest.mark.parametrize("more", [{"unknown": "x", "other": {"a": 1}}, {"cost": 1}])
+def test_a_save_reads_a_document_as_often_whatever_its_size(model: type, more: dict[str, Any]) -> None:
+    def work(size: int) -> tuple[int, int]:
+        line = {"quantity": 1, **more}
+        mixed = [*({"a": 1} for _ in range(size)), *({"b": 1} for _ in range(size))]
+        stored = {"mixed": mixed, "lines": {str(key): line for key in range(size)}, "rows": [line] * size}
+        state = shape(model).read(ORDER, Json.of(stored))
+        calls = reads = 0
+
+        def count(_: Any, event: str, called: Any) -> None:
+            nonlocal calls, reads
+            calls += 1
+            reads += event == "c_call" and called.__name__ == "validate_json"
+
+        sys.setprofile(count)
+        try:
+            saved(model, state, stored)
+        finally:
+            sys.setprofile(None)
+        return calls, reads
+
+    work(1)  # Schemas are made once.
+    (few, reads), (many, as_many) = work(20), work(80)
+    assert many < 5 * few
+    assert reads == as_many > 0
+
+
+@pytest.mark.parametrize("stored", [{"a": {"old": 5}, "b": {"old": None}}, {"a": {"old": "x"}, "b": {"old": 5}}])
+def test_a_renamed_field_is_seen_though_not_all_of_its_values_fit(stored: dict[str, Any]) -> None:
+    class Exact(BaseModel):
+        new: int = 0
+
+    class Mapping(BaseModel):
+        lines: dict[str, Exact] = {}
+
+    with pytest.raises(DamagedDocument, match=r"'lines\.\*\.old'.*lacks 'new'"):
+        saved(Mapping, Mapping(), {"lines": stored})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
 from pydantic import (
@@ -167,6 +169,27 @@ def test_a_handler_may_hold_id_and_key_but_not_change_them() -> None:
     for changed in ({"id": "other"}, {"gameId": "other"}):
         with pytest.raises(IdentityChanged, match=f"/{next(iter(changed))} of entity range/game-7"):
             keyed.write(GAME, state.model_copy(update=changed), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "empty", "key", "other"),
+    [
+        (int, 0, "7", 8),
+        (UUID, UUID(int=0), f"{UUID(int=0xAB)}".upper(), UUID(int=3)),
+        (date, date.min, "2026-01-31", date.max),
+    ],
+)
+def test_a_key_that_the_model_declares_as_another_type_is_stored_as_its_messages_have_it(
+    kind: Any, empty: Any, key: str, other: Any
+) -> None:
+    model = create_model("Keyed", id=(kind, empty), gameId=(kind, empty), shots=(int, 0))
+    keyed, game = shape(model), EntityRef("range", (key,), key)
+    state = keyed.start(game)
+    body = keyed.write(game, state.model_copy(update={"shots": 1}), None)
+    assert body.value == {"id": key, "gameId": key, "shots": 1}
+    assert keyed.write(game, keyed.read(game, body), body) == body
+    with pytest.raises(IdentityChanged, match="/id of entity range/"):
+        keyed.write(game, state.model_copy(update={"id": other}), body)
 
 
 def test_a_document_that_does_not_fit_is_named_without_its_values() -> None:

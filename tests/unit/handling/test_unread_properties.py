@@ -10,7 +10,17 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    computed_field,
+    model_validator,
+)
 
 from exactlyonce import Entity, Envelope, InvalidMessage, Outbox, message, notices
 from exactlyonce.handling.messages import decode
@@ -80,6 +90,20 @@ class ByName(BaseModel):
     size: int = Field(0, alias="Size")
 
 
+class Computed(BaseModel):
+    size: int = 0
+
+    @computed_field(alias="Double")
+    @property
+    def double(self) -> int:
+        return 2 * self.size
+
+    @computed_field
+    @property
+    def half(self) -> float:
+        return self.size / 2
+
+
 class Order(BaseModel):
     line: Line = Line()
     lines: dict[str, Line] = {}
@@ -98,6 +122,7 @@ class Order(BaseModel):
     converted: Annotated[Line, BeforeValidator(lambda value: value)] | None = None
     aliased: Aliased | None = None
     by_name: ByName | None = None
+    computed: Computed | None = None
 
 
 CASES: list[tuple[dict[str, Any], set[str]]] = [
@@ -121,6 +146,8 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"aliased": {"product": "", "article": "", "names": ["a"], "Size": 1}}, set()),
     ({"aliased": {"item": "", "size": 1}}, {"aliased.item", "aliased.size"}),
     ({"by_name": {"size": 1}}, set()),
+    ({"computed": {"size": 1, "Double": 2, "half": 0.5}}, set()),
+    ({"computed": {"double": 2}}, {"computed.double"}),
     ({"a\nERROR paid": 1}, {"'a\\nERROR paid'"}),
     ({"x" * 100: 1}, {f"'{'x' * 40}'"}),
 ]

@@ -96,7 +96,7 @@ def test_a_message_has_the_time_in_its_body() -> None:
         (lambda body: datetime.fromisoformat(body["sent"]), r"time cannot be taken from it \(KeyError\)"),
         (lambda body: datetime(2026, 1, 1), "no time zone"),  # noqa: DTZ001
         (lambda body: body["at"], "is a str"),
-        (lambda body: None, "is a NoneType"),
+        (lambda body: None, "is None"),
     ],
 )
 def test_a_body_without_a_time_is_refused(time: Any, words: str) -> None:

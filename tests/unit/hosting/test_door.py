@@ -24,6 +24,7 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.hosting.requests.asker import Asker
+from exactlyonce.hosting.requests.door import Door
 from exactlyonce.hosting.requests.problems import problem_of
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import InstantClock
@@ -182,8 +183,37 @@ async def test_a_message_that_no_json_can_be_is_400_at_both_doors() -> None:
 
 
 async def test_a_function_whose_parameters_nobody_knows_is_called_without_arguments() -> None:
-    with pytest.raises(ConfigurationError, match="dict is not a message type"):
+    with pytest.raises(ConfigurationError, match="returned a dict"):
         await Desk().post(message=dict)
+
+
+async def later(content: Any) -> Add:
+    return Add("c")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("maker", "says"),
+    [
+        (Weighed, "is the class Weighed. Give a message, or a function"),
+        (later, "returned a coroutine. Let it be a plain function"),
+        (lambda: None, "returned None"),
+        (lambda: Weighed, "returned the class Weighed"),
+    ],
+)
+async def test_a_function_that_makes_no_message_is_the_operators_mistake(maker: Any, says: str) -> None:
+    desk = Desk()
+    for door in (desk.post, desk.open):
+        with pytest.raises(ConfigurationError, match=says):
+            await door(message=maker)
+    assert desk.left() == set()
+
+
+async def test_an_address_that_none_can_be_is_400() -> None:
+    desk = Desk()
+    request = func.HttpRequest("POST", "http://[/api", headers={"Idempotency-Key": "k-1"}, body=b"{}")
+    response = await Door(desk.asker).answer(request, desk.counters, Add("c"), None, "any")
+    assert told(response) == (400, "Invalid request")
 
 
 async def test_a_handler_that_raises_is_500_and_leaves_the_key_free(caplog: pytest.LogCaptureFixture) -> None:

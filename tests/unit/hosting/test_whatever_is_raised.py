@@ -342,6 +342,80 @@ def test_a_handler_that_hides_that_it_is_async_fails_with_that_reason(handler: A
         host.loop.run(host.once.process(delivery("m-1", adapted=False), entity))
 
 
+class Evil:
+    """A value whose every attribute raises, its class included."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise SystemExit(SECRET)
+
+
+class Unequal:
+    """A value that compares as arrays do."""
+
+    def __eq__(self, other: object) -> Any:
+        raise ValueError(SECRET)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Bare(Exception):
+    """An exception whose every attribute raises, its class included."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise KeyError(SECRET)
+
+
+def _bare(*_: Any) -> Any:
+    raise Bare
+
+
+def _hidden(*_: Any) -> Any:
+    raise Hidden
+
+
+@pytest.mark.parametrize(
+    "place", ["handler", "events", "event", "applier", "key", "id", "partition", "entity_by", "session_by"]
+)
+@pytest.mark.parametrize(
+    "give", [lambda *_: Evil(), lambda *_: Unequal(), _bare, _hidden], ids=["evil", "unequal", "bare", "hidden"]
+)
+def test_a_value_whose_own_code_raises_fails_its_message_alone(place: str, give: Callable[..., Any]) -> None:
+    keys: dict[str, Callable[..., Any]] = {
+        "key": give,
+        "id": lambda put: EntityKey(give(), "p"),
+        "partition": lambda put: EntityKey("k", give()),
+    }
+    sourced = place in ("events", "event", "applier")
+    strategy = VersionStream() if sourced else Outbox()
+    entity = Entity("evil", state=State, container="evil", strategy=strategy)
+    if sourced:
+        entity.applies(Put)(give if place == "applier" else lambda state, event: state)
+    out = (
+        Destination("out", to="other", entity_by=give) if place == "entity_by" else Destination("out", session_by=give)
+    )
+    results = {"handler": give, "events": give, "event": lambda: [give()]}
+
+    def handler(state: State, put: Put, context: Context) -> Any:
+        if put.place and place in ("entity_by", "session_by"):
+            context.send(out, put)
+        return results[place]() if put.place and place in results else [put] if sourced else state
+
+    entity.handles(Put, key=lambda put: keys[place](put) if put.place and place in keys else put.key)(handler)
+    host = Host((entity,), (out,), {}, {}, NOW, blobs=False)
+
+    async def take() -> list[Any]:
+        taken = [delivery("m-1", adapted=False), delivery("m-2", "evil", adapted=False), delivery("m-3", adapted=False)]
+        taken = taken if place != "applier" else taken[1:2]
+        return list(await asyncio.gather(*(host.once.process(one, entity) for one in taken), return_exceptions=True))
+
+    errors = [error for error in host.loop.run(take()) if error is not None]
+    (error,) = errors
+    assert type(error) is HandlerFailed
+    assert SECRET not in "".join(traceback.format_exception(shown(error)))
+    if place in ("entity_by", "session_by", "key", "id", "partition"):
+        assert "key= " in str(error) or f"{place}= of destination 'out'" in str(error)
+
+
 def test_an_interrupt_from_the_keyboard_passes() -> None:
     AT_FAULT["handler"] = KeyboardInterrupt
     host = host_of(PLAIN)

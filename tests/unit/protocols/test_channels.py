@@ -131,7 +131,13 @@ class TestTheContext:
         given = context(
             routes=Routes.to((Destination("boards", to="board", entity_by=lambda _: key),), {"boards": 2_000})
         )
-        with pytest.raises(ValueError, match="receiver of a message to 'boards' cannot be named"):
+        is_text = isinstance(key, str)
+        says = (
+            "receiver of a message to 'boards' cannot be named"
+            if is_text
+            else "entity_by= of destination 'boards' gave"
+        )
+        with pytest.raises(ValueError if is_text else HandlerFailed, match=says):
             given.send("boards", Hit())
         assert (given.sequences, given.outputs) == ((), ())
 
@@ -204,7 +210,10 @@ class TestAHandler:
     def test_it_fails_where_its_destination_names_what_cannot_be_a_key(self, key: Any) -> None:
         error = self.failed(Destination("receipts", to="reader", entity_by=lambda _: key))
         assert isinstance(error, HandlerFailed)
-        assert "cannot be named" in str(error.__cause__)
+        if isinstance(key, str):
+            assert "cannot be named" in str(error.__cause__)
+        else:
+            assert "entity_by= of destination 'receipts' gave" in str(error)
 
     def test_it_fails_where_its_destination_cannot_name_the_receiver(self) -> None:
         error = self.failed(Destination("receipts", to="reader", entity_by=lambda it: it.nothing))

@@ -32,7 +32,7 @@ FULL = Envelope(
 REQUIRED = {"specversion": "1.0", "id": "m-1", "source": "web", "type": "t", "data": {}}
 CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc"])
 """CloudEvents forbids control characters in attributes."""
-TEXT = st.text(CHARACTERS, min_size=1, max_size=20)
+TEXT = st.text(CHARACTERS, min_size=1, max_size=20).filter(str.strip)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -289,3 +289,20 @@ def test_the_content_does_not_depend_on_the_order_of_properties(data: Any) -> No
     assert len(envelope.content) == 8
     assert envelope.content != replace(envelope, type="u").content
     assert envelope.content != replace(envelope, data=Json.of({"a": data, "b": 2})).content
+
+
+@pytest.mark.parametrize("name", ["\n", "X" * 5_000, "\x1b[2J"], ids=["line end", "long", "escape"])
+def test_a_name_that_a_stranger_chose_is_told_in_one_short_line(name: str) -> None:
+    body = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", name: 1}
+    with pytest.raises(MalformedMessage, match="lower-case letters and digits only") as caught:
+        Envelope.read(json.dumps(body))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("time", ["secret", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", 5, []], ids=repr)
+def test_a_time_that_is_none_is_named_without_its_value(time: Any) -> None:
+    body = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "time": time}
+    with pytest.raises(MalformedMessage, match="time is no time of RFC 3339 with a time zone, such as") as caught:
+        Envelope.read(json.dumps(body))
+    assert "secret" not in str(caught.value)

@@ -29,6 +29,7 @@ from pydantic import (
     RootModel,
     SecretBytes,
     SecretStr,
+    ValidationError,
     computed_field,
     create_model,
     field_serializer,
@@ -273,3 +274,39 @@ def test_every_process_writes_the_same() -> None:
 def test_a_number_that_json_does_not_have_is_not_shown(number: float) -> None:
     with pytest.raises(HandlerFailed, match="A Holder holds NaN"):
         shown(Holder(number=number))
+
+
+class Sum(BaseModel):
+    model_config = ConfigDict(strict=True)
+    amount: Decimal = Decimal(0)
+    at: datetime | None = None
+    rate: float = 0
+
+
+class Sums(BaseModel):
+    model_config = ConfigDict(strict=True)
+    by: dict[str, Sum | int] = {}
+    rows: tuple[Sum | None, ...] = ()
+    day: date | None = None
+    amounts: frozenset[Decimal] = frozenset()
+    either: Decimal | int = 0
+
+
+def test_a_strict_model_reads_times_beside_numbers_of_more_digits_than_a_double_keeps() -> None:
+    line = '{"amount": 99999999999999.99, "at": "2026-01-02T00:00:00Z", "rate": 0.12345678901234567891}'
+    text = (
+        f'{{"by": {{"a": {line}}}, "rows": [{line}, null], "day": "2026-01-02", "amounts": [0.10000000000000000001], '
+        '"either": 99999999999999.99}'
+    )
+    line_read = Sum(
+        amount=Decimal("99999999999999.99"), at=datetime(2026, 1, 2, tzinfo=timezone.utc), rate=0.12345678901234568
+    )
+    assert read_text(Sums, text) == Sums(
+        by={"a": line_read},
+        rows=(line_read, None),
+        day=date(2026, 1, 2),
+        amounts=frozenset({Decimal("0.10000000000000000001")}),
+        either=Decimal("99999999999999.99"),
+    )
+    with pytest.raises(ValidationError, match="amounts"):
+        read_text(Sums, '{"amounts": 99999999999999.99, "day": "2026-01-02"}')
