@@ -93,7 +93,7 @@ def accounts(strategy: str) -> Entity[Account]:
     return Entity("account", state=Account, container="accounts", partition_key=path, strategy=chosen)
 
 
-def _opened(app: App, entity: Entity[Account], *others: tuple[Entity[Any], str]) -> Opened:
+def _opened(app: App, entity: Entity[Any], *others: tuple[Entity[Any], str]) -> Opened:
     return Opened(app, entity, (*((entity, key) for key in KEYS), *others))
 
 

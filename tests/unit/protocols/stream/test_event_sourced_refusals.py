@@ -138,18 +138,19 @@ class TestOldEvents:
     script = played(deposit("m-1", amount=5), deposit("m-2", padding="x"), deposit("m-3"))
 
     @pytest.mark.parametrize(
-        ("changes", "words"),
+        ("changes", "words", "cause"),
         [
-            ({"account.paid": (Paid, lambda state, event: 1 // 0)}, "raised ZeroDivisionError"),
-            ({"account.paid": (Deposit, noted)}, "does not fit Deposit: account: Field required"),
+            ({"account.paid": (Paid, lambda state, event: 1 // 0)}, "raised ZeroDivisionError", ZeroDivisionError),
+            ({"account.paid": (Deposit, noted)}, "does not fit Deposit: account: Field required", HandlerFailed),
             (
                 {"account.noted": (Noted, noted), "account.paid": None},
                 "has no applier of events of type 'account.paid'",
+                HandlerFailed,
             ),
         ],
     )
     def test_one_that_cannot_be_applied_any_more_fails_only_the_duplicates_that_need_it(
-        self, changes: dict[str, Any], words: str
+        self, changes: dict[str, Any], words: str, cause: type[Exception]
     ) -> None:
         type = accounts()
         type._appliers._appliers.update(changes)
@@ -165,6 +166,7 @@ class TestOldEvents:
         assert f"Message {key} on entity account/a cannot be handled again on version 2" in str(error)
         assert "events of version 1" in str(error)
         assert words in str(error)
+        assert error.__cause__.__class__ is cause
         assert [output.id for output in script.published[len(sent) :]] == [sent[0].id]
 
     def test_one_is_known_by_its_former_name(self) -> None:
