@@ -252,8 +252,8 @@ class Save:
                 if isinstance(content, list) and (is_mixed or not self._once(_begins, content, written)):
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
-                        "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was changed. If this "
-                        "instance is older than the one that wrote it, finish the deployment, and requeue the message. "
+                        "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was changed."
+                        " If this instance is older than the one that wrote it, finish the deployment, and requeue the message. "
                         "Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
                         f"Entity(..., removed=({group.pattern!r},))."
                     )

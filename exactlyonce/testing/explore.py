@@ -174,50 +174,9 @@ def explore(
         ConfigurationError: nobody takes a message; `leave_out` names what is no type of messages or of this application's
             entities; or yieldcheck is missing.
     """
-    try:
-        from yieldcheck import check  # noqa: PLC0415  # Nothing else needs it.
-    except ImportError:
-        raise ConfigurationError(
-            "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
-        ) from None
-
-    bounds = Bounds(
-        instances,
-        faults,
-        interruptions,
-        may_fail=may_fail,
-        releases=releases,
-        left_out=_left_out(app, leave_out),
-        reduced=reduced,
-    )
-    judge = _Judge(app, invariant, in_the_end)
-    application = judge.application = _application(app, bounds, judge)
-    application.begin(app.host.accounts.documents, _waiting(app, messages), app.host.has_arrived)
-    began = perf_counter()
-    tell: Callable[[Progress], None] = progress or _Line()
-
-    def search(faults: int, interruptions: int) -> Report[State, Move]:
-        application.allow(faults, interruptions)
-        return check(
-            application,
-            most_states,
-            show=lambda report: tell(Progress(report.states, report.depth, perf_counter() - began)),
-            split=(lambda state: state.split) if reduced else None,
-        )
-
-    for allowed in bounds.allowed():  # The simplest stories first: one in which less goes wrong says more.
-        report = search(*allowed)
-        if report.violation is not None:
-            raise InvariantBroken(report.violation, _told(report.path), report.states)
-        if not report.complete:
-            raise Unexplored(_too_many(report, bounds))
-    if judge.doubts:
-        judge.accuse()
-        report = next(one for one in starmap(search, bounds.allowed()) if one.violation is not None)
-        raise Unexplored(_too_short(report, application, bounds))
-    if in_the_end is not None and not judge.ends:
-        raise Unexplored("No story comes to an end, so in_the_end was never looked at: some message is tried for ever.")
-    return Explored(report.states, report.transitions, report.depth, _unexplored(application, bounds))
+    bounds = Bounds(instances, faults, interruptions, may_fail, releases, _left_out(app, leave_out), reduced)
+    exploration = _Exploration(app, messages, bounds, _Judge(app, invariant, in_the_end))
+    return exploration.run(most_states, progress or _Line())
 
 
 def _left_out(app: App, types: Iterable[type | Entity[Any]]) -> LeftOut:
@@ -251,7 +210,7 @@ class _Judge:
 
     Attributes:
         application: whose states it judges.
-        ends: whether a story has come to its end.
+        ends: whether a story has come to its end, or need not, without an `in_the_end`.
         doubts: whether `in_the_end` did not hold where a message still waits that would be one release too many.
     """
 
@@ -263,7 +222,8 @@ class _Judge:
         self._in_the_end = in_the_end
         self._accusing = False
         self._known: dict[object, str | None] = {}
-        self.ends = self.doubts = False
+        self.ends = in_the_end is None
+        self.doubts = False
 
     def accuse(self) -> None:
         """From now on `in_the_end` has to hold there, too."""
@@ -290,6 +250,65 @@ class _Judge:
         return None
 
 
+class _Exploration:
+    """An exploration of an application: a search for each number of faults and interruptions.
+
+    Args:
+        app: that is explored.
+        messages: that wait, besides those of the application.
+        bounds: of the exploration.
+        judge: says what is wrong with a state.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        messages: Iterable[tuple[str | Destination | Entity[Any], object]],
+        bounds: Bounds,
+        judge: _Judge,
+    ) -> None:
+        try:
+            from yieldcheck import check  # noqa: PLC0415  # Nothing else needs it.
+        except ImportError:
+            raise ConfigurationError(
+                "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
+            ) from None
+        self._check = check
+        self._bounds = bounds
+        self._judge = judge
+        self._application = judge.application = _application(app, bounds, judge)
+        self._application.begin(app.host.accounts.documents, _waiting(app, messages), app.host.has_arrived)
+
+    def run(self, most_states: int, tell: Callable[[Progress], None]) -> Explored:
+        """Search until a story breaks an invariant, or to the end."""
+        began, judge, application, bounds = perf_counter(), self._judge, self._application, self._bounds
+
+        def search(faults: int, interruptions: int) -> Report[State, Move]:
+            application.allow(faults, interruptions)
+            return self._check(
+                application,
+                most_states,
+                show=lambda report: tell(Progress(report.states, report.depth, perf_counter() - began)),
+                split=(lambda state: state.split) if bounds.reduced else None,
+            )
+
+        for allowed in bounds.allowed():  # The simplest stories first: one in which less goes wrong says more.
+            report = search(*allowed)
+            if report.violation is not None:
+                raise InvariantBroken(report.violation, _told(report.path), report.states)
+            if not report.complete:
+                raise Unexplored(_too_many(report, application, bounds))
+        if judge.doubts:
+            judge.accuse()
+            report = next(one for one in starmap(search, bounds.allowed()) if one.violation is not None)
+            raise Unexplored(_too_short(report, application, bounds))
+        if not judge.ends:
+            raise Unexplored(
+                "No story comes to an end, so in_the_end was never looked at: some message is tried for ever."
+            )
+        return Explored(report.states, report.transitions, report.depth, _unexplored(application, bounds))
+
+
 def _application(app: App, bounds: Bounds, judge: _Judge) -> Application:
     """The model of an application."""
     return Application(
@@ -305,14 +324,24 @@ def _application(app: App, bounds: Bounds, judge: _Judge) -> Application:
     )
 
 
-def _too_many(report: Report[State, Move], bounds: Bounds) -> str:
+def _too_many(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
     """Why a search gave up, and what makes most of its states."""
     most = report.kinds.most_common(_NAMED)
     share = round(100 * sum(count for _, count in most) / max(1, report.states))
     return (
         f"No story breaks an invariant within {report.states:,} states, but there are more. {share} % of them come from "
         f"{_list([str(kind) for kind, _ in most])}. Give fewer messages, faults ({bounds.faults}), interruptions "
-        f"({bounds.interruptions}) or releases ({bounds.releases}), leave types out (leave_out=), or give a higher most_states."
+        f"({bounds.interruptions}) or releases ({bounds.releases}), {_leave_out(application)}, or give a higher most_states."
+    )
+
+
+def _leave_out(application: Application) -> str:
+    """What to leave out: messages that follow from others of their type, if there are any."""
+    endless = sorted({one.kind for one in application.messages if one.beyond})
+    return (
+        f"leave out what goes on for ever: leave_out=({', '.join(endless)},)"
+        if endless
+        else "leave types out (leave_out=)"
     )
 
 

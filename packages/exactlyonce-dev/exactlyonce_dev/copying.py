@@ -85,7 +85,11 @@ class _Copy:
         self._acts = flow.acts()
         self._start = self._started()
         self._seconds = 0.0  # Since the start, by the clock of the test.
-        self._needed = 0.0  # Seconds that have to pass before the next act.
+        self._order = {row["id"]: place for place, row in enumerate(flow.rows)}
+        # Of each act the place of its last row, and when that surely came by the clock of the test.
+        self._over: list[tuple[int, float]] = []
+        # Of each delivery that fails while time passes its place, and its error.
+        self._failing: list[tuple[int, str]] = []
 
     def text(self) -> str:
         source = self._source
@@ -111,8 +115,8 @@ class _Copy:
                 faults = list(self._faults(act))
                 source.lines += faults
                 self._play(act)
-                self._needed = _MINUTE if any("app.trouble" not in line for line in faults) else 0
-                self._needed += self._backoff(act)
+                needed = (_MINUTE if any("app.trouble" not in line for line in faults) else 0) + self._backoff(act)
+                self._over.append((self._order[act.rows[-1]["id"]], self._seconds + needed))
         self._pass_at_last()
         if self._style.expects:
             source.lines.append("")
@@ -242,7 +246,7 @@ class _Copy:
 
     def _play(self, act: Act) -> None:
         source, row = self._source, act.row
-        errors = [_error_of(one) for one in act.rows if self._flow.fails(one)]
+        errors = self._errors(act)
         if act.of_output is not None:
             name, place = act.of_output
             source.lines.append("    # A copy of it arrives.")
@@ -272,16 +276,37 @@ class _Copy:
             else:
                 source.lines.append(f"    assert answered.status == {status}")
 
+    def _errors(self, act: Act) -> list[str]:
+        """The errors that an act raises at once; those of what takes time are kept until it has passed."""
+        failing = [one for one in act.rows if self._flow.fails(one)]
+        late = [one for one in failing if self._takes_time(one, act)]
+        self._failing += [(self._order[one["id"]], _error_of(one)) for one in late]
+        return [_error_of(one) for one in failing if one not in late]
+
+    def _takes_time(self, row: Row, act: Act) -> bool:
+        """Whether in memory time passes between an act and a delivery that followed from it."""
+        cause = None if row["message"] == act.row["message"] else self._flow.cause(row)
+        if cause is None or act.row["outcome"] == LATER:
+            return False
+        return self._style.slow or not all(map(_is_final, self._tries_before(row))) or self._takes_time(cause, act)
+
+    def _tries_before(self, row: Row) -> Sequence[Mapping[str, Any]]:
+        """The tries of the call that a message replies to; none for another message."""
+        return self._flow.tries.get((row.get("envelope") or {}).get("replyto", ""), ())
+
     def _perform(self, function: str, arguments: Sequence[str], errors: Sequence[str], why: str) -> None:
+        self._source.call(function, arguments, self._raising(errors, why))
+
+    def _raising(self, errors: Sequence[str], why: str) -> int:
+        """Expect the first of some errors, if there is any; return how deep what raises it stands."""
         if not errors:
-            self._source.call(function, arguments)
-            return
+            return 1
         raises = self._source.imported("pytest", "raises")
         error = self._source.imported(
             "exactlyonce" if hasattr(exactlyonce, errors[0]) else "exactlyonce.errors", errors[0]
         )
         self._source.lines.append(f"    with {raises}({error}):  # {why}")
-        self._source.call(function, arguments, 2)
+        return 2
 
     def _faults(self, act: Act) -> Iterator[str]:
         """What went wrong in all that followed from an act. Each fault counts the steps like its own from the beginning."""
@@ -332,20 +357,33 @@ class _Copy:
 
     def _transits(self) -> dict[str, list[float]]:
         """By destination how many seconds each message took to come there, in the order in which they were sent."""
-        sent: list[tuple[datetime, str, float]] = []
+        sent: list[tuple[datetime, int, str, float]] = []
         begun = {id(act.row) for act in self._acts}
         later = {one["message"] for act in self._acts if act.row["outcome"] == LATER for one in act.row["outputs"]}
+        came: set[str] = set()
         for row in self._flow.rows if self._style.slow else ():
-            if row.get("destination") and row.get("envelope") and not row["asked"]:
+            again = row["message"] in came and id(row) not in begun  # It is the same copy.
+            came.add(row["message"])
+            if not again and row.get("destination") and row.get("envelope") and not row["asked"]:
                 cause = None if id(row) in begun or row["message"] in later else self._flow.cause(row)
                 waited = next(
                     (one.get("delay", 0.0) for one in (cause or row)["outputs"] if one["message"] == row["message"]),
                     0.0,
                 )
+                # In memory an answer takes no time, but tries that went wrong do.
                 at = time_of(cause or row)
-                sent.append((at, row["destination"], (time_of(row) - at).total_seconds() - waited))
+                if not all(map(_is_final, self._tries_before(row))):
+                    at = datetime.fromisoformat(row["envelope"]["time"])
+                sent.append(
+                    (
+                        at,
+                        self._order[(cause or row)["id"]],
+                        row["destination"],
+                        (time_of(row) - at).total_seconds() - waited,
+                    )
+                )
         delays: dict[str, list[float]] = {}
-        for _, name, seconds in sorted(sent, key=lambda one: one[0]):
+        for *_, name, seconds in sorted(sent, key=lambda one: one[:2]):
             delays.setdefault(name, []).append(max(seconds, 0.0))
         return {name: seconds for name, seconds in delays.items() if any(seconds)}
 
@@ -365,10 +403,19 @@ class _Copy:
             sweeps = math.ceil(round(due / _MINUTE, 6)) + (not self._style.timed)
             # It may have to try again. Without the clock of the flow there is a minute for that.
             pause = sweeps * _MINUTE - self._seconds + self._style.timed
-            self._advance(max(pause, self._needed), "until the sweeper publishes what is due")
+            self._failing += [(-1, error) for error in self._errors(act)]
+            self._advance(max(pause, self._needed(act)), act, "  # Until the sweeper publishes what is due.")
         else:
             pause = (time_of(act.row) - self._start).total_seconds() - self._seconds if self._style.timed else 0.0
-            self._advance(max(pause, self._needed))
+            self._advance(max(pause, self._needed(act)), act)
+
+    def _place(self, act: Act | None) -> float:
+        return math.inf if act is None else self._order[act.row["id"]]
+
+    def _needed(self, act: Act | None = None) -> float:
+        """Seconds that have to pass before an act, or at last: what came before it is over, what came after it need not be."""
+        ready = (ready for place, ready in self._over if place < self._place(act))
+        return max(ready, default=0.0) - self._seconds
 
     def _pass_at_last(self) -> None:
         """Let time pass until all has happened that followed."""
@@ -376,21 +423,26 @@ class _Copy:
         if self._style.timed:
             ended = max(map(time_of, self._flow.rows))
             pause = (ended - self._start).total_seconds() - self._seconds
-        if self._needed or pause >= _LEAST_PAUSE or (pause > 0 and self._style.slow):
+        needed = self._needed()
+        if needed > 0 or pause >= _LEAST_PAUSE or (pause > 0 and self._style.slow):
             self._source.lines.append("")
-            self._advance(max(math.ceil(pause), self._needed))
+            self._advance(max(math.ceil(pause), needed))
 
-    def _advance(self, seconds: float, why: str = "") -> None:
+    def _advance(self, seconds: float, act: Act | None = None, why: str = "") -> None:
+        """Let seconds pass until an act, or at last."""
         seconds = round(seconds, 6)
         if seconds <= 0:
             return
-        self._seconds, self._needed = self._seconds + seconds, 0.0
+        self._seconds += seconds
         spelled = (
             f"minutes={seconds // _MINUTE:.0f}"
             if seconds % _MINUTE == 0
             else f"seconds={seconds:.6f}".rstrip("0").rstrip(".")
         )
-        self._source.lines.append(f"    app.advance({spelled}){why and f'  # {why[0].upper()}{why[1:]}.'}")
+        errors = [error for place, error in self._failing if place < self._place(act)]
+        self._failing = [one for one in self._failing if one[0] >= self._place(act)]
+        depth = self._raising(errors, "A handler raises.")
+        self._source.lines.append(f"{'    ' * depth}app.advance({spelled}){why}")
 
     # The end
 

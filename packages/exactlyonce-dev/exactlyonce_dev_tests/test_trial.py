@@ -250,6 +250,44 @@ def test_a_message_that_waited_for_another_comes_after_it() -> None:
     assert written.text.index("Gift(") < written.text.index("Leave(")
 
 
+def unruly(request: Request) -> Response:
+    return charged(request) if request.body["points"] < 50 else Response(402, {"sorry": True})
+
+
+def test_a_message_that_came_between_two_tries_of_a_call_comes_between_them() -> None:
+    seen = Club()
+    seen.app.trouble(payments, "down")
+    seen.app.ask(members, Recharge(member="ann", points=5), key="five", source="http")
+    seen.app.ask(members, Join(member="ann", name="Ann"), key="join", source="http")
+    seen.app.advance(seconds=10)
+    written = seen.written("http/five")
+    run(written)
+    assert written.text.index("Join(") < written.text.index("app.advance(")
+    assert "points=5" in written.text.rpartition("assert app.state(members")[2]
+
+
+def test_a_reply_whose_handler_raises_after_a_pause_is_expected_to_raise_there() -> None:
+    seen = Club(unruly)
+    seen.app.trouble(payments, "down")
+    seen.app.ask(members, Recharge(member="ann", points=60), key="sixty", source="http")
+    with pytest.raises(HandlerFailed):
+        seen.app.advance(minutes=3)
+    written = seen.written("http/sixty")
+    run(written)
+    assert "    with raises(HandlerFailed):  # A handler raises.\n        app.advance(" in written.text
+
+
+def test_replies_that_came_in_another_order_than_their_calls_come_in_that_order() -> None:
+    seen = Club(unruly)
+    for number, points in enumerate((5, 60, 60)):
+        seen.app.ask(members, Recharge(member="ann", points=points), key=f"k{number}", source="http")
+    with pytest.raises(HandlerFailed):
+        seen.app.advance(minutes=3)
+    written = seen.written("http/k0")
+    run(written)
+    assert "app.slow(" in written.text
+
+
 def test_a_story_that_cannot_be_played_says_so() -> None:
     seen = Club()
     seen.join()
@@ -304,7 +342,7 @@ def act(seen: Club, number: int, action: Action) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACTIONS, min_size=1, max_size=8), st.data())
 def test_every_story_of_the_club_is_a_test_that_passes(actions: list[Action], data: st.DataObject) -> None:
-    seen = Club(lambda request: charged(request) if request.body["points"] < 50 else Response(402, {"sorry": True}))
+    seen = Club(unruly)
     for number, action in enumerate(actions):
         act(seen, number, action)
     with suppress(ExactlyOnceError):

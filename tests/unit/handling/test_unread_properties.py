@@ -93,12 +93,12 @@ class ByName(BaseModel):
 class Computed(BaseModel):
     size: int = 0
 
-    @computed_field(alias="Double")
+    @computed_field(alias="Double")  # type: ignore[prop-decorator]
     @property
     def double(self) -> int:
         return 2 * self.size
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def half(self) -> float:
         return self.size / 2

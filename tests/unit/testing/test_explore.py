@@ -228,3 +228,12 @@ def test_every_strategy_is_explored(strategy: Any, path: str) -> None:
 def test_a_message_that_nobody_takes_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="shipping"):
         explore(sound_shop(), [("shipping", Ship(order="o-1", item="shoes"))])
+
+
+def test_a_message_with_an_invalid_key_is_a_failed_delivery() -> None:
+    added = sums(Outbox())
+    app = App(added, destinations=(Destination("sums", to=added), Destination("added")))
+    with pytest.raises(InvariantBroken, match=r"and fails") as caught:
+        explore(app, [(added, Add(key="a")), (added, Add(key=""))], faults=0)
+    assert len(caught.value.story) == 1
+    explore(app, [(added, Add(key=""))], in_the_end=lambda seen: seen.failed() == (Add(key=""),), may_fail=True)

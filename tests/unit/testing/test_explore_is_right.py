@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
 from exactlyonce.testing import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
+from exactlyonce.testing.exploring.answers import transaction
 from tests.unit.testing.applications import APPLICATIONS, KEYS, STRATEGIES, Account, Opened, Put, Tick
 
 SCENES = int(os.environ.get("EXACTLYONCE_SCENES", "4"))
@@ -171,6 +172,21 @@ def test_reminders_without_end_are_bounded_and_an_end_that_they_could_change_is_
         Unexplored, match=r"Tick would come once more, but not more than 1 releases(?s:.)*leave_out=\(Tick,\)"
     ):
         explored_with(releases=1)
+
+
+def test_where_an_exploration_gives_up_it_names_the_reminder_that_goes_on_for_ever() -> None:
+    opened = APPLICATIONS["reminders"]("outbox", False)
+    with pytest.raises(Unexplored, match=r"leave out what goes on for ever: leave_out=\(Tick,\), or give a higher"):
+        explore(opened.app, [(opened.accounts, Put(key=key)) for key in "ab"], releases=1, most_states=300)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), unique=True, min_size=2, max_size=9))
+def test_transaction_ids_differ_in_their_first_half_of_which_channels_are_named(
+    given_out: list[tuple[int, int]],
+) -> None:
+    ids = [transaction(*one) for one in given_out]
+    assert len({id[:16] for id in ids}) == len(ids)
+    assert {len(id) for id in ids} == {32}
 
 
 def test_what_is_left_out_by_name_is_not_delivered_and_the_result_says_so() -> None:

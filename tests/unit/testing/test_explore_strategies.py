@@ -14,7 +14,7 @@ from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.testing import App, InvariantBroken, Seen, explore
+from exactlyonce.testing import App, InvariantBroken, Seen, Unexplored, explore
 
 
 @message("test.explored.add-one")
@@ -75,6 +75,14 @@ class SavesOverAll(Outbox):
         yield from SaveEntity(work.entity, handled.body, newest.etag)
         yield from Publish(handled.outputs)
         return Finished(memory)
+
+
+class TriesForEver(Outbox):
+    """It looks, and tries again."""
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        yield from LoadEntity(work.entity)
+        return Again(memory, "it never is content")
 
 
 def counting(strategy: Outbox) -> App:
@@ -139,6 +147,13 @@ def test_a_strategy_that_is_not_exactly_once_is_found(strategy: Outbox, rule: An
 def test_without_faults_and_interruptions_nobody_notices(strategy: Outbox) -> None:
     app = counting(strategy)
     explore(app, BOTH, counted_once(app), in_the_end=all_sent(app), faults=0, interruptions=0)
+
+
+def test_a_message_that_is_tried_for_ever_proves_nothing_about_the_end() -> None:
+    app = counting(TriesForEver())
+    with pytest.raises(Unexplored, match="No story comes to an end, so in_the_end was never looked at"):
+        explore(app, BOTH, in_the_end=all_sent(app), interruptions=0)
+    explore(app, BOTH, counted_once(app), interruptions=0)
 
 
 def test_an_update_that_is_lost_to_an_interruption_is_found_and_without_one_nobody_notices() -> None:
