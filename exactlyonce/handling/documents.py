@@ -253,8 +253,8 @@ class Save:
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
                         "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was changed."
-                        " If this instance is older than the one that wrote it, finish the deployment, and requeue the message. "
-                        "Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
+                        " If this instance is older than the one that wrote it, finish the deployment, and requeue the "
+                        "message. Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
                         f"Entity(..., removed=({group.pattern!r},))."
                     )
                 old, new = (one[step] if isinstance(one, (list, tuple)) else None for one in (old, new))
