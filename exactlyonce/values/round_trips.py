@@ -45,6 +45,8 @@ def read_text(model: Any, text: str) -> Any:
             return adapter(model).validate_python(content, by_alias=True)
         except ValidationError:  # Perhaps since it is strict.
             text = Json.of(_with_digits_as_text(content, Place.of(model))).text
+            if changed_by_doubles(text) is not None:
+                raise
     return adapter(model).validate_json(text, by_alias=True)
 
 
@@ -195,13 +197,13 @@ def _without_computed(content: Any, place: Place) -> Any:
 
 
 def _with_digits_as_text(content: Any, place: Place) -> Any:
-    """Content whose numbers are texts where the model has a decimal: from a text it makes the same, strict or not."""
+    """Content whose numbers are texts where the model has a decimal, which it makes of them, strict or not; or doubles."""
     if isinstance(content, dict):
         return {name: _with_digits_as_text(part, place.at(name)) for name, part in content.items()}
     if isinstance(content, list):
         return [_with_digits_as_text(part, place.items) for part in content]
-    is_decimal = isinstance(content, Decimal) and any(node["type"] == "decimal" for node in place.nodes)
-    return str(content) if is_decimal else content
+    kinds = {node["type"] for node in place.nodes} if isinstance(content, Decimal) else set()
+    return str(content) if "decimal" in kinds else float(content) if "float" in kinds else content
 
 
 def _ordered(value: Any, content: Any) -> Any:
