@@ -13,22 +13,19 @@ _log = logging.getLogger("exactlyonce")
 _told: Final[set[tuple[str, str]]] = set()
 
 
-def tell_unread(type: str, names: frozenset[str]) -> None:
-    """Warn of properties that were sent and are not read, once for each type and property.
+def tell_unread(of: str, names: frozenset[str], fate: str, advice: str) -> None:
+    """Warn of properties that are not read, once for each of what has them.
 
     Args:
-        type: name of the message type.
-        names: places of the properties, without values, safe for a log.
+        of: what has them, such as messages of a type.
+        names: places of the properties, without values.
+        fate: what becomes of them.
+        advice: what to do.
     """
-    new = sorted({(type, name) for name in names} - _told)[: _MOST - len(_told)]
+    new = sorted({(of, name) for name in names} - _told)[: _MOST - len(_told)]
     if new:
         _told.update(new)
-        _log.warning(
-            "messages of type %s have properties that their model here does not read, so they are lost: %s. Is this instance "
-            'older than their sender? Add them to the model, or refuse such messages with extra="forbid"',
-            type,
-            ", ".join(name for _, name in new),
-        )
+        _log.warning("properties of %s %s: %s. %s", of, fate, ", ".join(name for _, name in new), advice)
 
 
 UNREAD.append(tell_unread)

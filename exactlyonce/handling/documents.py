@@ -147,6 +147,7 @@ class Save:
         old, new: the state as it is stored, and the new one.
         again: reads a document as the model, and writes what it read.
         looks: whether code of the model's own may look at what the model does not declare.
+        tell: is given the patterns of properties that stay, where a field is absent beside them.
     """
 
     about: str
@@ -157,6 +158,7 @@ class Save:
     new: Any
     again: Callable[[Any], Any]
     looks: bool = True
+    tell: Callable[[frozenset[str]], None] = lambda _: None
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     @cached_property
@@ -179,8 +181,8 @@ class Save:
         kept = [group for group in others if group not in read]
         read += [group for group in groups if group.declared]
         other = self._probe(read, _other) if read and kept else self.written
-        for group in () if adopted else kept:
-            self._require_no_rename(group, other)
+        if not adopted:
+            self.tell(frozenset(group.pattern for group in kept if self._require_no_rename(group, other)))
         return kept
 
     def _probe(self, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
@@ -199,14 +201,20 @@ class Save:
             return []  # The last: the model asks a clock, or chance.
         return [group for group in groups if reads([group])]
 
-    def _require_no_rename(self, group: Unknown, other: Any) -> None:
-        """Refuse where beside an unknown property a field is absent that its value fits, and that owes its own to no other."""
+    def _require_no_rename(self, group: Unknown, other: Any) -> bool:
+        """Refuse where beside an unknown property a field is absent that its value fits, and that owes its own to no other.
+
+        Returns:
+            whether any field is absent beside it: it may be empty, or have been renamed to another form.
+        """
+        lacks = False
         absent: dict[str, list[tuple[_Path, Any]]] = {}
         for path, value in group.places:
             stored, written, place = self.stored, self.written, self.top
             for step in path[:-1]:
                 stored, written = stored[step], written[step]  # type: ignore[index]
                 place = place.items if isinstance(step, int) else place.at(step)
+            lacks = lacks or place.lacks(stored)
             for name in place.names & written.keys() - stored.keys() - place.computed:
                 absent.setdefault(name, []).append(((*path[:-1], name), value))
         for name, places in absent.items():
@@ -216,6 +224,7 @@ class Save:
                     f"{name!r} beside it, which its value fits. Nothing was changed, since a field that was renamed would lose "
                     f"its value. {_ADVICE.format(name=group.pattern)}"
                 )
+        return lacks
 
     def _fits(self, places: list[tuple[_Path, Any]], other: Any) -> bool:
         """Whether a value, put into an absent field, would be there."""
@@ -253,9 +262,9 @@ class Save:
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
                         "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was "
-                        "changed. If this instance is older than the one that wrote it, finish the deployment, and requeue the "
-                        "message. Otherwise add the field to the model, keep the items in a mapping by their keys, or declare "
-                        f"Entity(..., removed=({group.pattern!r},))."
+                        "changed. If this instance is older than the one that wrote it, finish the deployment, and requeue "
+                        "the message. Otherwise add the field to the model, keep the items in a mapping by their keys, or "
+                        f"declare Entity(..., removed=({group.pattern!r},))."
                     )
                 old, new = (one[step] if isinstance(one, (list, tuple)) else None for one in (old, new))
             else:
@@ -285,7 +294,10 @@ def _alike(stored: list[Any], written: list[Any]) -> bool:
     """Whether the items of a set are in one order, as far as what the model knows of them tells."""
     pairs = zip(stored, written, strict=False)
     return len(stored) == len(written) and all(
-        not isinstance(item, dict) or {**item, **other} == item for item, other in pairs
+        other.get(name, value) == value
+        for item, other in pairs
+        if isinstance(item, dict) and isinstance(other, dict)
+        for name, value in item.items()
     )
 
 

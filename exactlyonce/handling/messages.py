@@ -22,8 +22,8 @@ from exactlyonce.values.validation import misfits, problems, raised_in, unread
 
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
-UNREAD: Final[list[Callable[[str, frozenset[str]], None]]] = []
-"""Who is told of properties of a type that no model reads. The package's root adds the log, which handling must not know."""
+UNREAD: Final[list[Callable[[str, frozenset[str], str, str], None]]] = []
+"""Who is told of properties that no model reads. The package's root adds the log, which handling must not know."""
 _NAMED: Final[dict[str, type]] = {}
 
 
@@ -187,10 +187,27 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
             "or give the model a before-validator that upgrades old bodies.",
             kept=misfits(error, model),
         ) from raised_in(error)  # Pydantic's own error would quote the body.
-    if names := unread(model, data.value):
-        for tell in UNREAD:
-            tell(message_type(model).name if is_message_type(model) else model.__name__, names)
+    name = message_type(model).name if is_message_type(model) else model.__name__
+    tell_unread(
+        f"messages of type {name}",
+        unread(model, data.value),
+        "are lost, since their model here does not read them",
+        'Is this instance older than their sender? Add them to the model, or refuse such messages with extra="forbid"',
+    )
     return decoded
+
+
+def tell_unread(of: str, names: frozenset[str], fate: str, advice: str) -> None:
+    """Tell operators of properties that no model reads.
+
+    Args:
+        of: what has them.
+        names: of the properties; none tells nothing.
+        fate: what becomes of them.
+        advice: what to do.
+    """
+    for tell in UNREAD if names else ():
+        tell(of, names, fate, advice)
 
 
 def require_model(model: type, what: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import PydanticUserError, ValidationError
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
 from exactlyonce.handling.documents import Declared, Save, Unknown, covers, unknown, without
-from exactlyonce.handling.messages import require_model
+from exactlyonce.handling.messages import require_model, tell_unread
 from exactlyonce.raised import ApplicationsCode, class_of
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.declarations import require_text
@@ -24,6 +24,7 @@ from exactlyonce.values.validation import problems, raised_in
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
 """Properties of the library and the service. With `ttl` the entity would expire, and its ledger with it."""
 _LARGEST_EXACT: Final = 2**53
+_LONGEST_SHOWN: Final = 80
 _LARGEST: Final = sys.float_info.max
 
 
@@ -180,6 +181,12 @@ class StateShape:
             state,
             lambda some: written(self._state, self._read(some)),
             looks_further(self._state),
+            lambda names: tell_unread(
+                f"documents of {self._state.__name__}",
+                frozenset(ascii(name[:_LONGEST_SHOWN]) for name in names),
+                "stay there unread, while a field is absent",
+                "Was a field renamed? Then let the model read the old name, too. Declare removed= or foreign= otherwise",
+            ),
         )
         foreign, kept = unknown(whole, base, Place()), [group.of(whole) for group in save.keeps(adopted=adopted)]
         merged = save.merged([*foreign, *kept])

@@ -38,6 +38,10 @@ class Place:
         """All names under which fields are read or written here; a field with an alias may not be read by its own."""
         return frozenset(name for _, field in self._fields for name in field[0])
 
+    def lacks(self, content: dict[str, Any]) -> bool:
+        """Whether a field is absent under each of its names."""
+        return any(names.isdisjoint(content) for _, (names, _) in self._fields)
+
     @cached_property
     def computed(self) -> frozenset[str]:
         """Names of computed fields."""

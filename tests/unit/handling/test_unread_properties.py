@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -23,8 +24,11 @@ from pydantic import (
 )
 
 from exactlyonce import Entity, Envelope, InvalidMessage, Outbox, message, notices
+from exactlyonce.handling.documents import Declared
 from exactlyonce.handling.messages import decode
+from exactlyonce.handling.states import StateShape
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.validation import unread
 
 Thing = TypeVar("Thing")
@@ -212,10 +216,57 @@ def test_an_unread_property_is_told_once_by_type_and_name(caplog: pytest.LogCapt
             assert read("unread.order", discount="sEcReT") == Sent()
         read("unread.order", discount=2, lines={"sEcReT": {"price": "sEcReT"}})
     first, second = (record.getMessage() for record in caplog.records)
-    assert "messages of type unread.order have properties" in first
-    assert "lost: discount." in first
-    assert "lost: lines.….price." in second
+    assert "properties of messages of type unread.order are lost, since their model" in first
+    assert "read them: discount. Is this instance older" in first
+    assert "read them: lines.….price." in second
     assert "sEcReT" not in caplog.text
+
+
+class Street(BaseModel):
+    street: str = ""
+
+
+class Flat(BaseModel):
+    street: str = ""
+    lines: dict[str, Street] = {}
+    note: str | None = Field(None, exclude_if=lambda note: note is None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "name"),
+    [
+        ({"address": {"street": "sEcReT"}, "lines": {}, "note": "x"}, "address"),
+        ({"street": "", "lines": {"sEcReT": {"place": {"street": "sEcReT"}}}, "note": "x"}, r"lines\.\*\.place"),
+        ({"street": "", "lines": {}, "remark": "sEcReT"}, "remark"),
+        ({"street": "", "lines": {}, "a\nERROR paid": 1}, r"a\\nERROR paid"),
+    ],
+)
+def test_a_property_that_nothing_reads_is_told_once_where_a_field_is_absent(
+    caplog: pytest.LogCaptureFixture, stored: dict[str, Any], name: str
+) -> None:
+    def save(**declared: tuple[str, ...]) -> None:
+        shape, order = StateShape(Flat, ("/id",), Declared(**declared)), EntityRef("order", ("o",), "o")
+        body = Json.of({"id": "o", **stored})
+        shape.write(order, shape.read(order, body), body)
+
+    with caplog.at_level(logging.WARNING, "exactlyonce"):
+        save(foreign=(name.replace("\\n", "\n").replace("\\", ""),))
+        assert not caplog.records
+        save()
+        save()
+    (record,) = caplog.records
+    assert re.search(
+        f"properties of documents of Flat stay there unread.*: '{name}'. Was a field renamed", record.getMessage()
+    )
+    assert "sEcReT" not in caplog.text
+
+
+def test_a_property_that_nothing_reads_is_not_told_where_no_field_is_absent(caplog: pytest.LogCaptureFixture) -> None:
+    shape, order = StateShape(Street, ("/id",)), EntityRef("order", ("o",), "o")
+    body = Json.of({"id": "o", "street": "", "remark": "x"})
+    with caplog.at_level(logging.WARNING, "exactlyonce"):
+        assert shape.write(order, shape.read(order, body), body).value == body.value
+    assert not caplog.records
 
 
 def test_senders_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
