@@ -292,7 +292,7 @@ def partition_of(paths: tuple[str, ...]) -> str:
 
 LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     OutputRef: frozenset(),
-    Entry: frozenset(),
+    Entry: frozenset({"content"}),
     Channel: frozenset({"marks"}),
     Ledger: frozenset({"token"}),
     ProcessedRecord: frozenset(),
@@ -302,7 +302,7 @@ LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
     Kept: frozenset(),
     Seal: frozenset(),
     RequestDocument: frozenset({"request", "envelope"}),
-    ColocatedRecord: frozenset(),
+    ColocatedRecord: frozenset({"content"}),
     StreamEntry: frozenset({"envelope", "before", "events"}),
     NumberedMessage: frozenset(),
 }
