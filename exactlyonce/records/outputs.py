@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ from pydantic import with_config
 
 from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import written_time
-from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.frozen_json import Json, canonical
 from exactlyonce.values.shapes import EXACT
 
 MAX_OUTPUT_BYTES: Final = 1_900_000
@@ -118,5 +117,5 @@ def digest(outputs: tuple[Output, ...]) -> str:
     The order of properties is no content: that of a mapping may follow a set's, and differ from process to process.
     """
     parts = [[output.destination, output.delay, output.envelope.value] for output in outputs]
-    content = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    content = Json.of(canonical(parts)).text
     return b64encode(hashlib.sha256(content.encode()).digest()[:16])[:22].decode()

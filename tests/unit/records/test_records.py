@@ -360,3 +360,12 @@ def test_marking_touches_only_the_transactions_named() -> None:
     assert marked.entries == (SETTLED,)
     assert LEDGER_43.with_published({"5f"}) == LEDGER_43
     assert (marked.version, marked.token) == (43, "0:-1#913")
+
+
+def test_the_digest_of_outputs_takes_numbers_with_all_their_digits_and_no_order_of_properties() -> None:
+    def digest_of(text: str) -> str:
+        return digest((Output("o-1", "payments", Json(text)),))
+
+    amount = digest_of('{"amount":99999999999999.99,"to":"a"}')
+    assert amount == digest_of('{"to":"a","amount":99999999999999.99}')
+    assert amount != digest_of('{"amount":99999999999999.98,"to":"a"}')
