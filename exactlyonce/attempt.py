@@ -63,6 +63,9 @@ class Before:
         sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
         version: of the entity, which the commit will produce; None where the strategy keeps no calls.
         kept: ids of the messages that are kept; None where the strategy keeps none.
+        since: time of the outputs, in milliseconds since 1970, by which their receivers judge and remember them; None where the
+            strategy gives them none.
+        folder: for the blobs that the handler writes; None for `tx`.
     """
 
     body: Json | None
@@ -72,6 +75,8 @@ class Before:
     sent: tuple[OutputRef, ...] | None = field(default=None, compare=False)
     version: int | None = None
     kept: frozenset[str] | None = None
+    since: int | None = None
+    folder: str | None = None
 
 
 Handle = Callable[[Before, Envelope], Handled]
@@ -113,6 +118,9 @@ class Work:
         retention: age from which the embedded ledger drops entries.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
         release: sends a kept message.
+        send_limit: age of a message above which its outputs have the time of the attempt.
+        page_lifetime: for how long the store keeps a page after the time of its newest mark, whatever clean-up does.
+        senders: entity types of this application, whose messages are inner ones.
     """
 
     entity: EntityRef
@@ -123,6 +131,9 @@ class Work:
     retention: timedelta = RETENTION
     refusal: Refusal = never
     release: Release = keeps_nothing
+    send_limit: timedelta = RETENTION
+    page_lifetime: timedelta = 2 * RETENTION
+    senders: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +188,7 @@ class Finished:
         failed: key and error of each message that cannot be committed; none of them changed anything.
         stopped: key and error of each message that stays held because its handler raised, with those that follow it.
         answers: key and committed answer of each message that came by a request.
-        contents: key and `Envelope.content` of messages that were processed before, as far as it is kept.
+        contents: key and `Envelope.content`, or its beginning, of messages that were processed before, as far as it is kept.
     """
 
     memory: Memory
@@ -199,7 +210,7 @@ class Finished:
         contents |= dict(self.contents)
         # A request has its fingerprint, and its caller is told.
         return tuple(
-            one for one in copies if one.asked is None and contents.get(key_of(one)) not in (None, one.content)
+            one for one in copies if one.asked is None and not one.content.startswith(contents.get(key_of(one), ""))
         )
 
 
@@ -235,8 +246,8 @@ class Settled:
     memory: Memory
 
 
-Unfinished = Literal["owing", "holding"]
-"""Entities for the sweeper: those that owe outputs, and read models that hold messages."""
+Unfinished = Literal["owing", "holding", "booked"]
+"""Entities for the sweeper: those that owe outputs, read models that hold messages, and those whose outputs books prove."""
 
 
 class Attempts(Protocol):

@@ -169,5 +169,9 @@ class LedgerRemoved(StoredDataError):
     """The entity was processed before, but its reserved property is gone, and with it the protection from duplicates."""
 
 
+class DatabaseRestored(StoredDataError):
+    """What the library kept of older messages is gone, so a message that is not known may have been processed."""
+
+
 class TryAgainLater(ExactlyOnceError):
     """The attempt could not be finished now. Nothing is lost: give the message back to its queue."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.blobs.port import NoBlobs
+from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.overdue import divided
@@ -17,6 +18,7 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Pause, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import AsyncPort
@@ -39,9 +41,11 @@ class AsyncDriver:
         runtime: time and chance.
         blobs: the container for blobs; None for none.
         lifetimes: the application's present lifetimes of messages.
+        books: the book of this process; None for one of this driver's own.
 
     Attributes:
         observer_slot: holds the observer, if there is one.
+        books: the book of this process.
     """
 
     def __init__(
@@ -51,15 +55,20 @@ class AsyncDriver:
         runtime: Runtime,
         blobs: AsyncPort | None = None,
         lifetimes: Callable[[], Lifetimes] = Lifetimes,
+        books: Books | None = None,
     ) -> None:
         self._store = store
         self._publisher = publisher
         self._runtime = runtime
         self._lifetimes = lifetimes
         self.observer_slot = runtime.observer_slot
+        self.books = books = books or Books(self._performed, runtime)
         perform_blobs = (blobs or NoBlobs()).perform
         self._others: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
+            OpenNumbers: books.open,
+            FindPaid: books.find_paid,
+            CloseNumbers: books.close,
             Pause: self._pause,
             Together: self._together,
             Publish: self._publish,

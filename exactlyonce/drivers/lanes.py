@@ -27,7 +27,8 @@ from exactlyonce.drivers.memories import Memories
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
-from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
 from exactlyonce.raised import Show, cause_of, class_of, shown
 from exactlyonce.records.answers import Answer
@@ -305,7 +306,7 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
             result: Result = finished.value
             return result
         reply = yield from effect
-        if isinstance(effect, Begin) and any(one.done.done() for one in group):
+        if isinstance(effect, (Begin, OpenNumbers)) and reply is not UNKNOWN and any(one.done.done() for one in group):
             held = {key_of(one.envelope) for one in group if not one.done.done()}
             kept = [
                 tx if message in held else None

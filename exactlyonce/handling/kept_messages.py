@@ -92,4 +92,4 @@ def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, O
 def _checked(routes: Routes, kept: Output, envelope: Envelope, place: Place | None) -> Output:
     wire = envelope.to_json()
     routes.check(kept.destination, wire.size)
-    return Output(kept.id, kept.destination, wire, place=place)
+    return Output(kept.id, kept.destination, wire, place=place, index=kept.index)

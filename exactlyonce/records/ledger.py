@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from itertools import islice
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import with_config
 
@@ -18,14 +19,21 @@ from exactlyonce.records.answers import Answer
 from exactlyonce.records.calls import Calls
 from exactlyonce.records.channels import Channels, Forgotten
 from exactlyonce.records.kept import Kept
+from exactlyonce.records.marks import KEPT, Mark, destination_place, split
+from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.outputs import Content, Output, OutputRef
+from exactlyonce.records.pages import FIRST, KeptAnswer
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, damaged, read_shape, shape_json
+from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, damaged, read_shape, shape_json, write_shape
+from exactlyonce.values.validation import adapter
 
 LEDGER: Final = "_ledger"
+MARKS: Final = "marks"
+"""The protocol whose ledgers hold marks. They leave out what is empty, since every commit pays for each byte."""
+_STATED: Final = ("type", "protocol", "schema")
 MAX_DOCUMENT_BYTES: Final = 1_500_000
 """Largest entity document that is sent. The service takes 2 MB; the rest is room for its own properties."""
 
@@ -130,6 +138,16 @@ class Ledger:
         calls: ids of the calls whose replies are awaited.
         kept: messages that are kept until they are due, in the order in which they were sent.
         unrecorded: how many of the messages have neither a number nor a record: replies to calls, and opened requests.
+        entity: key of the entity. A ledger that was copied to another document names the one it is of.
+        marks: of the latest messages, the oldest first. `version` is the number of marks and of those that have left.
+        to: destinations that marks and entries name.
+        complete: time of the newest mark that has left, in milliseconds since 1970; -1 if none has. A timed message that is
+            younger and has no mark here was never processed.
+        left: how many marks have left, those that expired included.
+        cut: version of the ledger from which the newest page was cut; `FIRST` if there is none.
+        until: time of the newest mark in that page; -1 if there is none.
+        answers: to requests among the marks.
+        outbox: transactions whose outputs are not known to be sent.
     """
 
     version: int = 0
@@ -148,6 +166,15 @@ class Ledger:
     calls: Calls = ()
     kept: tuple[Kept, ...] = ()
     unrecorded: Annotated[int, absent_if(0)] = 0  # Lost, the audit misses records of them.
+    entity: Annotated[str, absent_if("")] = ""
+    marks: Annotated[str, absent_if("")] = ""
+    to: Annotated[tuple[str, ...], absent_if(())] = ()
+    complete: Annotated[int, absent_if(-1)] = -1
+    left: Annotated[int, absent_if(0)] = 0
+    cut: Annotated[int, absent_if(FIRST)] = FIRST
+    until: Annotated[int, absent_if(-1)] = -1
+    answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
+    outbox: Annotated[tuple[OutboxEntry, ...], absent_if(())] = ()
 
     @property
     def owing_since(self) -> datetime | None:
@@ -207,10 +234,14 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
         return EntityView(Json.of(properties), None)
     if isinstance(raw, dict):
         raw.pop("owing_since", None)  # Derived from the entries; stored for queries only.
+        if raw.get("protocol") == MARKS:
+            raw = {**_empty(), **raw}
     name = f"The ledger of entity {entity} (property {LEDGER!r})"
     ledger = read_shape(Ledger, raw, name)
     if any(isinstance(entry.owed, tuple) and len(entry.owed) != len(entry.outputs) for entry in ledger.entries):
         raise damaged(name, "an entry owes the contents of more or fewer outputs than it has")
+    if ledger.protocol == MARKS:
+        _require_consistent(ledger, entity, name)
     if ledger.type not in ("", entity.type):
         raise IdTaken(
             f"The document of entity {entity} belongs to an entity of type {ledger.type!r}. Nothing was changed. Two types "
@@ -220,11 +251,45 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
     return EntityView(None if ledger.deleted else Json.of(properties), ledger)
 
 
+@cache
+def _empty() -> dict[str, Any]:
+    """What a ledger that leaves out what is empty means. Its own version, type and protocol are never left out."""
+    return {name: value for name, value in write_shape(Ledger()).items() if name not in _STATED}
+
+
+def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
+    """Raise `DamagedDocument` unless the marks are what the rest of the ledger says of them."""
+    if ledger.entity not in ("", entity.key):
+        raise damaged(name, f"it is a copy of the ledger of {ledger.entity}")
+    marks = split(ledger.marks)
+    if len(marks) + ledger.left != ledger.version:
+        raise damaged(
+            name, f"{len(marks)} marks and {ledger.left} that have left are not its version, {ledger.version}"
+        )
+    if list(marks) != sorted(marks):
+        raise damaged(name, "its marks are in no order")
+    try:
+        named = {destination_place(digit) for one in marks for digit in Mark.read(one).sent if digit != KEPT}
+    except ValueError as error:
+        raise damaged(name, str(error)) from None
+    named |= {output.to for entry in ledger.outbox for output in entry.outputs}
+    if named and max(named) >= len(ledger.to):
+        raise damaged(name, "a mark or an entry names a destination that its list does not have")
+
+
 def entity_document(body: Json, ledger: Ledger) -> Json:
     """Put an entity document together; the ledger comes last, below what people look for."""
+    if ledger.protocol == MARKS:
+        return body.plus(LEDGER, _slim(ledger))
     at = ledger.owing_since
     owing_since = Json.of(None if at is None else at.isoformat().replace("+00:00", "Z"))
     return body.plus(LEDGER, shape_json(ledger).plus("owing_since", owing_since))
+
+
+def _slim(ledger: Ledger) -> Json:
+    """A ledger without what is empty."""
+    written = adapter(Ledger).dump_json(ledger, exclude_defaults=True).decode()
+    return Json(written).plus("schema", Json.of(ledger.schema))
 
 
 def entry_size(entry: Entry) -> int:

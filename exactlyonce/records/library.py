@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import with_config
 
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.books import Book
 from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import Apart, Entry
 from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.pages import Page
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -138,7 +140,7 @@ class RequestDocument:
     schema: int = SCHEMA
 
 
-LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage | ChannelDocument | Seal | RequestDocument
+LibraryRecord = ProcessedRecord | StagedOutputs | ParkedMessage | ChannelDocument | Seal | RequestDocument | Page | Book
 """What lies in the library container."""
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import with_config
 
 from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import written_time
 from exactlyonce.values.frozen_json import Json, canonical
-from exactlyonce.values.shapes import EXACT
+from exactlyonce.values.shapes import EXACT, absent_if
 
 MAX_OUTPUT_BYTES: Final = 1_900_000
 """Most that all outputs of one message may have together: they have to fit one staged document."""
@@ -36,6 +36,7 @@ class Output:
         envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
         delay: seconds that it stays invisible after it was published.
         place: in its channel; None if it has none. The envelope says the same.
+        index: its place among the messages of its handler, from which its id derives; -1 where nobody asks.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Output:
     envelope: Json
     delay: float = 0.0
     place: Place | None = None
+    index: Annotated[int, absent_if(-1)] = field(default=-1, compare=False)
 
     @property
     def size(self) -> int:

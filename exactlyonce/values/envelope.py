@@ -39,6 +39,8 @@ MOST_NESTED: Final = MAX_NESTING + 10
 """Levels of an envelope. What was read by itself, such as a request's body, is some levels deeper in a message."""
 
 DATAREF: Final = "dataref"
+STABLE_TIME: Final = "stabletime"
+"""Extension attribute: a time that is the same in all copies of a message. Its sender promises that."""
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
@@ -67,6 +69,10 @@ _LONGEST_SAID: Final = 300
 
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):([0-5]\d|60)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _JSON_TYPE: Final = re.compile(r"\s*[\w.+-]+/(?:[\w.-]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
+
+_UUID7: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
+_OLDEST_UUID7: Final = 1_577_836_800_000
+"""A UUID of version 7 that says an earlier time, in milliseconds, says none: the version is of 2021."""
 
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
@@ -120,6 +126,12 @@ def written_time(time: datetime) -> str:
     """A time as it is on the wire."""
     text = time.isoformat()
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+def stable_text(milliseconds: int) -> str:
+    """A time in milliseconds since 1970, as the attribute `STABLE_TIME` has it."""
+    second, rest = divmod(milliseconds, 1000)
+    return f"{datetime.fromtimestamp(second, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +212,23 @@ class Envelope:
         """
         written = Json.of(canonical([self.type, self.data.value])).text
         return b64encode(hashlib.sha256(written.encode()).digest()[:6]).decode()
+
+    @property
+    def since(self) -> int | None:
+        """When a timed message came about, in milliseconds since 1970; None of an untimed one.
+
+        A message is timed if all its copies certainly carry one time: its sender promises that, or its id, a UUID of version 7,
+        says the time. The `time` of a message need not be the same in all of its copies.
+        """
+        stated = dict(self.extensions).get(STABLE_TIME)
+        if isinstance(stated, str):
+            try:
+                return _milliseconds(_read_time(stated))
+            except (TypeError, ValueError, OverflowError):
+                return None
+        uuid = _UUID7.fullmatch(self.id)
+        stated_by_id = 0 if uuid is None else int(f"{uuid[1]}{uuid[2]}", 16)
+        return stated_by_id if stated_by_id >= _OLDEST_UUID7 else None
 
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""
@@ -343,6 +372,10 @@ class Envelope:
             subject=attributes.get("subject"),
             extensions=tuple(sorted(one for one in attributes.items() if one[0] not in _OWN_ATTRIBUTES)),
         )
+
+
+def _milliseconds(time: datetime) -> int:
+    return (time - datetime.fromtimestamp(0, timezone.utc)) // timedelta(milliseconds=1)
 
 
 def _read_time(text: str) -> datetime:

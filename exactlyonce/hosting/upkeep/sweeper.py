@@ -105,6 +105,8 @@ class Sweeper:
         failure: ExactlyOnceError | None = None
         try:
             for kind in entity.strategy.unfinished:
+                if kind == "booked":
+                    continue
                 pages = self.listing.owing if kind == "owing" else self.listing.holding
                 found |= await self._first(pages(entity.name, before), began)
         except ExactlyOnceError as error:

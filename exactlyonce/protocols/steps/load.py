@@ -16,6 +16,7 @@ from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.records.companions import Companion
 from exactlyonce.records.ledger import LEDGER, EntityView, Ledger, read_entity
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, RequestDocument
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -35,6 +36,7 @@ class View:
         channels: documents of the channels that were looked for, in a view at or after the ledger's token.
         remembered: whether it was not loaded, but is what this process remembers.
         companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
+        pages: that were looked for, in a view at or after the ledger's token; None if nobody has looked.
     """
 
     document: Json | None
@@ -49,6 +51,7 @@ class View:
     channels: tuple[ChannelDocument, ...] = ()
     remembered: bool = False
     companions: tuple[tuple[Companion, str], ...] = ()
+    pages: tuple[Page, ...] | None = None
 
     def unmarked(self, *, always: bool = False) -> Memory:
         """What to remember if nothing is committed; `always` as for `remembering`."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.errors import InvalidMessage
+from exactlyonce.records.books import Book
 from exactlyonce.records.library import (
     ChannelDocument,
     LibraryRecord,
@@ -19,6 +20,7 @@ from exactlyonce.records.library import (
     StagedOutputs,
     library_document,
 )
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, is_document_id
 
@@ -89,6 +91,16 @@ def request_id(request: str) -> str:
     return library_id("request", request)
 
 
+def page_id(after: int) -> str:
+    """Id of the page that follows another one."""
+    return f"page:{after}"
+
+
+def book_id(book: str) -> str:
+    """Id of a book."""
+    return f"book:{book}"
+
+
 def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
     """A record as a document of the library container."""
     return {"id": _id_of(record), LIBRARY_PATH[1:]: entity.key, **library_document(record)}
@@ -108,6 +120,10 @@ def _id_of(record: LibraryRecord) -> str:
             return "seal"
         case RequestDocument():
             return request_id(record.request)
+        case Page():
+            return page_id(record.after)
+        case Book():
+            return book_id(record.id)
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:

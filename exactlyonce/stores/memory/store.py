@@ -38,13 +38,14 @@ from exactlyonce.records.library import (
     read_staged,
 )
 from exactlyonce.stores.memory.companions import MemoryCompanions
+from exactlyonce.stores.memory.pages import MemoryPages
 from exactlyonce.stores.memory.partitions import token_at, unless_taken
 from exactlyonce.stores.memory.requests import MemoryRequests
 from exactlyonce.stores.refusals import require_entity_document, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 
 
-class MemoryStore(MemoryCompanions, MemoryRequests):
+class MemoryStore(MemoryCompanions, MemoryRequests, MemoryPages):
     """The store. Blocking; `Awaited` in `stores.awaiting` makes it an `AsyncStore`.
 
     Args:

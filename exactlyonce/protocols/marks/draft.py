@@ -1,0 +1,328 @@
+"""What the protocol computes without asking the world: from a loaded entity and messages to what is to be committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from typing import Final, NamedTuple
+
+from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.effects.books import Opened
+from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
+from exactlyonce.protocols.marks.judge import Arrival, Failed, answered
+from exactlyonce.protocols.steps.answers import Answers
+from exactlyonce.protocols.steps.load import View
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.calls import Calls
+from exactlyonce.records.kept import Kept, kept_by
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.marks import KEPT, Mark, destination_digit, hash_in, is_timed, split, time_in, written
+from exactlyonce.records.outbox import OutboxEntry, pending
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import KeptAnswer, Page
+from exactlyonce.records.sequences import Sequences
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.shapes import shape_json
+
+MOST_MARKS: Final = 32
+"""Marks above which the oldest leave the ledger with the next commit."""
+MARKS_STAY: Final = 16
+"""Marks that stay then."""
+MOST_ANSWERED: Final = 2 * 1024
+"""Bytes of answers above which all answers leave the ledger with the next commit."""
+_LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides marks, entries, answers and numbers.
+
+
+class Commit(NamedTuple):
+    """What a commit gives to a message: its transaction, the time of the attempt, and the time of its outputs."""
+
+    tx: str
+    at: datetime
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the handlers made of the fresh messages so far.
+
+    Attributes:
+        handled: the latest result; None before the first.
+        body: what the next handler sees; None if absent or deleted.
+        processed: keys of the messages that can be committed.
+        marks: of these messages.
+        to: destinations of the ledger, with those of these messages.
+        outbox, answers, outputs, staged, blobs: of these messages.
+        failed: key and error of those that cannot be committed.
+        sequences: the numbers given out so far.
+        calls: ids of the calls whose replies are awaited.
+        kept: messages that are kept until they are due.
+        more: messages are left for another commit, since the document has no room for them in this one.
+        size: bytes of what these messages add to the ledger.
+    """
+
+    handled: Handled | None
+    body: Json | None
+    processed: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()
+    outbox: tuple[OutboxEntry, ...] = ()
+    answers: tuple[KeptAnswer, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    staged: tuple[StagedOutputs, ...] = ()
+    blobs: tuple[Blob, ...] = ()
+    failed: Failed = ()
+    sequences: Sequences = ()
+    calls: Calls = ()
+    kept: tuple[Kept, ...] = ()
+    more: bool = False
+    size: int = 0
+
+    def document(self, ledger: Ledger) -> Json:
+        """The entity document of the commit."""
+        return entity_document(Json("{}") if self.handled is None else self.handled.body, ledger)
+
+    def replies(self, asked: tuple[Arrival, ...]) -> Answers:
+        """The answers to those of the messages that are requests."""
+        found = {one.cause: one.answer for one in self.answers}
+        found |= {entry.cause: entry.answer for entry in self.outbox if entry.answer is not None}
+        return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
+
+
+def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Opened) -> Draft:
+    """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
+
+    Args:
+        work: the entity and its handler.
+        view: the entity as it was loaded.
+        fresh: the messages to handle.
+        opened: time, and a transaction for each message.
+    """
+    before = view.ledger
+    draft = Draft(None, view.body, to=before.to, sequences=before.sequences, calls=before.calls, kept=before.kept)
+    for arrival, tx in zip(fresh, opened.transactions, strict=True):
+        if tx is None:  # Its delivery was given back.
+            continue
+        try:
+            commit = Commit(tx, opened.at, _since_of_outputs(arrival, opened.at, work.send_limit))
+            calls = answered(draft.calls, arrival)
+            handled = work.handle(_given(view, draft, commit, opened.name_of(tx)), arrival.envelope)
+            drafted = _added(replace(draft, calls=calls), work.entity, arrival, handled, commit)
+        except ExactlyOnceError as error:
+            draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
+            continue
+        if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
+            draft = drafted
+        elif (
+            draft.processed
+            and handled.body.size + drafted.size - draft.size <= MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
+        ):
+            return replace(draft, more=True)  # Without the others it may fit.
+        else:
+            draft = replace(
+                draft, failed=(*draft.failed, (arrival.key, _too_large(work.entity, arrival, handled, size)))
+            )
+    return draft
+
+
+def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
+    """The page that the next commit cuts; None if nothing leaves.
+
+    It depends on the ledger alone that the attempt starts from: so all attempts on that ledger write the same page.
+    """
+    marks = split(ledger.marks)
+    gone = marks[: len(marks) - MARKS_STAY] if len(marks) > MOST_MARKS else ()
+    answers = ledger.answers if sum(one.answer.size for one in ledger.answers) > MOST_ANSWERED else ()
+    if not gone and not answers:
+        return None
+    hashes = frozenset(map(hash_in, gone))
+    answers = answers or tuple(one for one in ledger.answers if one.cause in hashes)
+    times = [time_in(one) for one in gone] or [ledger.complete]
+    untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
+    return Page(
+        entity=entity.key,
+        after=ledger.cut,
+        version=ledger.version,
+        begin=times[0],
+        until=times[-1],
+        marks=written(gone),
+        to=ledger.to,
+        hashes=tuple(dict.fromkeys((*untimed, *(one.cause for one in answers)))),
+        answers=answers,
+        blobs=tuple(entry.tx for entry in ledger.outbox if entry.blobs and entry.cause in hashes),
+    )
+
+
+def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str], at: datetime) -> Ledger:
+    """The ledger of the commit, but for its token."""
+    before = view.ledger
+    gone = frozenset(split(page.marks)) if page is not None else frozenset()
+    oldest = milliseconds(at) - _milliseconds(work.retention)
+    stay = [one for one in split(before.marks) if one not in gone and time_in(one) > oldest]
+    marks = (*stay, *draft.marks)
+    hashes = frozenset(map(hash_in, marks))
+    answered_there = frozenset() if page is None else frozenset(one.cause for one in page.answers)
+    answers = (one for one in before.answers if one.cause in hashes and one.cause not in answered_there)
+    version = before.version + len(draft.processed)
+    return replace(
+        before,
+        entity=work.entity.key,
+        version=version,
+        marks=written(marks),
+        to=draft.to,
+        complete=before.complete if page is None else max(before.complete, page.until),
+        left=version - len(marks),
+        cut=before.cut if page is None else page.version,
+        until=before.until if page is None else page.until,
+        answers=(*answers, *draft.answers),
+        outbox=(*unpaid(before, paid, hashes), *draft.outbox),
+        deleted=draft.handled is not None and draft.handled.deleted,
+        sequences=draft.sequences,
+        calls=draft.calls,
+        kept=draft.kept,
+    )
+
+
+def unpaid(ledger: Ledger, paid: frozenset[str], hashes: frozenset[str]) -> tuple[OutboxEntry, ...]:
+    """The entries that stay: those that owe; and of those that are paid, the ones that prove blobs, as long as their mark stays.
+
+    Args:
+        ledger: with the entries.
+        paid: transactions whose outputs were sent.
+        hashes: of the marks that stay.
+    """
+    entries = (
+        replace(one, paid=True, outputs=(), request=None, answer=None) if one.tx in paid else one
+        for one in ledger.outbox
+    )
+    return tuple(one for one in entries if not one.paid or (one.blobs and one.cause in hashes))
+
+
+def milliseconds(at: datetime) -> int:
+    """A time in whole milliseconds since 1970, as marks have it."""
+    return _milliseconds(at - datetime.fromtimestamp(0, timezone.utc))
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
+
+
+def _since_of_outputs(arrival: Arrival, at: datetime, send_limit: timedelta) -> int:
+    """The time of what a message causes: its own, so that it is the same whenever the message is handled again.
+
+    Of a message that is too old to send under its time, it is that of the attempt.
+    """
+    stated = arrival.since
+    if stated is None and arrival.envelope.time is not None:
+        stated = milliseconds(arrival.envelope.time)
+    now = milliseconds(at)
+    return now if stated is None or now - stated > _milliseconds(send_limit) else stated
+
+
+def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
+    return Before(
+        draft.body,
+        commit.at,
+        commit.tx,
+        draft.sequences,
+        version=view.ledger.version + len(draft.processed) + 1,
+        kept=frozenset(one.id for one in draft.kept),
+        since=commit.since,
+        folder=folder,
+    )
+
+
+def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit) -> Draft:
+    """The draft with one more message."""
+    to = tuple(dict.fromkeys((*draft.to, *(output.destination for output in handled.outputs))))
+    places = _places(handled)
+    sent = [KEPT] * (max(places.values(), default=-1) + 1)  # What its own handler cancelled has a place, too.
+    for output in handled.outputs:
+        sent[places[output.id]] = destination_digit(to.index(output.destination))
+    since = milliseconds(commit.at) if arrival.since is None else arrival.since
+    timed, content = arrival.since is not None, arrival.envelope.content[:4]
+    mark = Mark(since, arrival.hash, arrival.kind, timed, content, "".join(sent)).text
+    entry = _entry(entity, arrival, handled, commit, to, places)
+    answers: tuple[KeptAnswer, ...] = ()
+    if handled.answer is not None and arrival.kind != "q":
+        answers = (KeptAnswer(arrival.hash, handled.answer),)
+    stay = tuple(one for one in draft.kept if one.id not in handled.cancelled)
+    tx = kept_by(commit.tx)
+    staged: tuple[StagedOutputs, ...] = ()
+    if handled.kept:
+        outputs = tuple(output for _, output in handled.kept)
+        staged = (StagedOutputs(entity.key, arrival.key, tx, commit.at, outputs),)
+    return replace(
+        draft,
+        handled=handled,
+        body=None if handled.deleted else handled.body,
+        processed=(*draft.processed, arrival.key),
+        marks=(*draft.marks, mark),
+        to=to,
+        outbox=(*draft.outbox, *entry),
+        answers=(*draft.answers, *answers),
+        outputs=(*draft.outputs, *handled.outputs),
+        staged=(*draft.staged, *staged),
+        blobs=(*draft.blobs, *handled.blobs),
+        sequences=handled.sequences,
+        calls=(*draft.calls, *handled.calls),
+        kept=(*stay, *(Kept(output.id, due, tx) for due, output in handled.kept)),
+        size=draft.size + len(mark) + sum(shape_json(one).size for one in (*entry, *answers)),
+    )
+
+
+def _places(handled: Handled) -> dict[str, int]:
+    """The place of each output, and of each kept message, among the messages of its handler."""
+    sent = (*handled.outputs, *(output for _, output in handled.kept))
+    return {one.id: one.index if one.index >= 0 else place for place, one in enumerate(sent)}
+
+
+def _entry(
+    entity: EntityRef,
+    arrival: Arrival,
+    handled: Handled,
+    commit: Commit,
+    to: tuple[str, ...],
+    places: dict[str, int],
+) -> tuple[OutboxEntry, ...]:
+    """The entry of a message; none if it owes nothing and wrote no blob."""
+    request = arrival.envelope.id if arrival.kind == "q" else None
+    if not handled.outputs and not handled.blobs and request is None:
+        return ()
+    outputs = tuple(
+        pending(output, places[output.id], to.index(output.destination), entity, arrival.hash, commit.at, commit.since)
+        for output in handled.outputs
+    )
+    return (
+        OutboxEntry(
+            arrival.hash,
+            commit.tx,
+            commit.at,
+            commit.since,
+            outputs,
+            request=request,
+            answer=handled.answer if request is not None else None,
+            blobs=bool(handled.blobs),
+            paid=not handled.outputs and request is None,
+        ),
+    )
+
+
+def _bytes(view: View, draft: Draft) -> int:
+    """At least as many bytes as the document of the commit will have, if nothing leaves the ledger."""
+    body = 0 if draft.handled is None else draft.handled.body.size
+    before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
+    numbers = sum(
+        shape_json(one, shape).size for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
+    )
+    return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
+
+
+def _too_large(entity: EntityRef, arrival: Arrival, handled: Handled, size: int) -> EntityTooLarge:
+    state, most = handled.body.size, MAX_DOCUMENT_BYTES
+    sizes = f"the document would have {size} bytes, {state} of them the state; at most {most} are allowed"
+    return EntityTooLarge(
+        f"Message {arrival.key} on entity {entity}: {sizes}. Keep less in one entity, or send less from one handler.",
+        kept=sizes,
+    )

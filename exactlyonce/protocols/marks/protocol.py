@@ -1,0 +1,376 @@
+"""The outbox protocol.
+
+State, marks and outputs are committed by one conditional save of the entity document. Outputs are published after the commit;
+messages are acknowledged after publishing.
+
+The ledger in the document remembers each message by a mark. The oldest marks leave it together, in a page of the library's
+partition, which is written before the commit that drops them. A timed message that is younger than all marks that left is looked
+for in the ledger alone. A message that is older than the retention is refused, so marks and pages go with age.
+
+What a commit owes stands in the ledger's outbox. No save marks that it was sent: the book of the process proves it, and the
+next commit drops what is paid.
+
+Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.effects.effect import NoAnswer, Step, Together
+from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import Stage
+from exactlyonce.effects.pages import OTHER, DeletePages, FindBlobs, HasPages, WritePage
+from exactlyonce.effects.requests import FoundRequests
+from exactlyonce.errors import LedgerRemoved
+from exactlyonce.protocols.marks.draft import Draft, draft_commit, leaving, milliseconds, next_ledger, unpaid
+from exactlyonce.protocols.marks.due import release
+from exactlyonce.protocols.marks.judge import (
+    Arrived,
+    answers_of,
+    arrived,
+    contents_of,
+    is_behind,
+    judged,
+    may_have_left,
+)
+from exactlyonce.protocols.marks.look import first_look, look_apart, lost_pages, take_back
+from exactlyonce.protocols.marks.owed import pay, publish_owed
+from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
+from exactlyonce.protocols.steps.save import start_over, with_ledger, write_blobs
+from exactlyonce.protocols.steps.settle import settle
+from exactlyonce.records.blobs import Author
+from exactlyonce.records.calls import is_reply
+from exactlyonce.records.ledger import MARKS, EntityView, Ledger
+from exactlyonce.records.marks import by_hash
+from exactlyonce.records.outbox import OutboxEntry
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import EntityRef
+
+GROUP_LIMIT: Final = 100
+"""Most messages in one commit."""
+TRUSTED: Final = 2
+"""How often in a row the remembered document has to have been the newest before an attempt starts from it."""
+_DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The outbox protocol. It has no settings."""
+
+    @property
+    def name(self) -> str:
+        """As ledgers name it."""
+        return MARKS
+
+    @property
+    def companions(self) -> bool:
+        """Pages lie in the library's container."""
+        return False
+
+    @property
+    def forget_after(self) -> None:
+        """Numbers are not used."""
+
+    @property
+    def answers(self) -> bool:
+        """Ledgers and pages keep them."""
+        return True
+
+    @property
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Outboxes owe outputs that no book pays, and ledgers keep messages that become due."""
+        return ("booked",)
+
+    @property
+    def group_limit(self) -> int:
+        """Most messages that one attempt may take."""
+        return GROUP_LIMIT
+
+    def forgets(self, envelope: Envelope) -> bool:
+        """Marks go with age. A reply is known by its call, and an opened request by its document."""
+        return envelope.opened is None and not is_reply(envelope)
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Process messages for one entity; copies of one message count once. At most 14 effects of the world.
+
+        Raises:
+            StoredDataError: a document cannot be trusted.
+            ConfigurationError: it belongs to another protocol.
+        """
+        messages = arrived(work.entity, work.messages, work.senders)
+        saved = memory.saved
+        if saved is not None and saved.right >= TRUSTED and not messages.requests:
+            outcome = yield from self._process(work, messages, from_memory(work.entity, saved, memory))
+            if outcome is not None:
+                return outcome
+        view = yield from self._loaded(work.entity, messages, memory)
+        if isinstance(view, Again):
+            return view
+        outcome = yield from self._process(work, messages, view)
+        assert outcome is not None  # noqa: S101  # A loaded document always decides.
+        return outcome
+
+    def _loaded(self, entity: EntityRef, messages: Arrived, memory: Memory) -> Step[View | Again]:
+        """Load the entity, and the documents of opened requests beside it."""
+        request = LoadEntity(entity, memory.entity_token)
+        opened: FoundRequests | NoAnswer | None = None
+        if messages.requests:
+            # Load the entity, and look for the documents of opened requests. The ledger's token shows if the view will do.
+            loaded, opened = yield from Together(request, first_look(entity, messages, memory.library_token))
+        else:
+            # Load the entity. The view may be old: then a commit fails, and what the view knows was committed all the same.
+            loaded = yield from request
+        if isinstance(loaded, NoAnswer) or isinstance(opened, NoAnswer):
+            return Again(memory, "a read was not answered")
+        view = yield from admitted(entity, loaded, self, memory.compared(loaded.etag))
+        if isinstance(view, Again):
+            return view
+        if view.ledger.version == 0:
+            # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
+            has_pages = yield from HasPages(entity)
+            if has_pages is not False:
+                return _removed(entity, view, has_pages)
+        if not messages.failed and messages.messages and all(is_behind(one, view) for one in messages.messages):
+            return Again(view.memory, "the view is older than the call whose reply has come")
+        view = yield from look_apart(entity, messages, view, opened)
+        return view
+
+    def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
+        """Process messages as a view shows them; None where a remembered one does not decide.
+
+        A remembered document may be hours old. So only positive facts are taken from it: what has a mark was processed, and what
+        is owed was committed. A commit fails on its condition if the document has changed.
+        """
+        entity = work.entity
+        if view.remembered:
+            looked = yield from look_apart(entity, messages, view)
+            if isinstance(looked, Again):
+                return looked
+            view = looked
+        found = judged(messages, view)
+        if view.remembered and found.failed:
+            return None
+        hashes = {one.hash for one in found.copies}
+        owing = tuple(entry for entry in view.ledger.outbox if not entry.paid)
+        needed = tuple(entry.tx for entry in owing if entry.cause in hashes)
+        # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
+        paid = yield from FindPaid(entity, view.ledger.version, tuple(entry.tx for entry in owing), needed)
+        # Finish duplicates. The attempt that committed them may have died before it published.
+        copies = tuple(entry for entry in owing if entry.cause in hashes and entry.tx not in paid)
+        memory = yield from publish_owed(entity, copies, view)
+        if isinstance(memory, Again):
+            return memory
+        paid |= {entry.tx for entry in copies}
+        view = view.knowing(memory)
+        known = Finished(
+            view.unmarked(always=view.ledger.version > 0),
+            failed=found.failed,
+            answers=answers_of(found.copies, view),
+            contents=contents_of(found.copies, view),
+        )
+        if not found.fresh:
+            return known
+        # Open numbers, and handle the messages. The numbers are fresh in every attempt, so what a lost attempt wrote is never
+        # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
+        opened = yield from OpenNumbers(entity, view.ledger.version, tuple(one.key for one in found.fresh))
+        if isinstance(opened, NoAnswer):
+            return Again(view.memory, "whether the store has the book of this process is not known")
+        retention = work.retention.total_seconds()
+        hidden = tuple(one for one in found.fresh if one.reply is None and may_have_left(one, view.ledger))
+        refused = lost_pages(hidden, view, milliseconds(opened.at), int(retention * 1000))
+        keys = {key for key, _ in refused}
+        pairs = [(one, tx) for one, tx in zip(found.fresh, opened.transactions, strict=True) if one.key not in keys]
+        fresh, transactions = tuple(one for one, _ in pairs), tuple(tx for _, tx in pairs)
+        draft = draft_commit(work, view, fresh, replace(opened, transactions=transactions))
+        draft = replace(draft, failed=(*refused, *draft.failed))
+        undecided = view.remembered and (draft.failed or draft.more)
+        if undecided or not draft.processed:
+            # Close the numbers. No commit has them.
+            yield from CloseNumbers(opened.given)
+            return None if undecided else replace(known, failed=(*known.failed, *draft.failed))
+        outcome = yield from self._commit(work, view, draft, opened, paid)
+        answers = (*known.answers, *draft.replies(fresh))
+        if isinstance(outcome, Again):
+            return replace(outcome, answers=answers) if outcome.progressed else outcome
+        return replace(outcome, failed=(*known.failed, *draft.failed), answers=answers, contents=known.contents)
+
+    def _commit(
+        self, work: Work, view: View, draft: Draft, opened: Opened, paid: frozenset[str]
+    ) -> Step[Finished | Again]:
+        """Write what the commit relies on, commit, publish: in this order, and never back."""
+        entity, token = work.entity, view.ledger.token
+        page = leaving(entity, view.ledger)
+        if page is not None:
+            # Write the page of the marks that leave. Before the commit that drops them, so that the ledger or a page always
+            # knows the message.
+            written = yield from WritePage(entity, page, _seconds(work, page, opened.at))
+            if written is OTHER:
+                again = yield from take_back(work, view, page)
+                return again
+            if isinstance(written, NoAnswer):
+                return Again(view.memory, "whether the page was written is not known")
+            token = written.token
+        if draft.staged:
+            # Stage the messages to keep. Before the commit, so that what is committed can always be released. A conflict is this
+            # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
+            staged = yield from Stage(entity, draft.staged)
+            if isinstance(staged, NoAnswer) or staged.token is None:
+                return Again(view.memory, "whether the messages to keep were staged is not known")
+            token = staged.token
+        kept = yield from write_blobs(draft.blobs, view.memory)
+        if kept is not None:
+            return kept
+        ledger = replace(next_ledger(work, view, draft, page, paid, opened.at), token=token)
+        document = draft.document(ledger)
+        # Commit: save the entity if it is unchanged. The save also drops what leaves, and what is paid. Nothing is undone if it
+        # fails: it may still land.
+        saved = yield from SaveEntity(entity, document, view.etag)
+        if not isinstance(saved, Saved):
+            return start_over(view.memory, saved)
+        committed = replace(view.memory, entity_token=saved.token, library_token=ledger.token)
+        memory = yield from pay(entity, draft.outputs, draft.outbox, opened.given, committed)
+        if isinstance(memory, Again):
+            return replace(memory, memory=replace(memory.memory, saved=None))
+        memory = remembering(memory, EntityView(draft.body, ledger), document, saved.etag, always=True)
+        if draft.more:
+            reason = "there was no room for all messages in one commit"
+            return Again(memory, reason, progressed=True, processed=draft.processed)
+        return Finished(memory, draft.processed)
+
+    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+        """Nothing is marked: books prove what was sent. No effect."""
+        del entity
+        yield from ()
+        return Finished(memory)
+
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        """Release what is due; or else publish everything that the entity owes, and drop it from its outbox.
+
+        No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and saving it
+        fails on its condition. So does releasing what was released, or cancelled, since.
+
+        Raises:
+            StoredDataError: the document cannot be trusted.
+        """
+        entity = work.entity
+        view = yield from load(entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        owing = tuple(entry for entry in view.ledger.outbox if not entry.paid)
+        transactions = tuple(entry.tx for entry in owing)
+        # Learn what is paid. Books of others are read, since their processes may still be at work.
+        paid = yield from FindPaid(entity, view.ledger.version, transactions, transactions)
+        failed = yield from release(
+            work, view, lambda work, view, draft, opened: self._commit(work, view, draft, opened, paid)
+        )
+        if isinstance(failed, Again):
+            return failed
+        if view.document is None or not owing:
+            return Finished(Memory(), stopped=failed)
+        paying = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), view)
+        if isinstance(paying, Again):
+            return paying
+        after = _swept(view.ledger, owing)
+        # Drop what is paid: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep
+        # reads.
+        saved = yield from SaveEntity(entity, with_ledger(view.document, after), view.etag)
+        if not isinstance(saved, Saved):
+            return start_over(paying, saved)
+        return Finished(Memory(), stopped=failed)
+
+    def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
+        """Decide about a message that the host gave up on: publish what it owes, or park it."""
+        messages = arrived(work.entity, work.messages, work.senders)
+        settled = yield from settle(
+            self, work, delivered, reason, memory, finish=lambda view: self._finished(work.entity, messages, view)
+        )
+        return settled
+
+    def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
+        """Whether a mark proves a message processed. At most 5 effects."""
+        view = yield from load(entity, self, memory)
+        if isinstance(view, Again):
+            return view
+        messages = arrived(entity, (envelope,), ())
+        view = yield from look_apart(entity, messages, view)
+        return view if isinstance(view, Again) else bool(judged(messages, view).copies)
+
+    def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
+        """Finish a message that was processed; None if nothing proves that it was."""
+        looked = yield from look_apart(entity, messages, view)
+        if isinstance(looked, Again):
+            return looked
+        found = judged(messages, looked)
+        if not found.copies:
+            return None
+        hashes = {one.hash for one in found.copies}
+        owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes and not entry.paid)
+        transactions = tuple(entry.tx for entry in owing)
+        # Learn what is paid of the message. The delivery ends here, so it must be certain.
+        paid = yield from FindPaid(entity, looked.ledger.version, transactions, transactions)
+        # Finish a processed message. Only its outputs may be missing.
+        memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), looked)
+        if isinstance(memory, Again):
+            return memory
+        return Settled("processed", replace(looked, memory=memory).unmarked())
+
+    def committed(
+        self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
+    ) -> Step[frozenset[Author] | Again]:
+        """Those of the attempts whose transaction an entry or a page names. At most one effect."""
+        if not authors:
+            return frozenset()
+        here = {entry.tx for entry in ledger.outbox}
+        # Look for the transactions in pages. A page names those whose blobs were committed, and was written before their entry
+        # left.
+        found = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
+        if isinstance(found, NoAnswer):
+            return Again(memory, "the pages of the entity could not be read")
+        return frozenset(author for author in authors if author.tx in found | here)
+
+    def clean(
+        self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
+    ) -> Step[Finished | Again]:
+        """Delete pages that are older than the retention, as they were read. One effect, which is not answered.
+
+        A message whose mark is in such a page is refused for its age. So it needs no look at the ledger and no fence.
+
+        Args:
+            entity: whose pages they are.
+            candidates: what each follows, and its ETag.
+            memory: of this process.
+        """
+        if candidates:
+            # Delete the pages, as they were read. No copy of their messages is judged any more.
+            yield from DeletePages(entity, tuple((int(after), etag) for after, etag in candidates))
+        return Finished(memory)
+
+
+def _removed(entity: EntityRef, view: View, has_pages: bool | NoAnswer) -> Again:
+    """What an entity that was never processed, in this view, and has pages leads to."""
+    if isinstance(has_pages, NoAnswer):
+        return Again(view.memory, "whether the entity has pages could not be read")
+    raise LedgerRemoved(
+        f"Entity {entity} was processed before, but its document, or the ledger in it, is gone. Duplicates would be applied "
+        "again, so nothing was changed. Restore the document from a backup; or, if no copy of an old message can still arrive, "
+        "delete the library's documents of this entity."
+    )
+
+
+def _seconds(work: Work, page: Page, at: datetime) -> int:
+    """For how long the store is to keep a page. Answers and blobs are proved for the retention after their page was cut."""
+    newest = max(page.until, milliseconds(at)) if page.answers or page.blobs else page.until
+    left = (newest - milliseconds(at)) // 1000 + int(work.page_lifetime.total_seconds())
+    return max(left, _DAY)
+
+
+def _swept(ledger: Ledger, paid: tuple[OutboxEntry, ...]) -> Ledger:
+    """The ledger once these entries are paid."""
+    transactions = frozenset(entry.tx for entry in paid)
+    return replace(ledger, outbox=unpaid(ledger, transactions, frozenset(by_hash(ledger.marks))))

@@ -1,0 +1,111 @@
+"""The outbox of a ledger: entries of transactions whose outputs are not known to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import with_config
+
+from exactlyonce.records.answers import Answer
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.places import Place
+from exactlyonce.values.envelope import STABLE_TIME, stable_text, written_time
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, derived_id
+from exactlyonce.values.shapes import EXACT, absent_if
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An output that is owed.
+
+    Attributes:
+        index: its place among the messages of its handler, from which its id derives.
+        to: its destination, as a place in the ledger's list.
+        envelope: to the letter; or the three pieces of it that do not follow from the entry. Every commit writes what is owed,
+            so each byte of it is paid again and again.
+        delay: seconds that it stays invisible after it was published.
+        place: in its sequence; None if it has none.
+        id: of the output, where it does not derive from cause and index.
+    """
+
+    index: int
+    to: int
+    envelope: Json | tuple[str, str, str]
+    delay: Annotated[float, absent_if(0.0)] = 0.0
+    place: Annotated[Place | None, absent_if(None)] = None
+    id: Annotated[str | None, absent_if(None)] = None
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """One transaction: what it owes.
+
+    Attributes:
+        cause: hash of the message that was processed.
+        tx: its transaction: a book and a number in it.
+        at: time of the attempt. Never used to judge age.
+        since: time of its outputs, by which their receivers judge and remember them.
+        outputs: that it owes.
+        request: id of the opened request whose answer is to be kept; None if there is none.
+        answer: to that request.
+        blobs: whether its handler wrote blobs. Then the entry proves their commit until a page does.
+        paid: whether nothing is owed any more. Only an entry with blobs stays.
+    """
+
+    cause: str
+    tx: str
+    at: datetime
+    since: int
+    outputs: Annotated[tuple[Pending, ...], absent_if(())] = ()
+    request: Annotated[str | None, absent_if(None)] = None
+    answer: Annotated[Answer | None, absent_if(None)] = None
+    blobs: Annotated[bool, absent_if(False)] = False
+    paid: Annotated[bool, absent_if(False)] = False
+
+    def owed_outputs(self, entity: EntityRef, destinations: tuple[str, ...]) -> Iterator[Output]:
+        """The outputs, to the letter.
+
+        Args:
+            entity: that sends them.
+            destinations: the ledger's list.
+        """
+        for one in self.outputs:
+            id, envelope = one.id or derived_id(entity, self.cause, one.index), one.envelope
+            if isinstance(envelope, tuple):
+                first, middle, last = _derived(id, entity.source, self.at, self.since)
+                envelope = Json(f"{first}{envelope[0]}{middle}{envelope[1]}{last}{envelope[2]}")
+            yield Output(id, destinations[one.to], envelope, one.delay, one.place)
+
+
+def pending(output: Output, index: int, to: int, entity: EntityRef, cause: str, at: datetime, since: int) -> Pending:
+    """What an entry keeps of an output.
+
+    Args:
+        output: that is owed.
+        index: its place among the messages of its handler.
+        to: the place of its destination.
+        entity: that sends it.
+        cause, at, since: of the entry.
+    """
+    first, middle, last = _derived(output.id, entity.source, at, since)
+    text = output.envelope.text
+    before, found, rest = text.removeprefix(first).partition(middle)
+    between, also, after = rest.partition(last)
+    known = text.startswith(first) and found and also
+    envelope = (before, between, after) if known else output.envelope
+    id = None if output.id == derived_id(entity, cause, index) else output.id
+    return Pending(index, to, envelope, output.delay, output.place, id)
+
+
+def _derived(id: str, source: str, at: datetime, since: int) -> tuple[str, str, str]:
+    """The pieces of an envelope that follow from its entry: its beginning, what follows its type, and its stable time."""
+    first = Json.of({"specversion": "1.0", "id": id, "source": source}).text[:-1]
+    middle = Json.of({"datacontenttype": "application/json", "time": written_time(at)}).text[1:-1]
+    last = Json.of({STABLE_TIME: stable_text(since)}).text[1:-1]
+    return f"{first},", middle, last

@@ -1,0 +1,64 @@
+"""Pages: marks that left a ledger together, in a document that never changes.
+
+A page follows another one: its name is the version of the ledger from which the page before it was cut. So one page follows
+each, and of two histories of an entity, as a document that was put back makes them, the second finds the first one's page in
+its way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import with_config
+
+from exactlyonce.records.answers import Answer
+from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape
+
+FIRST: Final = 0
+"""What the first page follows."""
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The answer to a request, with the hash of its message."""
+
+    cause: str
+    answer: Answer
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Marks that left a ledger together.
+
+    Attributes:
+        entity: key of the entity.
+        after: version of the ledger from which the page before was cut; `FIRST` if there is none. It names the page.
+        version: of the ledger from which this one was cut.
+        begin, until: times of its oldest and of its newest mark, in milliseconds since 1970.
+        marks: as the ledger had them.
+        to: destinations that the marks name.
+        hashes: of those of its messages that are looked for by hash: they are not timed, or their answers are here.
+        answers: that left the ledger.
+        blobs: transactions whose blobs were committed.
+    """
+
+    entity: str
+    after: int
+    version: int
+    begin: int
+    until: int
+    marks: str
+    to: Annotated[tuple[str, ...], absent_if(())] = ()
+    hashes: Annotated[tuple[str, ...], absent_if(())] = ()
+    answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
+    blobs: Annotated[tuple[str, ...], absent_if(())] = ()
+    kind: Literal["page"] = "page"
+    schema: int = SCHEMA
+
+
+def read_page(document: Any) -> Page:
+    """Read a page. Raises `DamagedDocument` or `NewerSchema`."""
+    return read_shape(Page, document, "A page")
