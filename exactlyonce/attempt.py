@@ -115,7 +115,7 @@ class Work:
         handle: handles one of them.
         absent: the id and partition key properties of the entity's document, for saving it without a state.
         evolve: applies the events of an event-sourced entity; None for others.
-        retention: age from which the embedded ledger drops entries.
+        retention: age from which marks and pages may go.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
         release: sends a kept message.
         send_limit: age of a message above which its outputs have the time of the attempt.
@@ -138,7 +138,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The entity document as this process knows it: with it, marking needs no read, and an attempt may start from it.
+    """The entity document as this process knows it: an attempt may start from it.
 
     Attributes:
         document, etag: as it was saved or loaded.
@@ -159,16 +159,12 @@ class Memory:
     Attributes:
         entity_token: session token for the entity document.
         library_token: session token for the entity's partition in the library container.
-        published: transactions whose outputs this process published, and whose answers it kept, and may not have marked yet.
-        kept: session token for the library's partition that shows these answers, or their requests gone.
         saved: the document as this process last saved or loaded it; None if it does not know, or need, it.
     """
 
     entity_token: str | None = None
     library_token: str | None = None
-    published: frozenset[str] = frozenset()
     saved: Remembered | None = None
-    kept: str | None = None
 
     def compared(self, etag: str | None) -> Memory:
         """The memory once the entity was loaded, with this ETag."""
@@ -239,19 +235,19 @@ class Settled:
 
     Attributes:
         outcome: "processed", and all its outputs are published; or "parked", kept until its cause is fixed.
-        memory: for this process's next step on the entity, such as marking.
+        memory: for this process's next step on the entity.
     """
 
     outcome: Literal["processed", "parked"]
     memory: Memory
 
 
-Unfinished = Literal["owing", "holding", "booked"]
-"""Entities for the sweeper: those that owe outputs, read models that hold messages, and those whose outputs books prove."""
+Unfinished = Literal["outbox", "companions", "holding"]
+"""Entities for the sweeper: those that owe outputs in their outbox, or in companions, and read models that hold messages."""
 
 
 class Attempts(Protocol):
-    """The part of a strategy that drivers need: attempts at messages, and marks."""
+    """The part of a strategy that drivers need."""
 
     @property
     def group_limit(self) -> int:
@@ -264,10 +260,6 @@ class Attempts(Protocol):
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process the messages of `work`. Bounded: it never loops over effects; the driver retries."""
-        ...
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Mark the outputs that this process published, if no commit has marked them yet."""
         ...
 
 
@@ -297,13 +289,8 @@ class Strategy(Attempts, Protocol):
         """The kinds of unfinished entities that the sweeper lists."""
         ...
 
-    @property
-    def forget_after(self) -> timedelta | None:
-        """Age from which clean-up may forget channels, so that sources begin fresh ones in time; None if it never does."""
-        ...
-
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Release the kept messages that are due, publish the outputs that an entity owes, and mark them.
+        """Release the kept messages that are due, publish the outputs that an entity owes, and drop them from what it owes.
 
         `work` has no messages.
         """

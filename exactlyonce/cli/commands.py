@@ -181,7 +181,6 @@ async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
     match reset.outcome:
         case "reset":
             _print(["reset"])
-            _print(f"the outputs of message {plain(one)} were lost, and will not be published" for one in reset.lost)
             _print(f"the kept message {plain(one)} was lost, and will not be sent" for one in reset.kept)
         case "no token":
             _print(["there is no session token to replace"])

@@ -142,16 +142,8 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
 def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     yield f"ledger   version {ledger.version}, by {ledger.protocol}{', deleted' if ledger.deleted else ''}"
     yield f"token    {plain(ledger.token)}"
-    since = next((entry.at for entry in ledger.entries if entry.owed is not None), None)
-    yield f"owing    {'nothing' if since is None else f'since {plain(since)}'}"
-    yield from _section(
-        "latest messages",
-        ("VERSION", "MESSAGE", "AT", "OUTPUTS", "OWES"),
-        [
-            (one.version, one.message, one.at, len(one.outputs), "no" if one.owed is None else "yes")
-            for one in ledger.entries
-        ],
-    )
+    since = min((entry.at for entry in ledger.unpaid), default=None)
+    yield f"owing    {'nothing, unless a book lacks it' if since is None else f'since {plain(since)}, unless a book proves it sent'}"
     yield from _section("kept messages", ("DUE", "ID"), [(one.due, one.id) for one in ledger.kept])
     if ledger.sequences:
         yield ""

@@ -1,7 +1,6 @@
 """Lanes: one attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
 
-Without lanes a hot entity would conflict with itself. When an entity has been quiet for `mark_after` seconds, its lane marks
-the published outputs; until then the next commit could do so at no cost. Quiet lanes have no tasks: one timer serves them all.
+Without lanes a hot entity would conflict with itself.
 
 A delivery waits no longer than its deadline, whatever is under way. Attempts that deliveries share go on until the latest of
 their deadlines: the first delivery must not end an attempt that the others wait for.
@@ -78,7 +77,6 @@ class _Lane:
     assignment: Assignment
     waiting: list[_Waiting] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
-    quiet: Deadline | None = None  # When to mark what was published, while no message waits. A quiet lane has no task.
     attempts: int = 0  # For the present group.
     apart: int = 0  # Number of messages to commit alone, after the store refused their shared commit.
 
@@ -89,8 +87,7 @@ class Lanes:
     Args:
         driver: performs the attempts.
         retrying: retries unfinished attempts, and gives deliveries their deadlines.
-        clock: for `mark_after` and deadlines.
-        mark_after: seconds of quiet after which an entity's published outputs are marked by a save of their own.
+        clock: for deadlines.
         memory: bytes that documents of entities may take which nothing is done for at the moment.
         show: makes of an exception what may be logged of it.
     """
@@ -100,7 +97,6 @@ class Lanes:
         driver: AsyncDriver,
         retrying: Retrying,
         clock: Clock,
-        mark_after: float = 10.0,
         memory: int = 0,
         *,
         show: Show = shown,
@@ -108,14 +104,11 @@ class Lanes:
         self._driver = driver
         self._retrying = retrying
         self._clock = clock
-        self._mark_after = mark_after
         self._show = show
         self._memories = Memories(memory)
         self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
         self._deliveries = Timekeeper(clock)
-        self._marks = Timekeeper(clock)
-        self._hurrying = False
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> Processed:
         """Process one message; returns when it may be acknowledged.
@@ -137,8 +130,6 @@ class Lanes:
         if lane is None:
             lane = self._lanes[assignment.entity.key] = _Lane(assignment)
             self._wake(lane)
-        elif lane.quiet is not None:
-            self._wake(lane)
         lane.assignment = assignment  # The newest message's, also in a lane that is never quiet.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
@@ -147,16 +138,10 @@ class Lanes:
         return await done
 
     async def quiesce(self) -> None:
-        """Wait until nothing is under way, and mark published outputs at once. New messages are taken as before."""
-        self._hurrying = True
-        for lane in [lane for lane in self._lanes.values() if lane.quiet is not None]:
-            self._leave(lane)
-        try:
-            while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
-                await asyncio.wait(self._tasks)
-        finally:
-            self._hurrying = False
-        self._stop_timers()
+        """Wait until nothing is under way. New messages are taken as before."""
+        while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
+            await asyncio.wait(self._tasks)
+        self._deliveries.stop()
 
     def abandon(self) -> None:
         """Stop at once, as the end of the process would; waiting callers are cancelled."""
@@ -167,11 +152,7 @@ class Lanes:
                 one.done.cancel()
         self._lanes.clear()
         self._memories.clear()
-        self._stop_timers()
-
-    def _stop_timers(self) -> None:
         self._deliveries.stop()
-        self._marks.stop()
 
     def _start(self, job: Coroutine[Any, Any, None], entity: EntityRef) -> None:
         task = asyncio.create_task(job, name=f"exactlyonce {entity}")
@@ -180,12 +161,11 @@ class Lanes:
 
     def _wake(self, lane: _Lane) -> None:
         """Serve a lane with all that is known of its entity."""
-        lane.quiet = None
         lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
         self._start(self._serve(lane), lane.assignment.entity)
 
     async def _serve(self, lane: _Lane) -> None:
-        """Process groups until no message waits; then the lane is quiet if something is left to mark, or else removed."""
+        """Process groups until no message waits; then remove the lane."""
         try:
             while lane.waiting:
                 await self._process_group(lane)
@@ -195,22 +175,7 @@ class Lanes:
                 one.done.cancel()
             raise
         self._memories.keep(lane.assignment.entity.key, lane.memory)
-        if not lane.memory.published:
-            self._remove(lane)
-        elif self._hurrying:
-            self._leave(lane)
-        else:
-            # The document is in the memories now, and stays as long as it has room among all others.
-            lane.memory = replace(lane.memory, saved=None)
-            lane.quiet = quiet = Deadline(self._clock.now, self._clock.now(), self._mark_after)
-            self._marks.watch(quiet, lambda: lane.quiet is not quiet, partial(self._leave, lane))
-
-    def _leave(self, lane: _Lane) -> None:
-        """Remove a lane, and mark the outputs that it published."""
-        lane.quiet = None
-        lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
         self._remove(lane)
-        self._start(self._mark(lane), lane.assignment.entity)
 
     def _remove(self, lane: _Lane) -> None:
         self._lanes.pop(lane.assignment.entity.key, None)
@@ -280,20 +245,6 @@ class Lanes:
                 class_of(error if cause is None else cause),
                 exc_info=None if cause is None else self._show(cause),
             )
-
-    async def _mark(self, lane: _Lane) -> None:
-        entity, strategy = lane.assignment.entity, lane.assignment.strategy
-        try:
-            marked = await self._driver.process(
-                self._retrying, entity, lambda memory: strategy.mark(entity, memory), lane.memory, ()
-            )
-        except Exception as error:  # No caller waits. The next message on the entity publishes again and marks.
-            # Only texts of the library's own errors are logged, and no causes: others may quote a body.
-            reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
-            _log.warning("entity %s: published outputs could not be marked: %s", entity, reason)
-            return
-        if entity.key not in self._lanes:  # A lane that began meanwhile knows more.
-            self._memories.keep(entity.key, marked.memory)
 
 
 def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:

@@ -1,4 +1,4 @@
-"""Requests to the library's partition of an entity: records, staged outputs, parked messages."""
+"""Requests to the library's partition of an entity: staged messages, parked messages."""
 
 from __future__ import annotations
 
@@ -8,30 +8,8 @@ from typing import Literal
 
 from exactlyonce.effects.effect import Effect, NoAnswer
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, StagedOutputs
 from exactlyonce.values.identity import EntityRef
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Which of the messages asked for have a processed record, in a view that is at `token`."""
-
-    messages: frozenset[str]
-    token: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRecords:
-    """The processed records that exist, in a view at or after the token asked with."""
-
-    records: tuple[ProcessedRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundChannels:
-    """The documents of channels that exist, in a view at or after the token asked with."""
-
-    documents: tuple[ChannelDocument, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,58 +43,6 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class FindProcessed(Effect[Found | NoAnswer]):
-    """Look for the processed records of these messages, at or after `token`, if one is given. One request."""
-
-    entity: EntityRef
-    messages: tuple[str, ...]
-    token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FindChannels(Effect[FoundChannels | NoAnswer]):
-    """Read all documents of these channels, at or after `token`, if one is given. One request, if one page holds them.
-
-    Attributes:
-        entity: whose partition they lie in.
-        channels: ids; None for all channels.
-        token: of the partition.
-    """
-
-    entity: EntityRef
-    channels: tuple[str, ...] | None
-    token: str | None
-
-    def asks_for(self, document: ChannelDocument) -> bool:
-        """Whether a document is of these channels."""
-        return self.channels is None or document.channel.id in self.channels
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProcessed(Effect[FoundRecords | NoAnswer]):
-    """Read the processed records of these messages, at or after `token`, if one is given. Absent ones are left out."""
-
-    entity: EntityRef
-    messages: tuple[str, ...]
-    token: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HasRecords(Effect[bool | NoAnswer]):
-    """Whether the entity has a processed record, a channel or a seal, in whatever view answers. Best effort."""
-
-    entity: EntityRef
-
-
-@dataclass(frozen=True, slots=True)
-class WriteRecords(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
-    """Upsert what a commit relies on, in as many batches as number and size need, all answered."""
-
-    entity: EntityRef
-    records: tuple[ProcessedRecord | ChannelDocument | Seal, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Stage(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
     """Create staged documents."""
 
@@ -139,32 +65,6 @@ class DeleteStaged(Effect[None]):
 
     entity: EntityRef
     transactions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteChannels(Effect[None]):
-    """Delete documents of channels, best effort.
-
-    Attributes:
-        entity: whose partition they lie in.
-        documents: their names.
-    """
-
-    entity: EntityRef
-    documents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteProcessed(Effect[None]):
-    """Delete processed records that still have the ETag they were read with, best effort.
-
-    Attributes:
-        entity: whose partition they lie in.
-        records: key of the message and ETag of each.
-    """
-
-    entity: EntityRef
-    records: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

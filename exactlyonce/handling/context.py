@@ -22,7 +22,7 @@ from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, stable_text
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 
@@ -129,8 +129,7 @@ class Context:
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
                 given, and the entity's strategy is not `Outbox()`.
             HandlerFailed: the function that names its receiver or session raised, or gave something else than a key.
-            ValueError: the delay is negative, or so long that the message would expire, or its channel be forgotten, before it
-                appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone,
+            ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone,
                 leaves the years 1 to 9999 in UTC, or comes with a delay.
         """
         self._require_open("send")
@@ -141,14 +140,7 @@ class Context:
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
-        name = name_of(destination)
-        age = self._routes.forgetting.get(name)
-        # Half of the age is for the channel's use, and the rest of it for messages under way.
-        if age is not None and wait > age / 4:
-            raise ValueError(
-                f"The receiver of {name!r} forgets channels after {age}, so a delay is at most {age / 4}; this one is {wait}."
-            )
-        return self._send(name, message, encode(message), wait)
+        return self._send(name_of(destination), message, encode(message), wait)
 
     def cancel(self, id: str) -> bool:
         """Cancel a message that this entity sent with `at=`, with the commit of the new state.
@@ -256,7 +248,7 @@ class Context:
             again = self._sent[len(self._outputs) :]
             return self._sequences, again[0].place if again else None
         receiver = self._routes.receiver(destination, message)
-        if receiver is None or (self._since is not None and destination not in self._routes.ordered):
+        if receiver is None or destination not in self._routes.ordered:
             return self._sequences, None
         begun = sum(output.place is not None and output.place.number == 1 for output in self._outputs)
         return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
@@ -265,7 +257,7 @@ class Context:
         """The time of an output that its copies share; of a kept message, not before it is due."""
         if self._since is None:
             return ()
-        since = self._since if due is None else max(self._since, int(due.timestamp() * 1000))
+        since = self._since if due is None else max(self._since, milliseconds(due))
         return ((STABLE_TIME, stable_text(since)),)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
         entity_by: Callable[[Any], str | EntityKey] | None
         ordered: bool
         session_by: Callable[[Any], str] | None
-        forget_after: timedelta | None
 else:
     Model = Any
     Received = TypeVar("Received", contravariant=True)
@@ -74,8 +72,8 @@ else:
 class Destination(Generic[Received]):
     """A logical name for a queue or topic; settings say which one it is.
 
-    Messages to a destination that says whom they are for are numbered, so that the receiver knows duplicates for ever, at no
-    cost. That entity has to get each of them: behind a subscription that filters, numbers would be missing for ever.
+    Messages to a destination whose receivers take them in their order are numbered. Such a receiver has to get each of them:
+    behind a subscription that filters, numbers would be missing for ever.
 
     Attributes:
         name: for `context.send`.
@@ -87,7 +85,6 @@ class Destination(Generic[Received]):
             that is a type of another application.
         session_by: the session of a message, for Service Bus sessions where `to` is not given; with it, the session is the
             entity.
-        forget_after: age from which the receiver forgets channels. Needed where that is a type of another application.
 
     Raises:
         ConfigurationError: the attributes contradict each other, or one is of another kind.
@@ -99,7 +96,6 @@ class Destination(Generic[Received]):
     entity_by: Callable[[Any], str | EntityKey] | None = None
     ordered: bool = False
     session_by: Callable[[Any], str] | None = None
-    forget_after: timedelta | None = None
 
     if TYPE_CHECKING:  # `send` takes what a destination receives; of a tuple a checker would infer the common base.
 
@@ -141,18 +137,9 @@ class Destination(Generic[Received]):
             if function is not None:
                 require_plain(f"{name}= {about},", function, ("message",))
         require(f"ordered= {about}", self.ordered, bool, "True or False")
-        require(f"forget_after= {about}", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
-        if self.forget_after is not None and self.forget_after <= timedelta(0):
-            raise ConfigurationError(f"forget_after= {about} has to be positive.")
-        if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
+        if self.to is None and (self.entity_by is not None or self.ordered):
             raise ConfigurationError(
-                f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
-                "leads to. Add to=."
-            )
-        if self.ordered and self.forget_after is not None:
-            raise ConfigurationError(
-                f"Destination {self.name!r} has both ordered= and forget_after=. A receiver that takes messages in their order "
-                "never forgets a channel: leave out forget_after."
+                f"Destination {self.name!r} has entity_by= or ordered=, but does not say which entity type it leads to. Add to=."
             )
         if self.to is not None and self.session_by is not None:
             raise ConfigurationError(
@@ -214,7 +201,6 @@ class Routes:
         ordered: the destinations whose receivers take messages in their order.
         blobs: address of the container for blobs; None if there is none.
         sessions: for each destination with other sessions, the function that gives the session of a message.
-        forgetting: for each destination whose receivers forget channels, the age from which they do.
         handled: names of the message types that handlers of the application take.
     """
 
@@ -225,7 +211,6 @@ class Routes:
     ordered: frozenset[str] = frozenset()
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    forgetting: Mapping[str, timedelta] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
 
     @classmethod
@@ -257,7 +242,6 @@ class Routes:
             frozenset(one.name for one in leading if _is_ordered(one, types)),
             blobs,
             {one.name: one.session_by for one in destinations if one.session_by is not None},
-            {one.name: age for one in leading if (age := _forget_after(one, types)) is not None},
             frozenset(name for one in types.values() for name in one.models),
         )
 
@@ -299,11 +283,7 @@ class Routes:
             at, tx: time and transaction of the commit.
             begun: how many channels the same message has begun before.
         """
-        age = self.forgetting.get(destination)
-        # Half of the age is left for messages under way.
-        since = None if age is None else at - age / 2
-        ordered = destination in self.ordered
-        return numbered(sequences, destination, receiver, channel_id(at, tx, begun), ordered=ordered, since=since)
+        return numbered(sequences, destination, receiver, channel_id(at, tx, begun))
 
     def replies(self, then: type) -> str:
         """The destination of replies of a type.
@@ -383,12 +363,6 @@ def _is_ordered(destination: Destination, types: Mapping[str, Receiver]) -> bool
     """Whether the receiver takes messages in their order: declared, or because it holds those that come too early."""
     receiver = _receiver(destination, types)
     return destination.ordered or (receiver is not None and "holding" in receiver.strategy.unfinished)
-
-
-def _forget_after(destination: Destination, types: Mapping[str, Receiver]) -> timedelta | None:
-    """The age from which the receiver forgets channels: as its type says, or declared; None if it never does."""
-    receiver = _receiver(destination, types)
-    return destination.forget_after if receiver is None else receiver.strategy.forget_after
 
 
 def _receiver(destination: Destination, types: Mapping[str, Receiver]) -> Receiver | None:

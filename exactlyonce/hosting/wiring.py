@@ -113,7 +113,7 @@ def wire(
     maintenance = Maintenance(drivers.replay, retrying, routes)
     settling = Maintenance(drivers.resume, retrying, routes)
     brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
-    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after, settings.memory, show=show)
+    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.memory, show=show)
     returner = Returner(settling, claims, runtime.random)
     settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
     poison = PoisonSettler(settler, claims, show)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated, Final
 
 from pydantic import with_config
 
 from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import written_time
 from exactlyonce.values.frozen_json import Json, canonical
 from exactlyonce.values.shapes import EXACT, absent_if
 
@@ -59,18 +57,6 @@ class Output:
         """What is kept of it for good."""
         return OutputRef(self.id, self.destination, self.place)
 
-    def content(self, source: str, at: datetime) -> Content:
-        """What is kept of it besides, until it is published.
-
-        Args:
-            source: of the entity that sends it.
-            at: time of the attempt.
-        """
-        text, (first, middle) = self.envelope.text, _derived(self.ref, source, at)
-        before, found, after = text.removeprefix(first).partition(middle)
-        known = found and text.startswith(first)
-        return Content((before, after) if known else self.envelope, self.delay)
-
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
@@ -80,37 +66,6 @@ class OutputRef:
     id: str
     destination: str
     place: Place | None = None
-
-
-@with_config(EXACT)
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What an entry keeps of an output that it owes, besides its reference.
-
-    Attributes:
-        envelope: to the letter; or the two pieces of it that are in neither the reference nor the entry. Every commit
-            writes what is owed, so each byte of it is paid again and again.
-        delay: of the output.
-    """
-
-    envelope: Json | tuple[str, str]
-    delay: float = 0.0
-
-    def output(self, ref: OutputRef, source: str, at: datetime) -> Output:
-        """The output, to the letter. The arguments are those of `Output.content`."""
-        envelope = self.envelope
-        if isinstance(envelope, tuple):
-            first, middle = _derived(ref, source, at)
-            envelope = Json(f"{first}{envelope[0]}{middle}{envelope[1]}")
-        return Output(ref.id, ref.destination, envelope, self.delay, ref.place)
-
-
-def _derived(ref: OutputRef, source: str, at: datetime) -> tuple[str, str]:
-    """The pieces of an envelope that follow from its reference and its entry: its beginning, and what follows its type."""
-    first = Json.of({"specversion": "1.0", "id": ref.id, "source": source}).text[:-1]
-    extensions = () if ref.place is None else ref.place.extensions
-    middle = Json.of({"datacontenttype": "application/json", "time": written_time(at), **dict(extensions)}).text[1:-1]
-    return f"{first},", middle
 
 
 def digest(outputs: tuple[Output, ...]) -> str:

@@ -14,9 +14,8 @@ from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begun, Effect, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Found
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry, Ledger, read_entity
+from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.values.identity import EntityRef
 
 Outcome = Literal["processed", "held", "failed", "entry", "record", "stream", "number", "group"]
@@ -29,7 +28,6 @@ read model has received. `group`: by another copy in the same group.
 DUPLICATES: Final[tuple[Outcome, ...]] = ("entry", "record", "stream", "number", "group")
 
 _PLACES: Final[Mapping[type, Outcome]] = {
-    Entry: "entry",
     ColocatedRecord: "record",
     StreamEntry: "stream",
     NumberedMessage: "number",
@@ -70,8 +68,6 @@ class Tally:
             self.note(effect.second, reply[1])
         elif isinstance(effect, LoadEntity) and isinstance(reply, Loaded):
             self._loaded = (effect.entity, reply)
-        elif isinstance(reply, Found):
-            self._records |= reply.messages
         elif isinstance(effect, LoadCompanions) and isinstance(reply, FoundCompanions):
             self._companions |= {one.message: one for one, _ in reply.companions}
         elif isinstance(reply, Begun):
@@ -110,8 +106,7 @@ class Tally:
         written = next((one for one in _companions(self.saved) if one.message == key), None)
         if written is not None:
             return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
-        entry = next((one for one in self._ledger.entries if one.message == key), None)
-        found = self._companions.get(key) or entry
+        found = self._companions.get(key)
         if found is None:
             return "number"  # Clean-up has deleted the document of its number.
         if _origin(found) not in self._before:
@@ -120,9 +115,6 @@ class Tally:
 
     def _committed(self) -> Iterator[str]:
         """Messages in the commit of this attempt, if that is known to be applied."""
-        if isinstance(self.saved, SaveEntity):
-            ledger = read_entity(self.saved.entity, self.saved.document).ledger or Ledger()
-            yield from (entry.message for entry in ledger.entries if _origin(entry) in self._given)
         for one in _companions(self.saved):
             if one.message is not None and _origin(one) in self._given and not _is_held(one):
                 yield one.message
@@ -135,12 +127,12 @@ class Tally:
         return read_entity(entity, loaded.document).ledger or Ledger()
 
 
-def _origin(one: Entry | Companion) -> str | datetime:
+def _origin(one: Companion) -> str | datetime:
     """The mark of the attempt that wrote it: its transaction; the document of a number has only a time."""
     return one.at if isinstance(one, NumberedMessage) else one.tx
 
 
-def _is_held(one: Entry | Companion) -> bool:
+def _is_held(one: Companion) -> bool:
     return isinstance(one, NumberedMessage) and one.held is not None
 
 

@@ -167,7 +167,7 @@ class App:
         ref = entity.ref(key)
         document = entity.shape.write(ref, state, None)
         if isinstance(entity.strategy, Outbox):  # It takes a document without a ledger for damaged.
-            document = entity_document(document, Ledger(version=1, type=entity.name, unrecorded=1))
+            document = entity_document(document, Ledger(version=1, type=entity.name, left=1))
         saved = self.host.accounts.documents.save_entity(SaveEntity(ref, document, None))
         if not isinstance(saved, Saved):
             raise ConfigurationError(

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry
-from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.records.outputs import Output, digest
 
 Position = tuple[str, int]
 """A channel, and a number in it."""
 
-CommitRecord = Entry | ProcessedRecord | ColocatedRecord | StreamEntry
+CommitRecord = ColocatedRecord | StreamEntry
 """A record with all attributes of a commit."""
 
 

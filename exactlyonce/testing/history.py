@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
-from exactlyonce.records.ledger import Entry, read_entity
-from exactlyonce.records.library import read_processed
+from exactlyonce.records.ledger import read_entity
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
 from exactlyonce.testing.guarantee import Commit, CommitRecord, Position
 from exactlyonce.values.identity import EntityRef
@@ -37,17 +36,13 @@ class StoreHistory:
         for (type, *partition), log in store.entities.items():
             for batch in _batches(log):
                 self._read_batch(type, tuple(partition), batch)
-        for key, log in store.library.items():
-            for version in log.log:
-                if version.document is not None and version.document.value["kind"] == "processed":
-                    self._take(key, read_processed(version.document.value))
 
     @property
     def owing(self) -> frozenset[tuple[str, str]]:
         return frozenset(one for owing in self._owing.values() for one in owing)
 
     def _read_batch(self, type: Any, partition: tuple[Any, ...], batch: list[Version]) -> None:
-        entries: dict[tuple[str, str], Entry] = {}
+        entries: dict[tuple[str, str], Any] = {}
         for version in batch:
             place = json.dumps([type, *partition, version.id])
             self._owing[place] = set()
@@ -58,14 +53,9 @@ class StoreHistory:
                 self._read_companion(place, _companion(companion), f"batch {batch[0].etag}", entries)
                 continue
             ref = EntityRef(type, partition, version.id)
-            ledger = read_entity(ref, version.document).ledger
-            for entry in ledger.entries if ledger else ():
-                self._take(ref.key, entry)
-                entries[ref.key, entry.message] = entry
-                if entry.owed is not None:
-                    self._owing[place].add((ref.key, entry.message))
+            _ = read_entity(ref, version.document).ledger
 
-    def _read_companion(self, place: str, one: Companion, batch: str, entries: dict[tuple[str, str], Entry]) -> None:
+    def _read_companion(self, place: str, one: Companion, batch: str, entries: dict[tuple[str, str], Any]) -> None:
         match one:
             case NumberedMessage(held=None, message=None):
                 self.skipped.add((one.entity, (one.channel, one.number)))

@@ -85,7 +85,7 @@ class World:
         )
         driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), runtime, lifetimes=lambda: self.lifetimes)
         retrying = Retrying(backoff or Backoff(), self.random)
-        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, mark_after, memory))
+        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, memory))
 
     @property
     def published(self) -> tuple[Output, ...]:

@@ -39,6 +39,8 @@ MOST_NESTED: Final = MAX_NESTING + 10
 """Levels of an envelope. What was read by itself, such as a request's body, is some levels deeper in a message."""
 
 DATAREF: Final = "dataref"
+MILLISECOND: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
 STABLE_TIME: Final = "stabletime"
 """Extension attribute: a time that is the same in all copies of a message. Its sender promises that."""
 
@@ -128,9 +130,14 @@ def written_time(time: datetime) -> str:
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
-def stable_text(milliseconds: int) -> str:
+def milliseconds(time: datetime) -> int:
+    """A time in whole milliseconds since 1970, rounded down."""
+    return (time - _EPOCH) // MILLISECOND
+
+
+def stable_text(since: int) -> str:
     """A time in milliseconds since 1970, as the attribute `STABLE_TIME` has it."""
-    second, rest = divmod(milliseconds, 1000)
+    second, rest = divmod(since, 1000)
     return f"{datetime.fromtimestamp(second, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
@@ -223,7 +230,7 @@ class Envelope:
         stated = dict(self.extensions).get(STABLE_TIME)
         if isinstance(stated, str):
             try:
-                return _milliseconds(_read_time(stated))
+                return milliseconds(_read_time(stated))
             except (TypeError, ValueError, OverflowError):
                 return None
         uuid = _UUID7.fullmatch(self.id)
@@ -372,10 +379,6 @@ class Envelope:
             subject=attributes.get("subject"),
             extensions=tuple(sorted(one for one in attributes.items() if one[0] not in _OWN_ATTRIBUTES)),
         )
-
-
-def _milliseconds(time: datetime) -> int:
-    return (time - datetime.fromtimestamp(0, timezone.utc)) // timedelta(milliseconds=1)
 
 
 def _read_time(text: str) -> datetime:

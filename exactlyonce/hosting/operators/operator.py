@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from exactlyonce.attempt import Memory, Work
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import LoadEntity
@@ -16,16 +16,13 @@ from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, S
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.deliveries.poison import require_readable
-from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
-from exactlyonce.protocols.outbox.close import close_number
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
 from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
 from exactlyonce.values.envelope import Envelope
@@ -151,8 +148,6 @@ class Operator:
         require_readable(message)
         ref, limit = entity_named(entity), self._limit(entity)
         renewed = await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
-        if renewed.outcome == "renewed" and (parked := await self.parked_message(entity, message)) is not None:
-            await self._close(parked)
         return renewed
 
     async def evidence(self, entity: str, message: str) -> Evidence | None:
@@ -207,34 +202,9 @@ class Operator:
         parked = await self.parked_message(entity, message)
         if parked is None:
             return Discarded(there=False)
-        number = await self._close(parked)
         ref = entity_named(entity)
         there = await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
-        return Discarded(there, number)
-
-    async def _close(self, parked: ParkedMessage) -> Number | None:
-        """Let the receiver of a parked message take its number for received; None if it has no number."""
-        if parked.place is None:
-            return None
-        receiver = next(self._numbered_for(parked, parked.place), None)
-        if receiver is None:
-            return "not closed"
-        strategy, work, aside = receiver
-        others = {work.entity, aside} - {entity_named(parked.entity)}
-        if any([await self.parked_message(one.key, parked.message) is not None for one in others]):
-            return "still parked"
-        finished = await self.maintenance.run(work.entity, lambda memory: close_number(strategy, work, memory))
-        return "not closed" if finished.failed else "closed"
-
-    def _numbered_for(self, parked: ParkedMessage, place: Place) -> Iterator[tuple[Outbox, Work, EntityRef]]:
-        """The outbox of this application that a parked message is for, and where messages to its type are put aside."""
-        for kind in self.entities:
-            # The message may be for an entity of another type.
-            with suppress(MessageError):
-                ref = kind.ref_of_source(place.receiver)
-                envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
-                if isinstance(kind.strategy, Outbox):
-                    yield kind.strategy, self.maintenance.work(kind, ref, envelope), aside_place(kind)
+        return Discarded(there)
 
     async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
         """Let an entity that was restored from a backup begin fresh channels; return the sequences that it had.

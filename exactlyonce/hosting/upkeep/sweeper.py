@@ -105,9 +105,9 @@ class Sweeper:
         failure: ExactlyOnceError | None = None
         try:
             for kind in entity.strategy.unfinished:
-                if kind == "booked":
+                if kind == "outbox":
                     continue
-                pages = self.listing.owing if kind == "owing" else self.listing.holding
+                pages = self.listing.owing if kind == "companions" else self.listing.holding
                 found |= await self._first(pages(entity.name, before), began)
         except ExactlyOnceError as error:
             failure = error

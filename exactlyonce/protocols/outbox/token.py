@@ -10,7 +10,6 @@ from exactlyonce.effects.effect import BEHIND, Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteStaged,
-    FindProcessed,
     FoundStaged,
     LoadStaged,
     Stage,
@@ -31,14 +30,11 @@ class TokenReset:
 
     Attributes:
         outcome: "reset"; or "no token", and there is nothing to exchange; or "not ahead": a replica has answered at the token.
-        lost: keys of messages whose staged outputs the entity owes, and which are gone. Where the token was reset, they are
-            gone for good.
         memory: for whatever this process does next on the entity.
-        kept: ids of messages that the entity keeps, and which are gone in the same way.
+        kept: ids of messages that the entity keeps, and which are gone. Where the token was reset, they are gone for good.
     """
 
     outcome: Literal["reset", "no token", "not ahead"]
-    lost: tuple[str, ...]
     memory: Memory
     kept: tuple[str, ...] = ()
 
@@ -48,8 +44,8 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 
     A token that is ahead of the account, after a failover that lost writes or a restored container, makes every read with it
     `BEHIND` for ever. The new token is that of a write made now: whatever has survived in the library's partition is at or
-    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost: a message
-    whose record is gone, and whose entry has left the ledger, is taken for new if a copy of it still arrives.
+    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost: messages that
+    only a lost page would know are refused as long as it would have stayed, if it was the newest.
 
     Args:
         entity: of the outbox; other protocols keep no such token.
@@ -63,13 +59,13 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
     if isinstance(view, Again):
         return view
     if view.document is None or view.ledger.token is None:
-        return TokenReset("no token", (), view.memory)
+        return TokenReset("no token", view.memory)
     # Read at the ledger's session token. The reply is "behind" if no replica has reached it.
-    reached = yield from FindProcessed(entity, (_NOBODYS,), view.ledger.token)
+    reached = yield from LoadStaged(entity, (_NOBODYS,), view.ledger.token)
     if reached is not BEHIND:
         if isinstance(reached, NoAnswer):
             return Again(view.memory, "whether a replica has reached the token could not be read")
-        return TokenReset("not ahead", (), view.memory)
+        return TokenReset("not ahead", view.memory)
     outcome = yield from _exchanged(entity, view)
     return outcome
 
@@ -84,14 +80,13 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return Again(view.memory, "whether anything was written is not known")
-    owing = [(entry.tx, entry.message) for entry in view.ledger.entries if entry.owed == "staged"]
     kept = [(one.tx, one.id) for one in view.ledger.kept]
     found: FoundStaged | NoAnswer = FoundStaged(())
-    if owing or kept:
-        # Read the staged outputs and the kept messages at the new token. Missing ones are lost, and reported.
-        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in (*owing, *kept))), staged.token)
+    if kept:
+        # Read the kept messages at the new token. Missing ones are lost, and reported.
+        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), staged.token)
     if isinstance(found, NoAnswer):
-        return Again(view.memory, "staged outputs could not be read")
+        return Again(view.memory, "kept messages could not be read")
     ledger = replace(view.ledger, token=staged.token)
     # Save the entity with the new token, if it is unchanged.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
@@ -101,5 +96,4 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
         return start_over(view.memory, saved)
     there = {one.tx for one in found.documents}
     after = replace(view.memory, entity_token=saved.token, library_token=staged.token)
-    lost, gone = (tuple(name for tx, name in named if tx not in there) for named in (owing, kept))
-    return TokenReset("reset", lost, after, gone)
+    return TokenReset("reset", after, tuple(name for tx, name in kept if tx not in there))

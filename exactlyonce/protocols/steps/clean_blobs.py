@@ -39,8 +39,8 @@ def blob_candidates(
     Args:
         listed: blobs.
         horizon: age below which attempts may be alive, which clean-up had better not disturb.
-        retention: shortest age at which the proof of a commit may be gone: processed records, co-located records,
-            stream entries, entries of `Outbox.embedded()`. A blob is written before its commit, and so is older than its
+        retention: shortest age at which the proof of a commit may be gone: co-located records,
+            stream entries, pages. A blob is written before its commit, and so is older than its
             proof; when it is half as old as the retention, the proof is still there. Older blobs are never judged: whether
             they were committed is not known any more.
     """
@@ -87,7 +87,7 @@ def clean_blobs(
     view = yield from load(entity, strategy, memory)
     if isinstance(view, Again):
         return view
-    named = {entry.tx for entry in view.ledger.entries}
+    named = {entry.tx for entry in view.ledger.outbox}
     unnamed = tuple(
         (blob.name, blob.author)
         for blob in candidates

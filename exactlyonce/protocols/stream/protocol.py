@@ -81,10 +81,6 @@ class VersionStream:
         return True
 
     @property
-    def forget_after(self) -> None:
-        """Numbers are not used."""
-
-    @property
     def answers(self) -> bool:
         """Entries keep them."""
         return True
@@ -92,7 +88,7 @@ class VersionStream:
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Entries of requests owe outputs. A message of a queue comes again, and is handled again."""
-        return ("owing",)
+        return ("companions",)
 
     @property
     def group_limit(self) -> int:
@@ -159,12 +155,6 @@ class VersionStream:
             return replace(ledger, snapshot_every=self.snapshot_every, event_sourced=work.evolve is not None)
         require_same_kind(work, ledger)
         return ledger
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is left to mark: an attempt drops what it published itself. No effect."""
-        del entity, memory
-        yield from ()
-        return Finished(Memory())
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Publish what entries of requests owe, and drop it. At most 3 effects, for at most 100 entries.

@@ -11,12 +11,9 @@ from typing import Any, Final
 from exactlyonce.errors import InvalidMessage
 from exactlyonce.records.books import Book
 from exactlyonce.records.library import (
-    ChannelDocument,
     LibraryRecord,
     ParkedMessage,
-    ProcessedRecord,
     RequestDocument,
-    Seal,
     StagedOutputs,
     library_document,
 )
@@ -66,11 +63,6 @@ def library_id(kind: str, value: str) -> str:
     return f"{kind}:~{hashlib.sha256(value.encode()).hexdigest()}"
 
 
-def processed_id(message: str) -> str:
-    """Id of the processed record of a message."""
-    return library_id("processed", message)
-
-
 def staged_id(tx: str) -> str:
     """Id of the staged document of a transaction."""
     return library_id("staged", tx)
@@ -79,11 +71,6 @@ def staged_id(tx: str) -> str:
 def parked_id(message: str) -> str:
     """Id of the parked document of a message."""
     return library_id("parked", message)
-
-
-def channel_document_id(name: str) -> str:
-    """Id of a document of a channel."""
-    return f"channel:{name}"
 
 
 def request_id(request: str) -> str:
@@ -108,16 +95,10 @@ def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
 
 def _id_of(record: LibraryRecord) -> str:
     match record:
-        case ProcessedRecord():
-            return processed_id(record.message)
         case StagedOutputs():
             return staged_id(record.tx)
         case ParkedMessage():
             return parked_id(record.message)
-        case ChannelDocument():
-            return channel_document_id(record.name)
-        case Seal():
-            return "seal"
         case RequestDocument():
             return request_id(record.request)
         case Page():

@@ -5,36 +5,21 @@ from __future__ import annotations
 from exactlyonce.effects.effect import BEHIND, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteChannels,
     DeleteParked,
-    DeleteProcessed,
     DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
     FoundParked,
-    FoundRecords,
     FoundStaged,
-    HasRecords,
     LoadParked,
-    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
-    WriteRecords,
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.library import (
-    ChannelDocument,
-    ProcessedRecord,
-    Seal,
     library_document,
-    read_channel,
     read_parked,
-    read_processed,
     read_staged,
 )
 from exactlyonce.stores.memory.companions import MemoryCompanions
@@ -81,60 +66,6 @@ class MemoryStore(MemoryCompanions, MemoryRequests, MemoryPages):
 
         return unless_taken(self._write("save_entity", save))
 
-    @performs(FindProcessed)
-    def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
-        partition = self._library(effect.entity)
-        position = self._view(partition, effect.token)
-        if position is None:
-            return BEHIND
-        found = (message for message in effect.messages if partition.newest(f"processed:{message}", position))
-        return Found(frozenset(found), token_at(position))
-
-    @performs(LoadProcessed)
-    def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
-        partition = self._library(effect.entity)
-        position = self._view(partition, effect.token)
-        if position is None:
-            return BEHIND
-        versions = (partition.newest(f"processed:{message}", position) for message in effect.messages)
-        documents = (
-            version.document.value for version in versions if version is not None and version.document is not None
-        )
-        return FoundRecords(tuple(read_processed(document) for document in documents))
-
-    @performs(FindChannels)
-    def find_channels(self, effect: FindChannels) -> FoundChannels | NoAnswer | Busy:
-        partition = self._library(effect.entity)
-        position = self._view(partition, effect.token)
-        if position is None:
-            return BEHIND
-        documents = (
-            read_channel(version.document.value)
-            for id, version in partition.view(position).items()
-            if id.startswith("channel:") and version.document is not None
-        )
-        return FoundChannels(tuple(filter(effect.asks_for, documents)))
-
-    @performs(HasRecords)
-    def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
-        partition = self._library(effect.entity)
-        position = self._replica(partition)
-        return any(
-            id.startswith(("processed:", "channel:", "seal")) and partition.newest(id, position) is not None
-            for id in partition.ids(position)
-        )
-
-    @performs(WriteRecords)
-    def write_records(self, effect: WriteRecords) -> Written | Unknown | Busy:
-        partition = self._library(effect.entity)
-
-        def upsert() -> Written:
-            for record in effect.records:
-                self._append(partition, _id_of(record), Json.of(library_document(record)))
-            return Written(partition.token)
-
-        return self._write("write_records", upsert)
-
     @performs(Stage)
     def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
         partition = self._library(effect.entity)
@@ -174,27 +105,6 @@ class MemoryStore(MemoryCompanions, MemoryRequests, MemoryPages):
 
         self._write("delete_staged", delete)
 
-    @performs(DeleteChannels)
-    def delete_channels(self, effect: DeleteChannels) -> None:
-        partition = self._library(effect.entity)
-
-        def delete() -> None:
-            for id in map("channel:{}".format, effect.documents):
-                if partition.newest(id):
-                    self._append(partition, id, None)
-
-        self._write("delete_channels", delete)
-
-    @performs(DeleteProcessed)
-    def delete_processed(self, effect: DeleteProcessed) -> None:
-        partition = self._library(effect.entity)
-
-        def delete() -> None:
-            for message, etag in effect.records:
-                self._delete_unchanged(partition, f"processed:{message}", etag)
-
-        self._write("delete_processed", delete)
-
     @performs(Park)
     def park(self, effect: Park) -> Written | Unknown | Busy:
         partition = self._library(effect.entity)
@@ -220,13 +130,3 @@ class MemoryStore(MemoryCompanions, MemoryRequests, MemoryPages):
     def delete_parked(self, effect: DeleteParked) -> None:
         partition = self._library(effect.entity)
         self._write("delete_parked", lambda: self._delete_unchanged(partition, f"parked:{effect.message}", effect.etag))
-
-
-def _id_of(record: ProcessedRecord | ChannelDocument | Seal) -> str:
-    match record:
-        case ProcessedRecord():
-            return f"processed:{record.message}"
-        case ChannelDocument():
-            return f"channel:{record.name}"
-        case Seal():
-            return "seal"

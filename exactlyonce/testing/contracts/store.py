@@ -21,7 +21,6 @@ import pytest
 
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.batches import BatchContract
-from exactlyonce.testing.contracts.channels import ChannelsContract
 from exactlyonce.testing.contracts.companions import CompanionContract
 from exactlyonce.testing.contracts.entities import EntityContract
 from exactlyonce.testing.contracts.library import LibraryContract
@@ -35,7 +34,6 @@ __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 class StoreContract(
     EntityContract,
     LibraryContract,
-    ChannelsContract,
     RequestsContract,
     BatchContract,
     CompanionContract,
