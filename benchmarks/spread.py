@@ -1,5 +1,5 @@
-"""What numbered messages cost where little helps them: those of an entity that are dealt to several processes, and those of
-very many sources to one receiver."""
+"""What messages cost that are spread: those of an entity over several processes, and those of one receiver over very many
+sources."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ DEALT: Final = 160
 """Messages that are dealt to the instances; as many come before."""
 
 SOURCES: Final = 10_000
-COUNTED: Final = 320
-"""Messages of sources: as many as fill a ledger of 64 channels five times."""
+COUNTED: Final = 340
+"""Messages of sources: as many as fill a page some twenty times."""
 
 _TOGETHER: Final = 100
 _DATABASE: Final = "bench"
 
 
-async def channel_costs(
+async def spread_costs(
     contender: Contender, *, dealt: int = DEALT, sources: int = SOURCES, counted: int = COUNTED
 ) -> dict[str, Any]:
     """Means per message, by situation.
 
     Args:
-        contender: takes numbered messages.
+        contender: takes timed messages.
         dealt: messages that are counted of those dealt to instances.
         sources: whose first messages the receiver has.
         counted: messages that are counted of sources.
@@ -43,7 +43,7 @@ async def channel_costs(
     found = {f"dealt to {INSTANCES} instances": await _dealt(contender, dealt)}
     async for contact, costs in _from_many_sources(contender, sources, counted):
         found[f"{sources:,} sources, {contact}"] = costs
-    print("channels", json.dumps(found), flush=True)
+    print("spread", json.dumps(found), flush=True)
     return found
 
 
@@ -69,8 +69,10 @@ async def _from_many_sources(contender: Contender, sources: int, counted: int) -
         async with running(contender, emulator, _DATABASE) as application:
             till = Till(emulator, _DATABASE)
             await application.feed((contender.from_source(one, "hub", 1) for one in range(sources)), _TOGETHER)
-            first = [contender.from_source(sources + one, "hub", 1) for one in range(counted)]
-            later = [contender.from_source(one, "hub", 2) for one in Random(1).sample(range(sources), counted)]
+            # All are newer than those before: what sources send has the order of its times, near enough.
+            first = [contender.from_source(sources + one, "hub", 2 + one) for one in range(counted)]
+            again = enumerate(Random(1).sample(range(sources), counted), 2 + counted)
+            later = [contender.from_source(source, "hub", number) for number, source in again]
             for contact, messages in (("first contact", first), ("later", later)):
                 before = max(one.sequence for one in emulator.history(_DATABASE))
                 till.means(counted)
