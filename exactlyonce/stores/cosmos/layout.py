@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.records.books import Book
+from exactlyonce.records.books import BOOKS, Book
 from exactlyonce.records.library import (
     LibraryRecord,
     ParkedMessage,
@@ -22,7 +22,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, is_document_id
 
 LIBRARY_PATH: Final = "/pk"
-"""Partition key path of the library container: one logical partition per entity."""
+"""Partition key path of the library container: one logical partition per entity, and one for all books."""
 
 MAX_BATCH_OPERATIONS: Final = 100
 MAX_BATCH_BYTES: Final = 2_000_000
@@ -31,6 +31,7 @@ MAX_BATCH_BYTES: Final = 2_000_000
 _OPERATION_BYTES: Final = (
     200  # What a batch adds to each document: `{"operationType":"Upsert","id":…,"resourceBody":…}`.
 )
+_LIFE: Final = "ttl"
 _SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -88,9 +89,16 @@ def book_id(book: str) -> str:
     return f"book:{book}"
 
 
-def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
-    """A record as a document of the library container."""
-    return {"id": _id_of(record), LIBRARY_PATH[1:]: entity.key, **library_document(record)}
+def to_library(entity: EntityRef | None, record: LibraryRecord, seconds: int | None = None) -> dict[str, Any]:
+    """A record as a document of the library container.
+
+    Args:
+        entity: whose it is; None for a book.
+        record: what to write.
+        seconds: for which the service keeps it; None if it stays until somebody deletes it.
+    """
+    place = {"id": _id_of(record), LIBRARY_PATH[1:]: BOOKS if entity is None else entity.key}
+    return {**place, **library_document(record), **({} if seconds is None else {_LIFE: seconds})}
 
 
 def _id_of(record: LibraryRecord) -> str:
@@ -109,7 +117,8 @@ def _id_of(record: LibraryRecord) -> str:
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:
     """A document of the library container without what its place there gave it."""
-    return {name: value for name, value in without_system(document).items() if name not in ("id", LIBRARY_PATH[1:])}
+    placed = ("id", LIBRARY_PATH[1:], _LIFE)
+    return {name: value for name, value in without_system(document).items() if name not in placed}
 
 
 def without_system(document: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from exactlyonce.stores.cosmos.layout import (
     to_library,
     without_system,
 )
+from exactlyonce.stores.cosmos.pages import CosmosPages
 from exactlyonce.stores.cosmos.partition import Applied, Document, Documents
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
 from exactlyonce.stores.cosmos.requests import CosmosRequests
@@ -38,7 +39,7 @@ from exactlyonce.stores.refusals import require_entity_document, require_same, u
 from exactlyonce.values.frozen_json import Json
 
 
-class CosmosStore(CosmosCompanions, CosmosRequests):
+class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages):
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
