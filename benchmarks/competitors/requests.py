@@ -55,7 +55,7 @@ class CompetingStore(CosmosStore):
 
     @performs(Overwrite)
     async def overwrite(self, effect: Overwrite) -> Unknown | None:
-        reply = await self._entity(effect.entity).write_all((effect.document.value,), Operation.RECORD)
+        reply = await self._entity(effect.entity).write_all((effect.document.value,), Operation.WRITE)
         return None if isinstance(reply, Applied) else UNKNOWN
 
     @performs(Claim)

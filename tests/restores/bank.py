@@ -1,0 +1,190 @@
+"""A bank in memory whose documents are put back, deleted or written by others: what a restore, a script or an import does."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from exactlyonce import Context, Destination, Entity, ExactlyOnceError, Outbox, message
+from exactlyonce.records.outputs import Output
+from exactlyonce.stores.memory.partitions import Partition
+from exactlyonce.testing.app import App
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.frozen_json import Json
+
+TAKEN = "taken"
+Saved = tuple[dict[tuple[object, ...], Partition], dict[str, Partition] | None]
+
+
+@message("restores.order")
+@dataclass
+class Order:
+    """A command to a source: pay an amount into an account."""
+
+    source: str
+    to: str
+    amount: int = 1
+
+
+@message("restores.paid")
+@dataclass
+class Paid:
+    """A payment into an account."""
+
+    to: str
+    amount: int
+    what: int = 0
+
+
+@dataclass
+class Source:
+    paid: int = 0
+    orders: int = 0
+
+
+@dataclass
+class Account:
+    total: int = 0
+    payments: list[int] = field(default_factory=list)
+
+
+class Bank:
+    """Sources pay into accounts.
+
+    Attributes:
+        app: the application.
+        sources, accounts: its entity types.
+        waiting: payments that are held back.
+    """
+
+    def __init__(self) -> None:
+        self.sources = Entity(
+            "source", state=Source, container="sources", partition_key="/owner", strategy=Outbox()
+        )
+        self.accounts = Entity(
+            "account", state=Account, container="accounts", partition_key="/owner", strategy=Outbox()
+        )
+        payments = Destination("payments", to=self.accounts)
+
+        @self.sources.handles(Order, key=lambda order: order.source)
+        def order(state: Source, given: Order, context: Context) -> Source:
+            context.send(payments, Paid(given.to, given.amount, state.orders))
+            return Source(state.paid + given.amount, state.orders + 1)
+
+        @self.accounts.handles(Paid, key=lambda paid: paid.to)
+        def paid(state: Account, given: Paid, context: Context) -> Account:
+            del context
+            return Account(state.total + given.amount, [*state.payments, given.what])
+
+        self.app = App(
+            self.sources,
+            self.accounts,
+            destinations=[payments, Destination("orders")],
+            queues={"orders": self.sources},
+        )
+        self.waiting: list[Envelope] = []
+        self._held: Any = None
+
+    @property
+    def _documents(self) -> Any:
+        return self.app.host.accounts.documents
+
+    def pay(self, name: str, amount: int = 1, *, source: str = "s", to: str = "r") -> str:
+        """Send an order under an id; "taken", or the name of the error that gave it up."""
+        return self._outcome(lambda: self.app.send("orders", Order(source, to, amount), message_id=name))
+
+    def pay_many(self, name: str, times: int, *, source: str = "s") -> None:
+        """Send so many orders, of one coin each."""
+        for number in range(times):
+            assert self.pay(f"{name}{number}", source=source) == TAKEN
+
+    def total(self, account: str = "r") -> int:
+        """What an account holds."""
+        state = self.app.state(self.accounts, account)
+        return 0 if state is None else state.total
+
+    def sent(self) -> list[Envelope]:
+        """All payments that reached their queue, each once, in order."""
+        return list(self.app.host.sent["payments"].values())
+
+    def again(self, payment: Envelope) -> str:
+        """Another copy of a payment arrives."""
+
+        async def arrives() -> None:
+            self.app.host.arrive("payments", Output(payment.id, "payments", payment.to_json()))
+
+        return self._outcome(lambda: self.app.run(arrives()))
+
+    def hold(self) -> None:
+        """Hold payments back from now on."""
+        host, transport = self.app.host, self.app.host.accounts.addresses["payments"].transport
+        self._held = (host.takers.pop("payments"), host.arrive, transport)
+        arrive = host.arrive
+
+        def arrived(name: str, output: Output) -> None:
+            arrive(name, output)
+            if name == "payments":
+                self.waiting.append(Envelope.read(output.envelope.text))
+
+        host.arrive = arrived  # type: ignore[method-assign]
+        transport._arrived = arrived
+
+    def let_go(self) -> None:
+        """Deliver payments again. Those that were held back stay so."""
+        taker, arrive, transport = self._held
+        self.app.host.takers["payments"] = taker
+        self.app.host.arrive = arrive  # type: ignore[method-assign]
+        transport._arrived = arrive
+
+    def backup(self, *types: str) -> Saved:
+        """A copy of the store: of all types, or of the containers of some ("library" for the library's)."""
+        entities = {key: one for key, one in self._documents.entities.items() if not types or key[0] in types}
+        library = self._documents.library if not types or "library" in types else None
+        return copy.deepcopy(entities), copy.deepcopy(library)
+
+    def restore(self, saved: Saved, *types: str) -> None:
+        """Put back what was saved, with new processes. Session tokens stay valid: the kindest restore there is."""
+        entities, library = saved
+        for key, now in self._documents.entities.items():
+            if not types or key[0] in types:
+                self._put_back(now, entities.get(key, Partition()))
+        if library is not None:
+            for name, now in self._documents.library.items():
+                self._put_back(now, library.get(name, Partition()))
+        self.app.host.kill()
+        self._outcome(lambda: self.app.advance(minutes=20))
+
+    def raw(self, type: str, id: str) -> Any:
+        """The document of an entity."""
+        version = self._documents.entities[type, id].newest(id)
+        return None if version is None else version.document.value
+
+    def write(self, type: str, id: str, document: dict[str, Any] | None) -> None:
+        """What another program writes without a condition; None deletes. All processes begin anew."""
+        partition = self._documents.entities.setdefault((type, id), Partition())
+        self._documents._append(partition, id, None if document is None else Json.of(document))
+        self.app.host.kill()
+        self._outcome(lambda: self.app.advance(seconds=5))
+
+    def library(self, kind: str = "") -> dict[str, list[str]]:
+        """Ids of the library's documents of a kind, by partition."""
+        found = {
+            key: [id for id in one.view(len(one.log)) if id.startswith(kind)]
+            for key, one in self._documents.library.items()
+        }
+        return {key: ids for key, ids in found.items() if ids}
+
+    def _put_back(self, now: Partition, then: Partition) -> None:
+        for id in dict.fromkeys(version.id for version in now.log):
+            was, there = then.newest(id), now.newest(id)
+            if (was and was.document) != (there and there.document):
+                self._documents._append(now, id, was.document if was else None)
+
+    def _outcome(self, action: Any) -> str:
+        try:
+            action()
+            self.app.advance(seconds=5)
+        except ExactlyOnceError as error:
+            return type(error).__name__
+        return TAKEN
