@@ -17,8 +17,7 @@ from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from tests.unit.script import AT
-from tests.unit.stores.test_memory_store import Scripted
+from tests.unit.stores.test_memory_store import AT, Scripted
 
 ANN, BOB = (EntityRef("person", ("acme",), id) for id in ("ann", "bob"))
 KEYS = {"person": [["/name/last", "/n"]]}
