@@ -30,7 +30,7 @@ class FoundPages:
 
 @dataclass(frozen=True, slots=True)
 class FindPages(Effect[FoundPages | NoAnswer]):
-    """Read the pages that may know some messages, and the newest one, at or after `token`. One request, if one page holds them.
+    """Read the pages that may know some messages, and the newest one, at or after `token`. One request for up to 32 messages.
 
     Attributes:
         entity: whose pages they are.

@@ -6,7 +6,7 @@ import pytest
 
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import processed_id, request_id
+from exactlyonce.stores.cosmos.layout import request_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.store import StoreContract
@@ -25,11 +25,6 @@ class TestCosmosStore(StoreContract):
     @pytest.fixture
     def store(self, connection: CosmosConnection) -> AsyncStore:
         return CosmosStore(connection, ENTITY_CONTAINERS)
-
-    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
-        container = await self._connection.container(LIBRARY_CONTAINER)
-        record = await container.read_item(processed_id(message), entity.key)
-        return str(record["_etag"])
 
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
         container = await self._connection.container(LIBRARY_CONTAINER)

@@ -20,11 +20,6 @@ class TestMemoryStore(StoreContract):
         self._memory = MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc), unique_keys=UNIQUE_KEYS)
         return Awaited(self._memory)
 
-    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
-        record = self._memory.library[entity.key].newest(f"processed:{message}")
-        assert record is not None
-        return record.etag
-
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
         document = self._memory.library[entity.key].newest(f"request:{request}")
         assert document is not None

@@ -31,6 +31,7 @@ MAX_BATCH_BYTES: Final = 2_000_000
 _OPERATION_BYTES: Final = (
     200  # What a batch adds to each document: `{"operationType":"Upsert","id":…,"resourceBody":…}`.
 )
+_BOOK: Final = "book:"
 _LIFE: Final = "ttl"
 _SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -86,7 +87,7 @@ def page_id(after: int) -> str:
 
 def book_id(book: str) -> str:
     """Id of a book."""
-    return f"book:{book}"
+    return f"{_BOOK}{book}"
 
 
 def to_library(entity: EntityRef | None, record: LibraryRecord, seconds: int | None = None) -> dict[str, Any]:
@@ -98,7 +99,8 @@ def to_library(entity: EntityRef | None, record: LibraryRecord, seconds: int | N
         seconds: for which the service keeps it; None if it stays until somebody deletes it.
     """
     place = {"id": _id_of(record), LIBRARY_PATH[1:]: BOOKS if entity is None else entity.key}
-    return {**place, **library_document(record), **({} if seconds is None else {_LIFE: seconds})}
+    life = {} if seconds is None else {_LIFE: seconds}
+    return {**place, **library_document(record), **place, **life}
 
 
 def _id_of(record: LibraryRecord) -> str:
@@ -116,9 +118,10 @@ def _id_of(record: LibraryRecord) -> str:
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of the library container without what its place there gave it."""
+    """A document of the library container without what its place there gave it. Of a record with an id, `id` is that one."""
     placed = ("id", LIBRARY_PATH[1:], _LIFE)
-    return {name: value for name, value in without_system(document).items() if name not in placed}
+    record = {name: value for name, value in without_system(document).items() if name not in placed}
+    return {"id": document["id"].removeprefix(_BOOK), **record} if document.get("kind") == "book" else record
 
 
 def without_system(document: dict[str, Any]) -> dict[str, Any]:
