@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Memory
@@ -76,6 +77,10 @@ class AsyncDriver:
             WriteOnce: perform_blobs,
             DeleteBlobs: perform_blobs,
         }
+
+    def now(self) -> datetime:
+        """The present, by the store's time."""
+        return self._runtime.now()
 
     async def run(self, step: Step[Result]) -> Result:
         """Run a generator to its result, or to the exception that it raises."""

@@ -44,9 +44,14 @@ class Books:
         self._timer: asyncio.TimerHandle | None = None
         self._abandoned = False
 
-    def hasten(self, within: timedelta) -> None:
-        """Write books within this time from now on, if that is shorter."""
-        self._shelf.hasten(within)
+    @property
+    def within(self) -> timedelta:
+        """Time within which a book is written that proves less than is true."""
+        return self._shelf.within
+
+    @within.setter
+    def within(self, within: timedelta) -> None:
+        self._shelf.within = within
 
     async def open(self, effect: OpenNumbers) -> Opened | Unknown:
         """Perform `OpenNumbers`."""

@@ -165,6 +165,9 @@ class Shelf:
     Args:
         new_transaction: makes unique ids.
         within: time within which a book is written that proves less than is true.
+
+    Attributes:
+        within: as given. Where it gets shorter, the store's book has to say so before it is used again.
     """
 
     def __init__(self, new_transaction: Callable[[], str], within: timedelta) -> None:
@@ -196,10 +199,6 @@ class Shelf:
             if self._own.written is None:  # None of its numbers was given out.
                 del self._mine[self._own.id]
             self._own = None
-
-    def hasten(self, within: timedelta) -> None:
-        """Write books within a shorter time from now on. The store's book has to say so before it is used again."""
-        self.within = min(self.within, within)
 
     def is_stored(self, book: ProcessBook, now: datetime) -> bool:
         """Whether the store has a book, and will for long. Else no sweeper would know of what is about to be done."""
