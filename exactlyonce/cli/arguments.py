@@ -120,7 +120,7 @@ def _about_entities(commands: _Commands) -> None:
     sweep.add_argument(
         "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (default: the setting)"
     )
-    sweep.add_argument("--limit", type=int, default=1_000, metavar="N", help="most entities (%(default)s)")
+    sweep.add_argument("--limit", type=int, metavar="N", help="most entities (as many as fit into a minute)")
 
     _entity(commands.add_parser("tend", help="handle the gaps of a read model"))
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Memory
@@ -41,11 +42,11 @@ class AsyncDriver:
         runtime: time and chance.
         blobs: the container for blobs; None for none.
         lifetimes: the application's present lifetimes of messages.
-        books: the book of this process; None for one of this driver's own.
+        books: the books of this process; None for some of this driver's own.
 
     Attributes:
         observer_slot: holds the observer, if there is one.
-        books: the book of this process.
+        books: the books of this process.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class AsyncDriver:
         runtime: Runtime,
         blobs: AsyncPort | None = None,
         lifetimes: Callable[[], Lifetimes] = Lifetimes,
+        *,
         books: Books | None = None,
     ) -> None:
         self._store = store
@@ -62,7 +64,7 @@ class AsyncDriver:
         self._runtime = runtime
         self._lifetimes = lifetimes
         self.observer_slot = runtime.observer_slot
-        self.books = books = books or Books(self._performed, runtime)
+        self.books = books = Books(self._performed, runtime) if books is None else books
         perform_blobs = (blobs or NoBlobs()).perform
         self._others: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
@@ -75,6 +77,10 @@ class AsyncDriver:
             WriteOnce: perform_blobs,
             DeleteBlobs: perform_blobs,
         }
+
+    def now(self) -> datetime:
+        """The present, by the store's time."""
+        return self._runtime.now()
 
     async def run(self, step: Step[Result]) -> Result:
         """Run a generator to its result, or to the exception that it raises."""
@@ -127,7 +133,7 @@ class AsyncDriver:
     async def _publish(self, effect: Publish) -> SendReply:
         if effect.owed is None:
             return await self._publisher.publish(effect)
-        outputs, overdue = divided(effect, self._lifetimes(), self._runtime.now())
+        outputs, overdue = divided(effect, self._lifetimes(), self._runtime.now(), self._publisher.destinations)
         for park in overdue:
             if not isinstance(await self._performed(park), Written):
                 return UNKNOWN

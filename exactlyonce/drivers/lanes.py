@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from exactlyonce.drivers.memories import Memories
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
-from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.effects.books import CloseNumbers, OpenNumbers
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
 from exactlyonce.raised import Show, cause_of, class_of, shown
@@ -51,6 +51,24 @@ class Assignment:
     evolve: Evolve | None = None
     retention: timedelta = RETENTION
     refusal: Refusal = never
+    send_limit: timedelta = RETENTION
+    page_lifetime: timedelta = 2 * RETENTION
+    senders: frozenset[str] = frozenset()
+
+    def work(self, messages: Iterable[Envelope]) -> Work:
+        """The work that these messages are."""
+        return Work(
+            self.entity,
+            tuple(messages),
+            self.handle,
+            self.absent,
+            self.evolve,
+            self.retention,
+            self.refusal,
+            send_limit=self.send_limit,
+            page_lifetime=self.page_lifetime,
+            senders=self.senders,
+        )
 
 
 class Processed(NamedTuple):
@@ -88,7 +106,7 @@ class Lanes:
         driver: performs the attempts.
         retrying: retries unfinished attempts, and gives deliveries their deadlines.
         clock: for deadlines.
-        memory: bytes that documents of entities may take which nothing is done for at the moment.
+        memory: bytes that remembered documents of entities may take.
         show: makes of an exception what may be logged of it.
     """
 
@@ -126,11 +144,14 @@ class Lanes:
 
     async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> Processed:
         done: asyncio.Future[Processed] = asyncio.get_running_loop().create_future()
-        lane = self._lanes.get(assignment.entity.key)
+        key = assignment.entity.key
+        lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[assignment.entity.key] = _Lane(assignment)
-            self._wake(lane)
-        lane.assignment = assignment  # The newest message's, also in a lane that is never quiet.
+            lane = self._lanes[key] = _Lane(assignment, memory=self._memories.take(key))
+            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        lane.assignment = assignment  # The newest message's, also in a lane that is never empty.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
         if one.deadline is not None:  # The latest of all, since all deliveries have the same time.
@@ -138,13 +159,15 @@ class Lanes:
         return await done
 
     async def quiesce(self) -> None:
-        """Wait until nothing is under way. New messages are taken as before."""
+        """Wait until nothing is under way, and write what is sent into the book. New messages are taken as before."""
         while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
             await asyncio.wait(self._tasks)
         self._deliveries.stop()
+        await self._driver.books.write()
 
     def abandon(self) -> None:
-        """Stop at once, as the end of the process would; waiting callers are cancelled."""
+        """Stop at once, as the end of the process would; waiting callers are cancelled, and no book is written."""
+        self._driver.books.abandon()
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
@@ -154,31 +177,17 @@ class Lanes:
         self._memories.clear()
         self._deliveries.stop()
 
-    def _start(self, job: Coroutine[Any, Any, None], entity: EntityRef) -> None:
-        task = asyncio.create_task(job, name=f"exactlyonce {entity}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _wake(self, lane: _Lane) -> None:
-        """Serve a lane with all that is known of its entity."""
-        lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
-        self._start(self._serve(lane), lane.assignment.entity)
-
     async def _serve(self, lane: _Lane) -> None:
         """Process groups until no message waits; then remove the lane."""
+        key = lane.assignment.entity.key
         try:
             while lane.waiting:
                 await self._process_group(lane)
-        except BaseException:  # Cancelled, or worse.
-            self._remove(lane)
-            for one in lane.waiting:
+            self._memories.keep(key, lane.memory)
+        finally:
+            for one in lane.waiting:  # Cancelled, or worse.
                 one.done.cancel()
-            raise
-        self._memories.keep(lane.assignment.entity.key, lane.memory)
-        self._remove(lane)
-
-    def _remove(self, lane: _Lane) -> None:
-        self._lanes.pop(lane.assignment.entity.key, None)
+            self._lanes.pop(key, None)
 
     async def _process_group(self, lane: _Lane) -> None:
         strategy = lane.assignment.strategy
@@ -197,15 +206,7 @@ class Lanes:
             lane.attempts += 1
             # If no delivery waits any more, the attempt ends by itself.
             held = [one for one in group if not one.done.done()] or group
-            work = Work(
-                given.entity,
-                tuple(one.envelope for one in held),
-                given.handle,
-                given.absent,
-                given.evolve,
-                given.retention,
-                given.refusal,
-            )
+            work = given.work(one.envelope for one in held)
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
@@ -248,7 +249,7 @@ class Lanes:
 
 
 def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
-    """The attempt, in which messages get no transaction id once their deliveries were given back."""
+    """The attempt, in which messages get no transaction id once their deliveries were given back. Their numbers are closed."""
     reply: Any = None
     while True:
         try:
@@ -263,7 +264,11 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
                 tx if message in held else None
                 for message, tx in zip(effect.messages, reply.transactions, strict=False)
             ]
+            lost = tuple(tx for tx in reply.transactions[: len(kept)] if tx is not None and tx not in kept)
             reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
+            if isinstance(effect, OpenNumbers) and lost:
+                # Close the numbers of messages that were given back. No commit gets them.
+                yield from CloseNumbers(lost)
 
 
 def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:

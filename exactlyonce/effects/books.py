@@ -42,7 +42,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class OpenNumbers(Effect[Opened | Unknown]):
-    """Open numbers in the book of this process, and ask for the time. `UNKNOWN` if it is not certain that the store has the book.
+    """Open numbers in the book of this process, and ask for the time. `UNKNOWN` if the store may not have the book.
 
     As `Begin`, it comes after everything that an attempt reads.
 
@@ -119,3 +119,18 @@ class ReadBooks(Effect[FoundBooks | NoAnswer]):
     """Read books, in whatever view answers. Absent ones are left out. One request."""
 
     books: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSearch(Effect[None]):
+    """Write into a book that it was searched, if it still has this ETag, best effort. Otherwise it is searched once more.
+
+    Attributes:
+        book: what to write.
+        etag: of the book that was searched.
+        seconds: for which the store is to keep it.
+    """
+
+    book: Book
+    etag: str
+    seconds: int

@@ -8,7 +8,8 @@ entry that a book pays owes nothing, whatever the entity's document says.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import with_config
@@ -23,7 +24,45 @@ MOST_NUMBERS: Final = 9_999_999
 """The last number of a book. Before it is used up, another book begins."""
 MOST_OPEN: Final = 1_000
 """Open numbers above which another book begins."""
+KEPT_FOR: Final = timedelta(days=60)
+"""Time for which the store keeps a book after it was written."""
+PROVED_WITHIN: Final = timedelta(minutes=10)
+"""Time within which a process writes its book, if that proves less than is true."""
+SILENT: Final = timedelta(minutes=1)
+"""Time beyond that after which a book is silent: its process may have died."""
+SEARCHED_AGAIN: Final = (timedelta(hours=1), timedelta(days=1))
+"""Times after the first search of a silent book at which it is searched again: a save may land late."""
 _NUMBER: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Transactions of a book whose outputs may not have been sent.
+
+    Attributes:
+        book: their book.
+        above: all numbers above it are among them; None if none is.
+        numbers: that are among them, too.
+    """
+
+    book: str
+    above: int | None
+    numbers: tuple[int, ...]
+
+    @property
+    def range(self) -> tuple[str, str] | None:
+        """Every transaction between these two is meant; None if there is no such range."""
+        return None if self.above is None else (transaction(self.book, self.above), f"{self.book}.~")
+
+    @property
+    def transactions(self) -> tuple[str, ...]:
+        """The single ones."""
+        return tuple(transaction(self.book, number) for number in self.numbers)
+
+    def asks_for(self, tx: str) -> bool:
+        """Whether a transaction is among them."""
+        book, number = number_of(tx)
+        return book == self.book and (number in self.numbers or (self.above is not None and number > self.above))
 
 
 @with_config(EXACT)
@@ -35,8 +74,11 @@ class Book:
         id: of the book.
         used: the last number that was given out.
         open: numbers up to that whose outputs may not have been sent.
-        stuck: those of them that have been open for long.
-        ended: whether the process ended in order, so that nothing of it is under way.
+        stuck: those of them that are to be searched though the process is alive.
+        ended: whether nothing of it is under way, nor ever will be.
+        within: seconds within which the process writes it again, if it proves less than is true.
+        searched: when the sweeper searched all that it does not prove, since the process wrote it; in seconds since 1970.
+        written: when the process wrote it, if the sweeper has written it since; 0 if it has not.
     """
 
     id: str
@@ -44,12 +86,39 @@ class Book:
     open: tuple[int, ...] = ()
     stuck: Annotated[tuple[int, ...], absent_if(())] = ()
     ended: Annotated[bool, absent_if(False)] = False
+    within: int = int(PROVED_WITHIN.total_seconds())
+    searched: Annotated[tuple[int, ...], absent_if(())] = ()
+    written: Annotated[int, absent_if(0)] = 0
     kind: Literal["book"] = "book"
     schema: int = SCHEMA
 
     def pays(self, number: int) -> bool:
         """Whether the outputs of a transaction of this book were sent."""
-        return number <= self.used and number not in self.open
+        return 0 < number <= self.used and number not in self.open
+
+    def searched_at(self, written: int) -> int | None:
+        """When all that it does not prove is to be searched, in seconds since 1970; None if never again.
+
+        Args:
+            written: when the process wrote it.
+        """
+        if self.ended or len(self.searched) > len(SEARCHED_AGAIN):
+            return None
+        if not self.searched:
+            return written + self.within + int(SILENT.total_seconds())
+        return self.searched[0] + int(SEARCHED_AGAIN[len(self.searched) - 1].total_seconds())
+
+    def search(self, written: int, now: datetime) -> Search | None:
+        """What is to be searched now; None if nothing is."""
+        at = self.searched_at(written)
+        if at is not None and at <= now.timestamp():
+            return Search(self.id, self.used, self.open)
+        return Search(self.id, None, self.stuck) if self.stuck else None
+
+    def after(self, search: Search, written: int, now: datetime) -> Book:
+        """The book once the search is done."""
+        searched = self.searched if search.above is None else (*self.searched, int(now.timestamp()))
+        return replace(self, stuck=(), searched=searched, written=written)
 
 
 def transaction(book: str, number: int) -> str:

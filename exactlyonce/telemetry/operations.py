@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import ReadBooks, WriteBook
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -55,6 +55,7 @@ _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
     WritePage: _one("create_item"),
     DeletePages: _by_number("delete_item", "execute_batch", lambda effect: effect.pages),
     WriteBook: _one("upsert_item"),
+    NoteSearch: _one("replace_item"),
     ReadBooks: _by_number("read_item", "query_items", lambda effect: effect.books),
     SaveEntity: lambda effect: "create_item" if effect.etag is None else "replace_item",
     Stage: _by_number("create_item", "execute_batch", lambda effect: effect.documents),

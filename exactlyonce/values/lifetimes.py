@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from exactlyonce.errors import ConfigurationError, MessageError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 
@@ -33,6 +33,8 @@ AHEAD: Final = timedelta(days=1)
 """How far ahead of the store's time the `time` of a message may be."""
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """By how much the times of two replies of the store may differ that were given at one moment."""
+Expiry = Literal["job", "store"]
+"""Who deletes pages: the clean-up job, which reports it; or the store by itself."""
 SETTLING_IN: Final = timedelta(days=1)
 """Time after a change in which every process hears of it, and every job that began before it ends."""
 
@@ -104,6 +106,7 @@ class Lifetimes:
     Attributes:
         retention: for how long it remembers them.
         delivery_limit: for how long a queue keeps one; a poison queue keeps it for as long again.
+        expiry: who deletes pages.
 
     Raises:
         ConfigurationError: the retention leaves no time in which anything could be sent.
@@ -111,6 +114,7 @@ class Lifetimes:
 
     retention: Retention = Retention()
     delivery_limit: timedelta = DELIVERY_LIMIT
+    expiry: Expiry = "job"
 
     def __post_init__(self) -> None:
         shortest = min(self.retention.current, self.retention.previous or self.retention.current)
@@ -129,6 +133,11 @@ class Lifetimes:
     def send_limit(self, now: datetime) -> timedelta:
         """Age above which nothing is sent under the identity it has: it could be too old when it has waited in its queues."""
         return self._sendable(self.retention.judged(now))
+
+    def page_lifetime(self, now: datetime) -> timedelta:
+        """For how long the store keeps a page after the time of its newest mark: beneath the clean-up job, or in its place."""
+        kept = self.retention.kept(now)
+        return 2 * kept if self.expiry == "job" else kept + AHEAD
 
     def refusal(self, time: datetime | None, now: datetime) -> MessageError | None:
         """Why a message that is not known cannot be taken for new; None if it can.

@@ -35,11 +35,12 @@ from exactlyonce.stores.cosmos.pages import CosmosPages
 from exactlyonce.stores.cosmos.partition import Applied, Document, Documents
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
 from exactlyonce.stores.cosmos.requests import CosmosRequests
+from exactlyonce.stores.cosmos.searches import CosmosSearches
 from exactlyonce.stores.refusals import require_entity_document, require_same, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 
 
-class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages):
+class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages, CosmosSearches):
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from exactlyonce.effects.books import FoundBooks, ReadBooks, WriteBook
+from exactlyonce.effects.books import FoundBooks, NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.effect import BEHIND, NoAnswer, Unknown
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.pages import (
@@ -101,6 +101,17 @@ class MemoryPages(MemoryPartitions):
         view = partition.view(self._replica(partition))
         documents = (view[id].document for id in effect.books if id in view)
         return FoundBooks(tuple(read_book(one.value) for one in documents if one is not None))
+
+    @performs(NoteSearch)
+    def note_search(self, effect: NoteSearch) -> None:
+        partition = self._books()
+
+        def replace() -> None:
+            current = partition.newest(effect.book.id)
+            if current is not None and current.etag == effect.etag:
+                self._append(partition, effect.book.id, Json.of(library_document(effect.book)))
+
+        self._write("note_search", replace)
 
     def _books(self) -> Partition:
         return self.library.setdefault(BOOKS, Partition())
