@@ -49,8 +49,8 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
 def deletes_pages(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether pages are the clean-up's to delete: `EXACTLYONCE__expiry`, as the application has it.
 
-    Nothing depends on both saying the same. Pages that the store deletes too go a day earlier by the clean-up; and pages that the
-    clean-up leaves alone have a longer time to live.
+    Nothing depends on both saying the same: the store deletes every page some time after the retention, and the clean-up none
+    before.
 
     Raises:
         ConfigurationError: the setting has another value.

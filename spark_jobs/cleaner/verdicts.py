@@ -1,8 +1,8 @@
 """The verdict on each document: the rules of `protocols.outbox` and `protocols.steps.clean_companions`, on frames.
 
 `clean_companions.may_go` and `last_entry` are the same rules for one document; a property test compares them. A view of any age
-is enough for them, as is argued there. A page goes when no message whose mark is in the page is judged any more, which no ledger
-and no later write can change. For staged documents the view only decides which are worth a fence.
+is enough for them, as is argued there. A page goes when no message whose mark is in the page is judged any more, which no later
+write can change. For staged documents the view only decides which are worth a fence.
 """
 
 from __future__ import annotations
