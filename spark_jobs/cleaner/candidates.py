@@ -129,7 +129,7 @@ def _in_library() -> Column:
         .when(F.coalesce("entity", F.lit("")) != F.col("pk"), True)
         .when(kind == "page", F.col("until").isNull())
         .when(kind == "staged", F.col("tx").isNull())
-        .otherwise(~kind.isin("parked", "request"))
+        .otherwise(~kind.isin("parked", "request", "unparked"))
     )
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType
 
-from exactlyonce.values.lifetimes import CLOCK_TOLERANCE
+from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.frames import by_row
@@ -27,6 +27,9 @@ GOES: Final = "goes"
 """Verdict on documents that may be deleted; other verdicts are a `Reason`."""
 BOOKS_STAY: Final = timedelta(days=60)
 """Age at which every book goes: its process writes a used book far more often. The store deletes it then, if nobody does."""
+
+NOTES_STAY: Final = 2 * AHEAD
+"""Time after the retention at which the note on a message that was parked goes: until then marks of its copies may be audited."""
 
 
 class Reason(StrEnum):
@@ -93,6 +96,7 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
         F.when(~_is_known(job), Reason.NO_TYPE),
         F.when(kind == "staged", _of_staged(age > job.horizon.total_seconds())),
         F.when(kind == "page", _of_page(old, oldest_page(beginning))),
+        F.when(kind == "unparked", _of_note(age > (beginning.kept + NOTES_STAY).total_seconds())),
         F.when((kind == "request") & F.col("answered"), Reason.ANSWERED),
         F.when(~old, Reason.TOO_YOUNG),
         F.when(F.col("container") == job.library, GOES),
@@ -135,6 +139,10 @@ def _of_staged(old: Column) -> Column:
 def _of_page(old: Column, oldest: int) -> Column:
     """Answers and blobs are proved for the retention after their page was written, which is once."""
     return F.when((F.col("until") < oldest) & (~F.col("lasting") | old), GOES).otherwise(Reason.TOO_YOUNG)
+
+
+def _of_note(old: Column) -> Column:
+    return F.when(old, GOES).otherwise(Reason.TOO_YOUNG)
 
 
 def _of_book(age: Column, old: Column) -> Column:

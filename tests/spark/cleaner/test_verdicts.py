@@ -197,6 +197,8 @@ def library_cases() -> Iterator[tuple[dict[str, Any], str | None]]:
     yield paged("moved page", gone - DAY, OLD, pk=ref("y").key), "unreadable"
     yield staged("unheard of", OLD, kind="of"), "unreadable"
     yield apart(ref("parked"), parked, OLD), "parked"
+    yield staged("note", RETENTION + 2 * DAY + SECOND, kind="unparked"), GOES
+    yield staged("young note", RETENTION + 2 * DAY, kind="unparked"), "too young"
     yield staged("lost", 2 * HOUR), GOES
     yield staged("under way", HOUR), None
     yield staged("keeper", OLD), "named by its entity"
