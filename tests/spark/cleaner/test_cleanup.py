@@ -155,7 +155,7 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
     with CosmosClient(empty.cosmos.endpoint, empty.cosmos.key) as client:
         library = client.get_database_client(empty.database).get_container_client("exactlyonce")
         for hundred in range(10 * PAGES):
-            some = [{"id": f"processed:{hundred}-{n}", "pk": "x", "kind": "processed"} for n in range(100)]
+            some = [{"id": f"page:{hundred}-{n}", "pk": "x", "kind": "page"} for n in range(100)]
             library.execute_item_batch([("create", (one,)) for one in some], "x")
     begun, rate = empty.cosmos.last_request(), 1000.0
     arguments = [*config(empty, monkeypatch), "--out", str(empty.folder / "out"), "--rate", str(rate)]
