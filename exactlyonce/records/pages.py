@@ -37,6 +37,8 @@ class Page:
         entity: key of the entity.
         after: version of the ledger from which the page before was cut; `FIRST` if there is none. It names the page.
         version: of the ledger from which this one was cut.
+        before: time of the newest mark in the page before; -1 if there is none. So an audit can tell whether that page is gone
+            too early.
         begin, until: times of its oldest and of its newest mark, in milliseconds since 1970.
         marks: as the ledger had them.
         to: destinations that the marks name.
@@ -51,6 +53,7 @@ class Page:
     begin: int
     until: int
     marks: str
+    before: Annotated[int, absent_if(-1)] = -1
     to: Annotated[tuple[str, ...], absent_if(())] = ()
     hashes: Annotated[tuple[str, ...], absent_if(())] = ()
     answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()

@@ -62,7 +62,7 @@ class EntityPlace(_Model):
 
 
 class Job(_Model):
-    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `application.retention_of`.
+    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `application.owner_of`.
 
     Attributes:
         database: name of the database; `COSMOS__database` has precedence.

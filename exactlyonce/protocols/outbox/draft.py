@@ -146,6 +146,7 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
         entity=entity.key,
         after=ledger.cut,
         version=ledger.version,
+        before=ledger.until,
         begin=times[0],
         until=times[-1],
         marks=written(gone),
