@@ -295,7 +295,7 @@ def test_large_messages_travel_as_blobs_if_there_is_a_container() -> None:
     assert counted == Counted(key="c", total=1, text="x" * 100_000)
 
 
-@pytest.mark.parametrize("strategy", [Outbox(), Outbox.embedded(), VersionStream()])
+@pytest.mark.parametrize("strategy", [Outbox(), VersionStream()])
 def test_an_application_runs_its_own_strategy(strategy: Any) -> None:
     counters = counting(strategy)
     app = App(counters, destinations=(Destination("counts", to=counters),))
@@ -307,7 +307,7 @@ def test_an_application_runs_its_own_strategy(strategy: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", [Outbox(), Outbox.embedded(), Outbox.transaction_id(), Colocated(), VersionStream()]
+    "strategy", [Outbox(), Colocated(), VersionStream()]
 )
 def test_an_entity_begins_with_the_state_that_it_is_given(strategy: Any) -> None:
     counters = counting(strategy)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
+from exactlyonce.records.books import BOOK_DIGITS, number_of
 from exactlyonce.testing import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
 from exactlyonce.testing.exploring.answers import transaction
 from tests.unit.testing.applications import APPLICATIONS, KEYS, STRATEGIES, Account, Opened, Put, Tick
@@ -186,7 +187,7 @@ def test_transaction_ids_differ_in_their_first_half_of_which_channels_are_named(
 ) -> None:
     ids = [transaction(*one) for one in given_out]
     assert len({id[:16] for id in ids}) == len(ids)
-    assert {len(id) for id in ids} == {32}
+    assert {len(book) for book, _ in map(number_of, ids)} == {BOOK_DIGITS}
 
 
 def test_what_is_left_out_by_name_is_not_delivered_and_the_result_says_so() -> None:
