@@ -20,7 +20,7 @@ from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.library import read_staged
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -95,8 +95,8 @@ class KeptByEntities:
         runner = Runner(entity, ref, self._routes)
 
         def release(before: Before, kept: Output) -> Handled:
-            # Time stands still, and a message from the future would be refused.
-            return runner.release(replace(before, at=self._now), kept)
+            handled = runner.release(replace(before, at=self._now), kept)
+            return replace(handled, outputs=tuple(map(self._not_of_the_future, handled.outputs)))
 
         step: Step[Any] = entity.strategy.sweep(Work(ref, (), runner, runner.absent, release=release), Memory())
         reply: Any = None
@@ -119,6 +119,16 @@ class KeptByEntities:
             else:
                 answer = self._answers.to(effect, documents)[0]
                 reply, documents, sent = answer.reply, answer.documents, (*sent, *answer.arrived)
+
+    def _not_of_the_future(self, output: Output) -> Output:
+        """What is released, as if it came about now at the latest: time stands still, and it would be refused."""
+        envelope = Envelope.read(output.envelope.text)
+        now = milliseconds(self._now)
+        if envelope.since is None or envelope.since <= now:
+            return output
+        others = (one for one in envelope.extensions if one[0] != STABLE_TIME)
+        stated = tuple(sorted((*others, (STABLE_TIME, stable_text(now)))))
+        return replace(output, envelope=replace(envelope, extensions=stated).to_json())
 
     def is_kept(self, turn: Envelope, documents: Documents) -> bool:
         """Whether the message of a turn is still kept; once it is not, it never is again. True of a turn for no message."""

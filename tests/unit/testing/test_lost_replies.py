@@ -15,11 +15,11 @@ LOSSES: tuple[tuple[Lost | None, ...], ...] = (
 )
 
 
-def played(*writes: Lost | None) -> App:
-    """Two counts, while the store loses some writes."""
+def played(*writes: Lost | None, of_counters: bool = False) -> App:
+    """Two counts, while the store loses some writes: of all, or of those to the counter."""
     counters = counting(Outbox())
     app = App(counters, DISPLAYS, destinations=(*PLACES[1:], Destination("counts", to=counters)))
-    app.lose(*writes)
+    app.lose(*writes, of=counters if of_counters else None)
     for id in ("m-1", "m-2"):
         app.send("counts", Count(to="outside"), message_id=id)
     app.advance(minutes=5)
@@ -37,7 +37,8 @@ def test_whatever_reply_is_lost_a_message_counts_once(writes: tuple[Lost | None,
 
 
 def test_a_request_that_is_lost_is_made_again_and_a_reply_that_is_lost_is_looked_for() -> None:
-    writes = {loss: played(*loss).host.accounts.documents.writes for loss in ((), ("reply",), ("request",))}
+    losses: tuple[tuple[Lost, ...], ...] = ((), ("reply",), ("request",))
+    writes = {loss: played(*loss, of_counters=True).host.accounts.documents.writes for loss in losses}
     assert writes[("reply",)] == writes[()]
     assert writes[("request",)] == writes[()]
 
