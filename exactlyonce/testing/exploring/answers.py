@@ -27,9 +27,6 @@ Place = tuple[str, Any]
 def transaction(message: int, count: int) -> str:
     """A transaction id: a book of its own, and a number in it.
 
-    Channels take their ids from its first 16 digits, so these differ: two channels of one id would be a fork, and a channel that
-    was begun in vain would pass for the one that took its place.
-
     Args:
         message: number of the message for which an attempt asks.
         count: how many ids its attempts have been given before.

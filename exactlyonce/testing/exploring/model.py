@@ -24,6 +24,7 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import named_after
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
@@ -454,9 +455,11 @@ class Application:
         key = state.documents, state.arrived, state.queue, message, count
         known = self._traces.get(key)
         if known is None:
-            named = transaction(message, count)[:16]
+            tx = transaction(message, count)
+            names = (tx, named_after(tx))
             sent = (self.messages[one].text for one in {*state.arrived, *state.queue})
-            known = self._traces[key] = any(named in text for text in (*state.documents.texts, *sent))
+            texts = (*state.documents.texts, *sent)
+            known = self._traces[key] = any(name in text for text in texts for name in names)
         return known
 
     def _is_named(self, documents: Documents, tx: str) -> bool:
