@@ -3,8 +3,8 @@
 An instance takes one delivery at a time, and runs the entity's own strategy, effect by effect. Between any two effects the
 other instances may go on, and a fault may happen. A crash ends an instance; its delivery comes again.
 
-All instances share one book, so they know at once what was paid. A crash loses it: then what was paid before is owed again. What
-else they might not know of each other leads to copies only, and a copy is a fault.
+All instances share one book, so they know at once what was paid. A crash loses it: then what was paid before is owed again.
+What else they might not know of each other leads to copies only, and a copy is a fault.
 """
 
 from __future__ import annotations
@@ -353,9 +353,7 @@ class Application:
         """The sweeper releases a kept message, if it is still kept."""
         released = self._kept.released(self.messages[number].envelope, number, state.documents, state.paid)
         arrived = [self._arrival(output, number) for output in released.sent]
-        after = state._replace(
-            documents=released.documents, paid=released.paid, arrived=state.arrived.union(arrived)
-        )
+        after = state._replace(documents=released.documents, paid=released.paid, arrived=state.arrived.union(arrived))
         after = self._reduced(self._queued(after, arrived))
         said = f"sweeps: {', '.join(self.messages[one].shown for one in arrived) or 'nothing'} is due"
         return Move(after, False, self._judged(state, after), place, said, True, self.messages[number].kind)

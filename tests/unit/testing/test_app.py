@@ -310,9 +310,7 @@ def test_an_application_runs_its_own_strategy(strategy: Any) -> None:
     assert app.state(counters, "c") == Counter(total=1)
 
 
-@pytest.mark.parametrize(
-    "strategy", [Outbox(), Colocated(), VersionStream()]
-)
+@pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()])
 def test_an_entity_begins_with_the_state_that_it_is_given(strategy: Any) -> None:
     counters = counting(strategy)
     app = App(counters, DISPLAYS, destinations=(Destination("counts", to=counters), *PLACES[1:]))
