@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -44,7 +45,12 @@ def channel_id(at: datetime, tx: str, count: int) -> str:
         tx: transaction id of the message that begins it, in this attempt.
         count: how many channels that message has begun before.
     """
-    return f"{milliseconds(at):012x}{tx[:16]}{count:04x}"
+    return f"{milliseconds(at):012x}{named_after(tx)}{count:04x}"
+
+
+def named_after(tx: str) -> str:
+    """What the id of a channel has of the transaction that begins it. Transactions of one book share their beginning, so a hash."""
+    return hashlib.sha256(tx.encode()).hexdigest()[:16]
 
 
 def milliseconds(at: datetime) -> int:

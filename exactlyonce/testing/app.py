@@ -272,7 +272,7 @@ class App:
         Args:
             when: before the step, or after it, before the process knows that it was done.
             step: the effect, as [the protocols](../docs/protocols/README.md) name them: "SaveEntity", "Publish", "SaveBatch",
-                "WriteRecords", "Stage", "Park" or "WriteOnce".
+                "WritePage", "Stage", "Park" or "WriteOnce".
             of: the type of the entities whose steps are meant; None for all types.
             skip: how many such steps go on before.
 

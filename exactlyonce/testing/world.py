@@ -74,14 +74,13 @@ class World:
     def process(
         self,
         *,
-        mark_after: float = 10.0,
         memory: int = BUDGET,
         backoff: Backoff | None = None,
         observer: Observer | None = None,
     ) -> Process:
         """Start a process that remembers nothing yet; `memory` is the budget of its memories, in bytes."""
         runtime = Runtime(
-            self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", ObserverSlot(observer)
+            self.clock, self.random, lambda: f"{self.random.getrandbits(128):032x}", ObserverSlot(observer)
         )
         driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), runtime, lifetimes=lambda: self.lifetimes)
         retrying = Retrying(backoff or Backoff(), self.random)
@@ -107,7 +106,7 @@ class World:
 
 
 class Process:
-    """The part that does not survive a crash: a driver and its lanes."""
+    """The part that does not survive a crash: a driver with its book, and its lanes."""
 
     def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, lanes: Lanes) -> None:
         self._world = world
@@ -145,12 +144,14 @@ class Process:
         return await task
 
     async def close(self) -> None:
-        """Finish what is under way, and mark published outputs."""
+        """Finish what is under way, and write the book, which proves what was published."""
         await self._lanes.quiesce()
+        await self._driver.books.end()
 
     async def crash(self) -> None:
-        """Stop at once, whatever is under way."""
+        """Stop at once, whatever is under way. The book is lost, but for what the store has of it."""
         self._lanes.abandon()
+        self._driver.books.stop()
         for job in self._jobs:
             job.cancel()
         await asyncio.sleep(0)

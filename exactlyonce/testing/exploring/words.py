@@ -9,7 +9,7 @@ from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import LoadStaged, Stage
-from exactlyonce.effects.pages import FindPages, WritePage
+from exactlyonce.effects.pages import FindPages, HasPages, WritePage
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.messages import model_named
 from exactlyonce.records.calls import CALL_TYPE
@@ -21,6 +21,7 @@ WORDS: Final[dict[type[Effect[Any]], str]] = {
     SaveEntity: "saves the entity if it is unchanged",
     SaveBatch: "saves the entity and its records if the entity is unchanged",
     LoadCompanions: "looks for records",
+    HasPages: "asks whether the entity has pages",
     FindPages: "looks for pages",
     WritePage: "writes the page of what leaves the ledger",
     Stage: "stages the messages to keep",

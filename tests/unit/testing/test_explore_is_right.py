@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
+from exactlyonce.records.books import BOOK_DIGITS, number_of
+from exactlyonce.records.sequences import named_after
 from exactlyonce.testing import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
 from exactlyonce.testing.exploring.answers import transaction
 from tests.unit.testing.applications import APPLICATIONS, KEYS, STRATEGIES, Account, Opened, Put, Tick
@@ -181,12 +183,10 @@ def test_where_an_exploration_gives_up_it_names_the_reminder_that_goes_on_for_ev
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), unique=True, min_size=2, max_size=9))
-def test_transaction_ids_differ_in_their_first_half_of_which_channels_are_named(
-    given_out: list[tuple[int, int]],
-) -> None:
+def test_transactions_differ_and_so_do_the_channels_that_they_begin(given_out: list[tuple[int, int]]) -> None:
     ids = [transaction(*one) for one in given_out]
-    assert len({id[:16] for id in ids}) == len(ids)
-    assert {len(id) for id in ids} == {32}
+    assert len({named_after(id) for id in ids}) == len(ids)
+    assert {len(book) for book, _ in map(number_of, ids)} == {BOOK_DIGITS}
 
 
 def test_what_is_left_out_by_name_is_not_delivered_and_the_result_says_so() -> None:

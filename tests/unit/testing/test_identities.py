@@ -37,8 +37,6 @@ from exactlyonce.values.frozen_json import Json
 
 STRATEGIES: list[Strategy] = [
     Outbox(),
-    Outbox.embedded(),
-    Outbox.transaction_id(),
     Colocated(),
     VersionStream(),
 ]
