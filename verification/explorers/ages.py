@@ -13,9 +13,12 @@ from typing import Final
 
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions
+from exactlyonce.effects.books import Opened
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import MessageError
 from exactlyonce.records.companions import ColocatedRecord
+from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.identity import message_hash
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer
 from verification.explorers.moves import Move
@@ -71,9 +74,8 @@ class AgedExplorer(Explorer):
                     yield aged, queue, left
 
     def _tick(self, store: Store) -> int:
-        """The present, where it matters by which retention an attempt trims its ledger."""
-        trims = self._ages.before is not None and getattr(self.scenario.strategy, "window", 0) is None
-        return store.now if trims else 0
+        """The present, where it matters by which retention an attempt drops marks."""
+        return store.now if self._ages.before is not None and not self.scenario.companions else 0
 
     def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
         """Records of messages are deleted by their age."""
@@ -89,13 +91,10 @@ class AgedExplorer(Explorer):
         if self.scenario.companions:
             listed = aged(store.partition, cleaned, store.now)
             return Start("clean", entity, candidates=listed, heard=heard) if listed else None
-        records = store.libraries[entity].now
-        old = tuple(
-            number
-            for number, key in enumerate(self.keys)
-            if (found := records.get(f"processed:{key}")) is not None and (store.now - found[1]) * TICK >= cleaned
-        )
-        return Start("forget", entity, old, heard=heard) if old else None
+        pages = (one for id, one in sorted(store.libraries[entity].now.items()) if id.startswith("page:"))
+        present = milliseconds(AT + store.now * TICK - cleaned)
+        old = [part for one in pages if one.page.until <= present for part in (str(one.page.after), one.etag)]
+        return Start("clean pages", entity, candidates=tuple(old), heard=heard) if old else None
 
     def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
         """Age from which clean-up deletes."""
@@ -155,7 +154,7 @@ class AgedExplorer(Explorer):
         companions = (one for one, _ in store.partition.now.values())
         if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
             return True
-        return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
+        return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.unpaid)
 
 
 def _knows(worker: Worker, key: str) -> bool:
@@ -168,4 +167,4 @@ def _knows(worker: Worker, key: str) -> bool:
 
 def _has_begun(worker: Worker) -> bool:
     """Whether a worker knows the time of its attempt."""
-    return worker.situation is not None and any(isinstance(reply, Begun) for reply in worker.situation.replies)
+    return worker.situation is not None and any(isinstance(reply, Begun | Opened) for reply in worker.situation.replies)

@@ -25,6 +25,8 @@ from verification.explorers.deliveries import (
     vanished,
 )
 from verification.explorers.moves import Move, Outcome
+from verification.explorers.processes import Processes
+from verification.explorers.putting_back import put_back
 from verification.explorers.reductions import (
     State,
     alike_messages,
@@ -33,23 +35,25 @@ from verification.explorers.reductions import (
     is_at_rest,
     sorted_workers,
     swept,
+    tidied,
     used_transactions,
     without_vain_drafts,
 )
 from verification.world.amounts import spent, with_copies, without_copies
 from verification.world.answers import World
 from verification.world.companions_handler import UNADOPTED
-from verification.world.mentions import Write, messages_in
+from verification.world.mentions import Write, described, messages_in
 from verification.world.replays import can_go_on, unsent, was_sent
 from verification.world.retention import lists
 from verification.world.scenario import PLACES, Scenario
 from verification.world.store import Store, Version
 from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
-from verification.world.workers import Worker, Workers
+from verification.world.workers import OfBooks, Worker, Workers
 from verification.world.writes import Answer
 
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
+PUT_BACK, UNKNOWN = PLACES["put_back"], PLACES["unknown"]
 RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
 GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
@@ -80,6 +84,7 @@ class Explorer:
         self.judge = self.world.judge
         self.keys = self.judge.keys
         self.witnessed: set[str] = set()
+        self._processes = Processes(scenario, self.world, self.workers)
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
         self._landings: dict[tuple[Write, Store], Answer] = {}
         self._collects = not scenario.companions and not scenario.budget.cleanings
@@ -139,6 +144,8 @@ class Explorer:
                         yield Move(after, True, None, slot, None, GOES_ON, going_on)
             if left[CRASH] and (worker.situation is not None or worker.remembers):
                 yield self._crashed(worker, others, state, slot)
+        if self.scenario.books:
+            yield from self._written_down(state)
         for number, write in enumerate(delayed):
             yield self._landed(write, delayed[:number] + delayed[number + 1 :], state)
         yield from self._happenings(state)
@@ -169,9 +176,6 @@ class Explorer:
             if queue[place]:
                 yield self.workers.settle(worker, place), without_copies(queue, (place,)), left
         for entity in range(self.scenario.entities):
-            if self.scenario.marking and worker.memories[entity].published:
-                mark = Start("mark", entity, memory=worker.memories[entity])
-                yield self.workers.chore(worker, mark), queue, left
             for cost, start in self._chores(entity, state, others):
                 if cost is None or left[cost]:
                     yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
@@ -214,23 +218,31 @@ class Explorer:
             )
             for candidates in lists(store.partition, past, busy=busy):
                 yield Start("clean", entity, candidates=candidates)
-            return
-        for number, key in enumerate(self.keys):
-            if f"processed:{key}" in store.libraries[entity].now and (
-                self.scenario.hasty or not may_arrive(self.keys, number, state)
-            ):
-                yield Start("forget", entity, (number,))
 
     def _happenings(self, state: State) -> Iterator[Move]:
-        """What happens without a worker: the host gives up on a delivery."""
+        """What happens without a worker: the host gives up on a delivery, or an entity is put back."""
         for key, after in given_up(self.keys, state):
             yield Move(after, True, None, -1, None, f"The host gives up on {key}")
+        if state[4][PUT_BACK] and not state[3] and all(worker.situation is None for worker in state[2]):
+            for said, after in put_back(self.world, self.workers, state):
+                yield Move(after, True, None, -1, None, said)
+
+    def _written_down(self, state: State) -> Iterator[Move]:
+        """Processes write their books."""
+        store, queue, workers, delayed, left = state
+        for write in self._processes.writes(store):
+            after = self.world.land(write, store).store
+            yield Move((after, queue, workers, delayed, left), False, None, -1, None, f"A process {described(write)}")
+            if left[UNKNOWN] and len(delayed) < self.scenario.delayed and write not in delayed:
+                late = (store, queue, workers, (*delayed, write), spent(left, UNKNOWN))
+                yield Move(late, True, None, -1, None, f"A process {described(write)}, which will arrive later")
 
     def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
         store, queue, _, delayed, left = state
         workers = sorted_workers(others, self.workers.idle())
         if self._collects:
             store = self._swept(store, workers, delayed)
+        store, workers = tidied(self.world.stores, self.workers, store, workers, delayed)
         after = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
         return Move(after, True, None, slot, None, "crashes", self.workers.idle())
 
@@ -239,7 +251,8 @@ class Explorer:
         store, queue, _, delayed, left = state
         idle = self.workers.giving_up(worker)
         coming = with_copies(queue, self._coming_again(worker.held))
-        after = (store, coming, sorted_workers(others, idle), delayed, left)
+        store, workers = tidied(self.world.stores, self.workers, store, sorted_workers(others, idle), delayed)
+        after = (store, coming, workers, delayed, left)
         return Move(after, True, None, slot, None, GIVES_BACK, idle)
 
     def _coming_again(self, held: tuple[int, ...]) -> tuple[int, ...]:
@@ -256,6 +269,7 @@ class Explorer:
             rest = alive(rest, after)
         if self._collects:
             after = self._swept(after, workers, rest)
+        after, workers = tidied(self.world.stores, self.workers, after, workers, rest)
         self.witnessed.add("a delayed write took effect")
         violation = answer.violation
         if violation is None and isinstance(write, DeleteParked):
@@ -286,10 +300,13 @@ class Explorer:
                 later = alive(later, after)
             if moved.begins:
                 moved = self.workers.named(moved, used_transactions(after, (moved, *others), later), after.now)
+                moved, after = self._processes.by_itself(moved, after)
                 moved, violation, ended = self._settled(moved, after, violation)
             workers = sorted_workers(others, moved)
             if ended and self._collects:
                 after = self._swept(after, workers, later)
+            if ended:
+                after, workers = tidied(self.world.stores, self.workers, after, workers, later)
             fed = self._arrived(queue, answer) if answer.arrivals or answer.asked or answer.again else queue
             if unparks and violation is None:
                 violation = vanished(self.scenario, self.keys, after, fed, workers)
@@ -298,7 +315,7 @@ class Explorer:
             done = Move((after, fed, workers, later, remains), fault, violation, slot, begun, answer, moved)
             yield done
             if ended and worker.held and moved.situation is None:
-                yield from self._unacknowledged(worker, done, (after, fed, others, later, remains))
+                yield from self._unacknowledged(worker, done, (answer.store, fed, others, later, remains))
 
     def _unacknowledged(self, worker: Worker, done: Move, rest: State) -> Iterator[Move]:
         """A worker has done its work, and its deliveries come again all the same."""
@@ -308,11 +325,18 @@ class Explorer:
         if left[SPOILED]:
             said = replace(done.what, said=f"{done.what.said}; its batch comes again")
             self.witnessed.add("a batch came again")
-            again = come_again(self.scenario, self._coming_again(worker.held), done.moved, rest)
+            store, queue, workers, delayed, left = come_again(
+                self.scenario, self._coming_again(worker.held), done.moved, rest
+            )
+            store, workers = tidied(self.world.stores, self.workers, store, workers, delayed)
+            again = (store, queue, workers, delayed, left)
             yield done._replace(state=again, fault=True, violation=None, what=said)
         if left[CRASH]:
             idle = self.workers.idle()
             workers = sorted_workers(others, idle)
+            if self._collects:
+                store = self._swept(store, workers, delayed)
+            store, workers = tidied(self.world.stores, self.workers, store, workers, delayed)
             back = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
             yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
 
@@ -324,6 +348,10 @@ class Explorer:
         if worker.begins:
             yield Outcome(Answer(None, store, said=FROM_MEMORY, witnessed=FROM_MEMORY), worker, None, ended=False)
             return
+        if isinstance(worker.asks, OfBooks):
+            for answer, moved in self._processes.answers(worker, store):
+                yield Outcome(answer, *self._settled(moved, answer.store, answer.violation))
+            return
         if worker.asks is None:  # A copy that is known from memory, or a broken twin: all others ask for something.
             assert self.scenario.companions or self.scenario.remembering  # noqa: S101
             yield Outcome(Answer(None, store, said="asks for nothing"), *self._settled(worker, store, None))
@@ -332,6 +360,9 @@ class Explorer:
             moved = self.workers.answered(worker, answer.reply)
             if moved.begins and self.scenario.companions and not self.scenario.apart:
                 moved = self.workers.named(moved, frozenset(), store.now)
+            moved, after = self._processes.by_itself(moved, answer.store)
+            if after is not answer.store:
+                answer = replace(answer, store=after)
             if moved.begins:
                 yield Outcome(answer, moved, answer.violation, ended=False)
             else:

@@ -13,18 +13,20 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect
-from exactlyonce.effects.library import DeleteChannels, DeleteParked, DeleteProcessed, DeleteStaged
+from exactlyonce.effects.library import DeleteParked, DeleteStaged
+from exactlyonce.effects.pages import DeletePages
+from exactlyonce.records.marks import split
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.world.scenario import PLACES
 from verification.world.store import Entity, Store, history_of
-from verification.world.workers import Worker
+from verification.world.workers import OfBooks, Worker
 from yieldcheck import path_through
 
 NOBODY: Final = -1
-BEST_EFFORT: Final = (DeleteStaged, DeleteChannels, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
+BEST_EFFORT: Final = (DeleteStaged, DeletePages, DeleteParked, ReplaceCompanions, DeleteCompanions)
 """Writes whose reply does not say whether they took effect."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 
@@ -68,7 +70,7 @@ class Event:
     @property
     def from_memory(self) -> bool:
         """Whether the process began a task and has asked nobody for anything yet."""
-        return self.task is not None and (self.effect is None or isinstance(self.effect, Begin))
+        return self.task is not None and (self.effect is None or isinstance(self.effect, Begin | OfBooks))
 
     def __str__(self) -> str:
         if self.process == NOBODY:
@@ -79,13 +81,11 @@ class Event:
 
 _TASKS: Final = {
     "attempt": "takes",
-    "mark": "marks",
     "sweep": "sweeps",
     "settle": "settles",
     "requeue": "requeues",
     "clean": "cleans up",
-    "forget": "forgets",
-    "forget channels": "forgets channels",
+    "clean pages": "cleans up pages",
     "stumble": "takes, with a handler that raises,",
     "nudge": "looks after the read model",
     "replay": "sends again",
@@ -132,19 +132,19 @@ def holding(store: Store) -> tuple[str, ...]:
 
 def _held(entity: Entity) -> tuple[str, ...]:
     """What an entity holds, in a few lines that go on from its name."""
-    entries = ", ".join(
-        f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in entity.ledger.entries
-    )
+    ledger = entity.ledger
+    owing = ", ".join(one.tx for one in ledger.unpaid)
+    left = f", {ledger.left} have left" if ledger.left else ""
     history = history_of(entity.truth.document) or "nothing"
-    return (f": {history} in its state; {entries or 'nothing'} in its ledger",)
+    return (f": {history} in its state; {len(split(ledger.marks))} marks in its ledger{left}; {owing or 'nothing'} owes",)
 
 
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:
     """The same where its records are companions."""
     ledger = entity.ledger
-    entries = ", ".join(f"{one.message}{'' if one.owed is None else ', which owes'}" for one in ledger.entries)
+    owing = ", ".join(one.tx for one in ledger.unpaid)
     received = (f"{one.next} is next in {one.channel}" for one in ledger.receptions)
-    parts = (f"{entries} in its ledger" if entries else "", *received)
+    parts = (f"{owing} owes" if owing else "", *received)
     history = history_of(entity.truth.document) or "nothing"
     companions = ", ".join(_shown(one) for one, _ in entity.now.values())
     return (

@@ -41,7 +41,7 @@ from exactlyonce.protocols.outbox.judge import (
 from exactlyonce.protocols.outbox.look import first_look, look_apart, lost_pages, take_back
 from exactlyonce.protocols.outbox.owed import pay, publish_owed
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
-from exactlyonce.protocols.steps.save import start_over, with_ledger, write_blobs
+from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
 from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.calls import is_reply
@@ -105,15 +105,16 @@ class Outbox:
             outcome = yield from self._process(work, messages, from_memory(work.entity, saved, memory))
             if outcome is not None:
                 return outcome
-        view = yield from self._loaded(work.entity, messages, memory)
+        view = yield from self._loaded(work, messages, memory)
         if isinstance(view, Again):
             return view
         outcome = yield from self._process(work, messages, view)
         assert outcome is not None  # noqa: S101  # A loaded document always decides.
         return outcome
 
-    def _loaded(self, entity: EntityRef, messages: Arrived, memory: Memory) -> Step[View | Again]:
+    def _loaded(self, work: Work, messages: Arrived, memory: Memory) -> Step[View | Again]:
         """Load the entity, and the documents of opened requests beside it."""
+        entity = work.entity
         request = LoadEntity(entity, memory.entity_token)
         opened: FoundRequests | NoAnswer | None = None
         if messages.requests:
@@ -131,7 +132,8 @@ class Outbox:
             # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
             has_pages = yield from HasPages(entity)
             if has_pages is not False:
-                return _removed(entity, view, has_pages)
+                removed = yield from _removed(work, view, has_pages)
+                return removed
         if not messages.failed and messages.messages and all(is_behind(one, view) for one in messages.messages):
             return Again(view.memory, "the view is older than the call whose reply has come")
         view = yield from look_apart(entity, messages, view, opened)
@@ -300,10 +302,10 @@ class Outbox:
         if not found.copies:
             return None
         hashes = {one.hash for one in found.copies}
-        owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes and not entry.paid)
-        transactions = tuple(entry.tx for entry in owing)
+        owing = tuple(entry for entry in looked.ledger.unpaid if entry.cause in hashes)
+        transactions = tuple(entry.tx for entry in looked.ledger.unpaid)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
-        paid = yield from FindPaid(entity, looked.ledger.version, transactions, transactions)
+        paid = yield from FindPaid(entity, looked.ledger.version, transactions, tuple(entry.tx for entry in owing))
         # Finish a processed message. Only its outputs may be missing.
         memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), looked)
         if isinstance(memory, Again):
@@ -342,12 +344,19 @@ class Outbox:
         return Finished(memory)
 
 
-def _removed(entity: EntityRef, view: View, has_pages: bool | NoAnswer) -> Again:
-    """What an entity that was never processed, in this view, and has pages leads to."""
+def _removed(work: Work, view: View, has_pages: bool | NoAnswer) -> Step[Again]:
+    """What an entity that was never processed, in this view, and has pages leads to. At most one effect.
+
+    Raises:
+        LedgerRemoved: the view was current, so the document, or its ledger, is gone.
+    """
     if isinstance(has_pages, NoAnswer):
         return Again(view.memory, "whether the entity has pages could not be read")
+    fenced = yield from fence(work.entity, view, work.absent)
+    if isinstance(fenced, Again):
+        return fenced
     raise LedgerRemoved(
-        f"Entity {entity} was processed before, but its document, or the ledger in it, is gone. Duplicates would be applied "
+        f"Entity {work.entity} was processed before, but its document, or the ledger in it, is gone. Duplicates would be applied "
         "again, so nothing was changed. Restore the document from a backup; or, if no copy of an old message can still arrive, "
         "delete the library's documents of this entity."
     )

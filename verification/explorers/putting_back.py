@@ -1,0 +1,42 @@
+"""Entities whose documents are put back to an earlier version, as a backup or an operator does it, while their pages stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from verification.explorers.reductions import State, tidied
+from verification.world.amounts import spent
+from verification.world.answers import World
+from verification.world.scenario import PLACES
+from verification.world.store import Entity, history_of
+from verification.world.workers import Workers
+
+
+def put_back(world: World, workers: Workers, state: State) -> Iterator[tuple[str, State]]:
+    """Every way to put an entity back, with what is said of it. Processes begin anew, and queues stay as they are."""
+    store, queue, standing, delayed, left = state
+    for number, entity in enumerate(store.entities):
+        for position, version in enumerate(entity.versions[:-1], entity.first):
+            if version.document is None:
+                continue
+            etag = str(entity.newest + 1)
+            back = world.stores.entity(entity.newest + 1, (replace(version, etag=etag),))
+            kept, undone = _kept(store.committed, back)
+            after = world.stores.changed(
+                world.stores.with_entity(store, number, back),
+                committed=kept,
+                undone=store.undone | undone,
+                put_back=store.put_back + 1,
+            )
+            idle = tuple(workers.idle() for _ in standing)
+            after, idle = tidied(world.stores, workers, after, idle, delayed)
+            said = f"The entity is put back to version {position}"
+            yield said, (after, queue, idle, delayed, spent(left, PLACES["put_back"]))
+
+
+def _kept(committed: frozenset[tuple[str, str]], entity: Entity) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
+    """What is committed where an entity was put back, and the keys of messages of which that is no longer true."""
+    history = history_of(entity.truth.document)
+    kept = frozenset(one for one in committed if one[0].partition("/")[2] in history.split(">"))
+    return kept, frozenset(key for key, _ in committed - kept)
