@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from exactlyonce.attempt import Memory, key_of
 from exactlyonce.drivers.overdue import TOO_OLD
@@ -29,9 +29,7 @@ from exactlyonce.stores.listing import AsyncListing, ListedBook, ListedMessage, 
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, message_hash
-from exactlyonce.values.lifetimes import AHEAD, Lifetimes
-
-_NOTED_LONGER: Final = 2 * AHEAD
+from exactlyonce.values.lifetimes import AHEAD, Lifetimes, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ class Operator:
             destination = parked.destination
         self.require_destination(destination)
         to, ref, limit = destination, entity_named(entity), self._limit(entity)
-        noted = self._noted()
+        noted = noted_for(self.lifetimes().retention)
         return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory, noted=noted))
 
     def require_destination(self, destination: str) -> None:
@@ -174,12 +172,6 @@ class Operator:
         except (StoredDataError, ConfigurationError) as error:
             return named(error)
 
-    def _noted(self) -> int:
-        """Seconds for which a note stays in place of a parked message: until no mark that names it is judged."""
-        retention = self.lifetimes().retention
-        longest = max(retention.current, retention.previous or retention.current)
-        return int((longest + _NOTED_LONGER).total_seconds())
-
     def _limit(self, place: str) -> Callable[[Envelope], SendLimit | None]:
         """Gives the age above which the receiver of a parked message refuses it; None if it never forgets that message."""
         type, limit = entity_named(place).type, self.lifetimes().send_limit
@@ -193,7 +185,7 @@ class Operator:
             TryAgainLater: the store did not answer.
             StoredDataError: the parked document cannot be trusted; the message stays parked.
         """
-        ref, noted = entity_named(entity), self._noted()
+        ref, noted = entity_named(entity), noted_for(self.lifetimes().retention)
         return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory, noted=noted))
 
     def books(self) -> AsyncIterator[tuple[ListedBook, ...]]:
@@ -243,3 +235,9 @@ class Operator:
         if isinstance(reply, NoAnswer):
             raise TryAgainLater(f"The documents of entity {ref} could not be read.")
         return reply
+
+
+def noted_for(retention: Retention) -> int:
+    """Seconds for which a note stays in place of a parked message: until no mark that names the message is judged."""
+    longest = max(retention.current, retention.previous or retention.current)
+    return int((longest + 2 * AHEAD).total_seconds())
