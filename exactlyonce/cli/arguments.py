@@ -57,7 +57,7 @@ def _about_many_parked_messages(commands: _Commands) -> None:
         "--to", metavar="DESTINATION", help="logical name of the queue (default: that of outputs never published)"
     )
 
-    discard = commands.add_parser("discard-all", help="delete many parked messages for good, and close their numbers")
+    discard = commands.add_parser("discard-all", help="delete many parked messages for good")
     _selection(discard)
     _pace(discard)
 
@@ -103,7 +103,7 @@ def _about_parked_messages(commands: _Commands) -> None:
     )
     _yes(requeue)
 
-    discard = commands.add_parser("discard", help="delete a parked message for good, and close its number")
+    discard = commands.add_parser("discard", help="delete a parked message for good")
     _parked_message(discard)
     _yes(discard)
 
@@ -112,6 +112,9 @@ def _about_entities(commands: _Commands) -> None:
     inspect = commands.add_parser("inspect", help="show what the store holds of an entity")
     _entity(inspect)
     inspect.add_argument("--bodies", action="store_true", help="show its state as well")
+
+    books = commands.add_parser("books", help="show what processes prove of their transactions, and what is open")
+    books.add_argument("--all", action="store_true", help="show also books that ended with nothing open")
 
     sweep = commands.add_parser(
         "sweep", help="publish outputs that have been owed for long, and tend read models with gaps"
@@ -130,7 +133,7 @@ def _about_entities(commands: _Commands) -> None:
     replay.add_argument("last", type=int, metavar="LAST", help="version")
 
     renumber = commands.add_parser(
-        "renumber", help="begin fresh channels for an entity that was restored from a backup"
+        "renumber", help="begin fresh sequences for an entity that was restored from a backup"
     )
     _entity(renumber)
     _yes(renumber)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from exactlyonce.effects.effect import Effect, NoAnswer
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.records.library import ParkedMessage, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, StagedOutputs, Unparked
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
+
+NOTED_FOR: Final = int((2 * RETENTION).total_seconds())
+"""Seconds for which a note of a message that is parked no longer stays, unless the application's retention is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,24 @@ class LoadParked(Effect[FoundParked | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteParked(Effect[None]):
-    """Delete the parked document of a message if it still has this ETag, best effort."""
+class Unpark(Effect[None]):
+    """Put a note in the place of the parked document of a message, if that still has this ETag; best effort. One request.
+
+    Attributes:
+        entity: under which it is parked.
+        message: key of the message.
+        etag: of its document, as it was read.
+        sent: key under which it was sent again; None if it was discarded.
+        seconds: for which the store is to keep the note.
+    """
 
     entity: EntityRef
     message: str
     etag: str
+    sent: str | None = None
+    seconds: int = NOTED_FOR
+
+    @property
+    def note(self) -> Unparked:
+        """What stays."""
+        return Unparked(self.entity.key, self.message, self.sent)

@@ -125,12 +125,13 @@ class Context:
 
         Raises:
             UnknownDestination: there is no destination of that name.
-            OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
+            OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit a document.
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
                 given, and the entity's strategy is not `Outbox()`.
             HandlerFailed: the function that names its receiver or session raised, or gave something else than a key.
-            ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone,
-                leaves the years 1 to 9999 in UTC, or comes with a delay.
+            ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or
+                session that the destination names cannot be one; or `at` has no time zone, leaves the years 1 to 9999 in UTC, or
+                comes with a delay.
         """
         self._require_open("send")
         if at is not None:
@@ -220,7 +221,9 @@ class Context:
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
-        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size + room):
+        # A kept message stays in a document of its own until it is released.
+        apart = self._routes.goes_apart if due is None else self._routes.is_too_large
+        if self._routes.blobs is not None and apart(destination, wire.size + room):
             blob = self._blob(f"{CLAIM_CHECKS}/{self._folder}/{id}", data.text.encode(), "application/json")
             wire = envelope.by_reference(self._address_of(blob)).to_json()
         self._routes.check(destination, wire.size + room)

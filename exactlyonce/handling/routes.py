@@ -13,6 +13,7 @@ from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.keys import EntityKey, entity_named, entity_ref
 from exactlyonce.handling.messages import message_type
 from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.records.outputs import MOST_CARRIED
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.sequences import Sequences, channel_id, numbered
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_tuple
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         entity_by: Callable[[Any], str | EntityKey] | None
         ordered: bool
         session_by: Callable[[Any], str] | None
+        stable_time: bool
 else:
     Model = Any
     Received = TypeVar("Received", contravariant=True)
@@ -85,6 +87,8 @@ class Destination(Generic[Received]):
             that is a type of another application.
         session_by: the session of a message, for Service Bus sessions where `to` is not given; with it, the session is the
             entity.
+        stable_time: whether the `time` of what `once.send` sends here is the same in all copies of a message, as its callers
+            promise. Then it is required, and receivers need not look for copies in what has left the entity.
 
     Raises:
         ConfigurationError: the attributes contradict each other, or one is of another kind.
@@ -96,6 +100,7 @@ class Destination(Generic[Received]):
     entity_by: Callable[[Any], str | EntityKey] | None = None
     ordered: bool = False
     session_by: Callable[[Any], str] | None = None
+    stable_time: bool = False
 
     if TYPE_CHECKING:  # `send` takes what a destination receives; of a tuple a checker would infer the common base.
 
@@ -137,6 +142,7 @@ class Destination(Generic[Received]):
             if function is not None:
                 require_plain(f"{name}= {about},", function, ("message",))
         require(f"ordered= {about}", self.ordered, bool, "True or False")
+        require(f"stable_time= {about}", self.stable_time, bool, "True or False")
         if self.to is None and (self.entity_by is not None or self.ordered):
             raise ConfigurationError(
                 f"Destination {self.name!r} has entity_by= or ordered=, but does not say which entity type it leads to. Add to=."
@@ -202,6 +208,7 @@ class Routes:
         blobs: address of the container for blobs; None if there is none.
         sessions: for each destination with other sessions, the function that gives the session of a message.
         handled: names of the message types that handlers of the application take.
+        stable: the destinations to which callers send with a time that is the same in all copies.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -212,6 +219,7 @@ class Routes:
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
+    stable: frozenset[str] = frozenset()
 
     @classmethod
     def to(
@@ -243,6 +251,7 @@ class Routes:
             blobs,
             {one.name: one.session_by for one in destinations if one.session_by is not None},
             frozenset(name for one in types.values() for name in one.models),
+            frozenset(one.name for one in destinations if one.stable_time),
         )
 
     def subscribed(self, model: type) -> tuple[str, ...]:
@@ -323,6 +332,13 @@ class Routes:
     def is_too_large(self, destination: str, size: int) -> bool:
         """Whether an envelope of `size` bytes is over the limit of a destination that exists."""
         return size > self.limits.get(destination, size)
+
+    def goes_apart(self, destination: str, size: int) -> bool:
+        """Whether the data of an output travels in a blob: an entry would carry it through every commit until it is paid.
+
+        Without a container for blobs it never does.
+        """
+        return self.blobs is not None and (size > MOST_CARRIED or self.is_too_large(destination, size))
 
     def check(self, destination: str, size: int) -> None:
         """Raise `UnknownDestination` or `OutputTooLarge` unless an envelope of `size` bytes may go there."""

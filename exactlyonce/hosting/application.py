@@ -268,7 +268,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         """Send a message from outside of handlers. Data too large for its queue travels as a blob, if there is a container.
 
         Sending a message again requires the `time` of the first send. Without it, copies that are sent further apart than the
-        retention less a day are processed as two messages: the record of the first may be gone by then.
+        retention less a day are processed as two messages: the first may be forgotten by then. A destination with
+        `stable_time=True` promises that time to receivers, for whom copies are cheaper to know then.
 
         Args:
             destination: a destination of the application, or its logical name.
@@ -278,7 +279,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             time: when the message came about, with a time zone; None for the present.
 
         Raises:
-            UnknownDestination, OutputTooLarge, ValueError: as for `context.send`; or the time has no time zone.
+            UnknownDestination, OutputTooLarge, ValueError: as for `context.send`; or the time has no time zone, or is missing
+                for a destination with `stable_time=True`.
             TryAgainLater: the queue, or the container for blobs, may not have taken it; send it again under the same id.
         """
         await self._parts.startup.begin()
@@ -308,7 +310,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
                 that has more digits than a double keeps, unless the function takes the content.
             scope: the caller; None for the authenticated one, if there is one. Callers do not share keys.
             keys: "uuid7" to take only keys that carry their time: a key that is too old to be known is refused, so none is
-                applied twice. "any" takes all keys, and may apply one again after the retention.
+                applied twice. "any" takes all keys, and may apply one again after the retention; a UUID of version 7 is judged
+                by its time here, too. So give each request a key of its own, and not the id of something older.
 
         Raises:
             ConfigurationError: as `ask` does.

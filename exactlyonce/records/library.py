@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import with_config
 
@@ -14,7 +14,10 @@ from exactlyonce.records.outputs import Output
 from exactlyonce.records.pages import Page
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
+from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape, write_shape
+
+UNPARKED: Final = "unparked"
+"""Kind of what takes the place of a parked document."""
 
 
 @with_config(EXACT)
@@ -61,6 +64,24 @@ class ParkedMessage:
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
+class Unparked:
+    """What is left of a message that is parked no longer, so that an audit does not call it lost.
+
+    Attributes:
+        entity: key of the entity under which it was parked.
+        message: key of the message.
+        sent: key under which it was sent again: its own, or that of the new message it was made; None if it was discarded.
+    """
+
+    entity: str
+    message: str
+    sent: Annotated[str | None, absent_if(None)] = None
+    kind: Literal["unparked"] = UNPARKED
+    schema: int = SCHEMA
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
 class RequestDocument:
     """A request that a caller opened: its message, and then its answer. It stays until its caller closes it.
 
@@ -81,7 +102,7 @@ class RequestDocument:
     schema: int = SCHEMA
 
 
-LibraryRecord = StagedOutputs | ParkedMessage | RequestDocument | Page | Book
+LibraryRecord = StagedOutputs | ParkedMessage | Unparked | RequestDocument | Page | Book
 """What lies in the library container."""
 
 

@@ -13,8 +13,10 @@ from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json, canonical
 from exactlyonce.values.shapes import EXACT, absent_if
 
-MAX_OUTPUT_BYTES: Final = 1_900_000
-"""Most that all outputs of one message may have together: they have to fit one staged document."""
+MAX_OUTPUT_BYTES: Final = 1_400_000
+"""Most that all outputs of one message may have together: they have to fit one entity document, beside its state."""
+MOST_CARRIED: Final = 32 * 1024
+"""Bytes of an envelope above which its data travels in a blob, where there is a container for blobs."""
 
 
 _OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"place":null},`, room left.

@@ -22,12 +22,12 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
     DeleteStaged,
     LoadParked,
     LoadStaged,
     Park,
     Stage,
+    Unpark,
 )
 from exactlyonce.effects.pages import DeletePages, FindBlobs, FindPages, FindPagesAbove, HasPages, WritePage
 from exactlyonce.effects.publish import Publish
@@ -63,7 +63,7 @@ _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
     DeleteStaged: _by_number("delete_item", "execute_batch", lambda effect: effect.transactions),
     Park: _one("upsert_item"),
     LoadParked: _one("read_item"),
-    DeleteParked: _one("delete_item"),
+    Unpark: _one("replace_item"),
     OpenRequest: _one("create_item"),
     LoadRequests: _by_number("read_item", "query_items", lambda effect: effect.requests),
     KeepAnswers: _one("replace_item"),

@@ -75,6 +75,8 @@ _JSON_TYPE: Final = re.compile(r"\s*[\w.+-]+/(?:[\w.-]+\+)?json\s*(?:;|\Z)", re.
 _UUID7: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 _OLDEST_UUID7: Final = 1_577_836_800_000
 """A UUID of version 7 that says an earlier time, in milliseconds, says none: the version is of 2021."""
+_NEWEST_UUID7: Final = 4_102_444_800_000
+"""The same for this time and later ones, from the year 2100 on."""
 
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
@@ -133,6 +135,11 @@ def written_time(time: datetime) -> str:
 def milliseconds(time: datetime) -> int:
     """A time in whole milliseconds since 1970, rounded down."""
     return (time - _EPOCH) // MILLISECOND
+
+
+def moment(since: int) -> datetime:
+    """A time in milliseconds since 1970, in UTC."""
+    return _EPOCH + since * MILLISECOND
 
 
 def stable_text(since: int) -> str:
@@ -235,7 +242,26 @@ class Envelope:
                 return None
         uuid = _UUID7.fullmatch(self.id)
         stated_by_id = 0 if uuid is None else int(f"{uuid[1]}{uuid[2]}", 16)
-        return stated_by_id if stated_by_id >= _OLDEST_UUID7 else None
+        return stated_by_id if _OLDEST_UUID7 <= stated_by_id < _NEWEST_UUID7 else None
+
+    @property
+    def judged_by(self) -> datetime | None:
+        """The time by which its age is judged: the one that all its copies certainly share, or else the one that it says."""
+        since = self.since
+        return self.time if since is None else moment(since)
+
+    def with_stable_time(self, since: int | None = None) -> Envelope:
+        """The envelope with the promise that all its copies carry one time.
+
+        Args:
+            since: that time, in milliseconds since 1970; None for its `time`. Without either, nothing is promised.
+        """
+        others = {name: value for name, value in self.extensions if name != STABLE_TIME}
+        if since is None and self.time is not None:
+            since = milliseconds(self.time)
+        if since is not None:
+            others[STABLE_TIME] = stable_text(since)
+        return replace(self, extensions=tuple(sorted(others.items())))
 
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""

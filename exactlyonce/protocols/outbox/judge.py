@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from exactlyonce.attempt import key_of
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage, RequestUnknown, TryAgainLater
@@ -16,7 +16,7 @@ from exactlyonce.protocols.steps.answers import Answers, Contents
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import Kind, by_hash, content_in
+from exactlyonce.records.marks import Kind, by_hash, content_in, time_in
 from exactlyonce.records.pages import FIRST
 from exactlyonce.values.envelope import STABLE_TIME, Envelope
 from exactlyonce.values.identity import EntityRef, message_hash
@@ -39,6 +39,20 @@ class Arrival(NamedTuple):
     kind: Kind
     since: int | None
     reply: ReplyTo | None = None
+
+
+class Proof(NamedTuple):
+    """What proves that a message was processed.
+
+    Attributes:
+        place: "ledger" or "page" for a mark there; "outbox" for an entry that owes, whose mark has left.
+        since: of the mark, in milliseconds since 1970; None if it is no mark.
+        after: of the page, which names it; None if it is none.
+    """
+
+    place: Literal["ledger", "page", "outbox"]
+    since: int | None = None
+    after: int | None = None
 
 
 Failed = tuple[tuple[str, ExactlyOnceError], ...]
@@ -139,6 +153,16 @@ def known_in(view: View) -> dict[str, str]:
     for page in view.pages or ():
         known |= by_hash(page.marks)
     return known | by_hash(view.ledger.marks)
+
+
+def proof_of(one: Arrival, view: View) -> Proof | None:
+    """What a view shows that proves a message processed; None if nothing does."""
+    if (mark := by_hash(view.ledger.marks).get(one.hash)) is not None:
+        return Proof("ledger", time_in(mark))
+    for page in view.pages or ():
+        if (mark := by_hash(page.marks).get(one.hash)) is not None:
+            return Proof("page", time_in(mark), page.after)
+    return Proof("outbox") if any(entry.cause == one.hash for entry in view.ledger.outbox) else None
 
 
 def may_have_left(one: Arrival, ledger: Ledger) -> bool:

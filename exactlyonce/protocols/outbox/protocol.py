@@ -31,12 +31,14 @@ from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, nex
 from exactlyonce.protocols.outbox.due import release
 from exactlyonce.protocols.outbox.judge import (
     Arrived,
+    Proof,
     answers_of,
     arrived,
     contents_of,
     is_behind,
     judged,
     may_have_left,
+    proof_of,
 )
 from exactlyonce.protocols.outbox.look import first_look, look_apart, lost_pages, take_back
 from exactlyonce.protocols.outbox.owed import pay, publish_owed
@@ -286,12 +288,19 @@ class Outbox:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether a mark proves a message processed. At most 5 effects."""
+        proof = yield from self.proof(entity, envelope, memory)
+        return proof if isinstance(proof, Again) else proof is not None
+
+    def proof(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[Proof | Again | None]:
+        """What proves a message processed, in the view that answers; None if nothing does. At most 5 effects."""
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
         messages = arrived(entity, (envelope,), ())
         view = yield from look_apart(entity, messages, view)
-        return view if isinstance(view, Again) else bool(judged(messages, view).copies)
+        if isinstance(view, Again):
+            return view
+        return next((proof for one in messages.messages if (proof := proof_of(one, view))), None)
 
     def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
         """Finish a message that was processed; None if nothing proves that it was."""

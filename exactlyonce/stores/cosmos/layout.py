@@ -15,6 +15,7 @@ from exactlyonce.records.library import (
     ParkedMessage,
     RequestDocument,
     StagedOutputs,
+    Unparked,
     library_document,
 )
 from exactlyonce.records.pages import Page
@@ -107,7 +108,7 @@ def _id_of(record: LibraryRecord) -> str:
     match record:
         case StagedOutputs():
             return staged_id(record.tx)
-        case ParkedMessage():
+        case ParkedMessage() | Unparked():
             return parked_id(record.message)
         case RequestDocument():
             return request_id(record.request)

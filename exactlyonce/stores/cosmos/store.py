@@ -11,7 +11,6 @@ from datetime import datetime, timezone
 from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
     DeleteStaged,
     FoundParked,
     FoundStaged,
@@ -19,10 +18,11 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
+    Unpark,
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
-from exactlyonce.records.library import read_parked, read_staged
+from exactlyonce.records.library import UNPARKED, read_parked, read_staged
 from exactlyonce.stores.cosmos.companions import CosmosCompanions
 from exactlyonce.stores.cosmos.layout import (
     from_library,
@@ -119,10 +119,13 @@ class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages, CosmosSearches)
             return reply
         if reply.read_at is None:
             return UNKNOWN  # Without the service's time nothing is judged: any other clock could let a message through.
+        if reply.properties.get("kind") == UNPARKED:
+            return FoundParked(None, None, None)
         message = read_parked(from_library(reply.properties))
         require_same(effect.entity, id, message.message, effect.message)
         return FoundParked(message, reply.properties["_etag"], datetime.fromtimestamp(reply.read_at, timezone.utc))
 
-    @performs(DeleteParked)
-    async def delete_parked(self, effect: DeleteParked) -> None:
-        await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
+    @performs(Unpark)
+    async def unpark(self, effect: Unpark) -> None:
+        note = {**to_library(effect.entity, effect.note), "ttl": effect.seconds}
+        await self._library(effect.entity).replace_all([(note, effect.etag)])

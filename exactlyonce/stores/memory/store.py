@@ -5,7 +5,6 @@ from __future__ import annotations
 from exactlyonce.effects.effect import BEHIND, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
     DeleteStaged,
     FoundParked,
     FoundStaged,
@@ -13,11 +12,13 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
+    Unpark,
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.library import (
+    UNPARKED,
     library_document,
     read_parked,
     read_staged,
@@ -122,11 +123,17 @@ class MemoryStore(MemoryCompanions, MemoryRequests, MemoryPages):
         if position is None:
             return BEHIND
         version = partition.newest(f"parked:{effect.message}", position)
-        if version is None or version.document is None:
+        if version is None or version.document is None or version.document.value.get("kind") == UNPARKED:
             return FoundParked(None, None, None)
         return FoundParked(read_parked(version.document.value), version.etag, self._now())
 
-    @performs(DeleteParked)
-    def delete_parked(self, effect: DeleteParked) -> None:
-        partition = self._library(effect.entity)
-        self._write("delete_parked", lambda: self._delete_unchanged(partition, f"parked:{effect.message}", effect.etag))
+    @performs(Unpark)
+    def unpark(self, effect: Unpark) -> None:
+        partition, id = self._library(effect.entity), f"parked:{effect.message}"
+
+        def replace() -> None:
+            current = partition.newest(id)
+            if current is not None and current.etag == effect.etag:
+                self._append(partition, id, Json.of(library_document(effect.note)))
+
+        self._write("unpark", replace)
