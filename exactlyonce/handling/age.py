@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 from exactlyonce.attempt import Before, Handle, Handled, key_of
 from exactlyonce.values.envelope import Envelope
@@ -39,13 +38,7 @@ class AgeCheck:
             ExactlyOnceError: as `handle` does.
         """
         if before.sent is None and self.forgets(envelope):
-            refusal = self.lifetimes.refusal(_time_of(envelope), before.at)
+            refusal = self.lifetimes.refusal(envelope.judged_by, before.at)
             if refusal is not None:
                 raise type(refusal)(f"Message {key_of(envelope)} on entity {self.entity}: {refusal}")
         return self.handle(before, envelope)
-
-
-def _time_of(envelope: Envelope) -> datetime | None:
-    """The time by which the age of a message is judged: the one that all its copies certainly share, or else the one it says."""
-    since = envelope.since
-    return envelope.time if since is None else datetime.fromtimestamp(since / 1000, timezone.utc)

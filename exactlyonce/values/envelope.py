@@ -135,6 +135,11 @@ def milliseconds(time: datetime) -> int:
     return (time - _EPOCH) // MILLISECOND
 
 
+def time_of(milliseconds: int) -> datetime:
+    """A time in milliseconds since 1970."""
+    return _EPOCH + milliseconds * MILLISECOND
+
+
 def stable_text(since: int) -> str:
     """A time in milliseconds since 1970, as the attribute `STABLE_TIME` has it."""
     second, rest = divmod(since, 1000)
@@ -236,6 +241,19 @@ class Envelope:
         uuid = _UUID7.fullmatch(self.id)
         stated_by_id = 0 if uuid is None else int(f"{uuid[1]}{uuid[2]}", 16)
         return stated_by_id if stated_by_id >= _OLDEST_UUID7 else None
+
+    @property
+    def judged_by(self) -> datetime | None:
+        """The time by which the age of the message is judged: the one that all its copies certainly share, or else its own."""
+        since = self.since
+        return self.time if since is None else time_of(since)
+
+    def at(self, time: datetime) -> Envelope:
+        """The envelope of a message that came about at another time. One that was timed stays so."""
+        stable = (STABLE_TIME, stable_text(milliseconds(time)))
+        return replace(
+            self, time=time, extensions=tuple(stable if one[0] == STABLE_TIME else one for one in self.extensions)
+        )
 
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""

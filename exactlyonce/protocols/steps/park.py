@@ -205,16 +205,15 @@ def _again(parked: ParkedMessage) -> Envelope:
             "from a backup, or discard it."
         ) from None
     if parked.renewed is not None:
-        envelope = replace(
-            without_place(envelope), id=renewed_id(parked.entity, parked.message, parked.at), time=parked.renewed
-        )
+        id = renewed_id(parked.entity, parked.message, parked.at)
+        envelope = replace(without_place(envelope), id=id).at(parked.renewed)
     return envelope.once_more()
 
 
 def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["too old", "undated", "ahead"] | None:
     """Why a message is not sent under the identity it has; None if it is."""
-    if envelope.time is None:
+    if (time := envelope.judged_by) is None:
         return "undated"
-    if envelope.time - now > AHEAD:
+    if time - now > AHEAD:
         return "ahead"
-    return "too old" if now - envelope.time > limit(now) else None
+    return "too old" if now - time > limit(now) else None
