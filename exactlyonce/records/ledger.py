@@ -1,7 +1,8 @@
 """The ledger: the library's property of an entity document.
 
-Its shape carries a schema version; a newer one is refused, never misread. What is empty is left out, since every commit pays for
-each byte; `version` says how many messages the rest has to account for. Properties that are not the library's stay untouched.
+Its shape carries a schema version; a newer one is refused, never misread. What is empty is left out, since every commit pays
+for each byte; `version` says how many messages the rest has to account for. Properties that are not the library's stay
+untouched.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Ledger:
         left: how many marks have left, those that expired included.
         cut: version of the ledger from which the newest page was cut; `FIRST` if there is none.
         until: time of the newest mark in that page; -1 if there is none.
+        lost: time up to which pages may have been lost, since the library's container was restored or exchanged; -1 if none.
         answers: to requests among the marks.
         outbox: transactions whose outputs are not known to be sent.
         sequences: the numbers given out to receivers that take messages in order. They go on after a deletion.
@@ -73,6 +75,7 @@ class Ledger:
     left: Annotated[int, absent_if(0)] = 0
     cut: Annotated[int, absent_if(FIRST)] = FIRST
     until: Annotated[int, absent_if(-1)] = -1
+    lost: Annotated[int, absent_if(-1)] = -1
     answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
     outbox: Annotated[tuple[OutboxEntry, ...], absent_if(())] = ()
     sequences: Annotated[Sequences, absent_if(())] = ()
@@ -147,6 +150,8 @@ def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
         raise damaged(
             name, f"{len(marks)} marks and {ledger.left} that have left are not its version, {ledger.version}"
         )
+    if ledger.left < 0 or ledger.cut > ledger.version:
+        raise damaged(name, f"{ledger.left} marks have left, the last page at version {ledger.cut} of {ledger.version}")
     if ledger.protocol == "stream" and ledger.version and ledger.snapshot_every is None:
         raise damaged(name, "it does not say what its stream holds")
     if ledger.protocol == "resequencer" and ledger.version and not ledger.receptions:

@@ -1,14 +1,16 @@
 """Marks: what a ledger remembers of each message that it has processed, in about 30 characters.
 
-A mark has four parts of fixed length and one of any: when the message came about (7 digits of base 64, in ASCII order), the hash
-of its identity (16 characters), its kind (1), the beginning of its content's digest (4), and a character for each message that
-its handler sent or kept, in their order, which says to which destination. So marks that are sorted as texts are sorted by time,
-and a mark tells the identity of everything that its message caused.
+A mark has four parts of fixed length and one of any: when the message came about (7 digits of base 64, in ASCII order), the
+hash of its identity (16 characters), its kind (1), the beginning of its content's digest (4), and a character for each message
+that its handler sent or kept, in their order, which says to which destination. So marks that are sorted as texts are sorted by
+time, and a mark tells the identity of everything that its message caused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 Kind = Literal["f", "i", "r", "l", "q"]
@@ -24,6 +26,7 @@ KEPT: Final = "~"
 """In place of a destination: the message is kept until it is due, and its release has a mark of its own."""
 
 _TIME: Final = 7
+_LATEST: Final = len(DIGITS) ** _TIME - 1
 _KIND: Final = 23
 _SENT: Final = 28
 _MANY: Final = 0x100
@@ -67,7 +70,8 @@ class Mark(NamedTuple):
 
 
 def written_time(milliseconds: int) -> str:
-    """A time in seven digits, whose order as texts is that of the times."""
+    """A time in seven digits, whose order as texts is that of the times: the nearest of those from 1970 to 2109."""
+    milliseconds = min(max(milliseconds, 0), _LATEST)
     digits = []
     for _ in range(_TIME):
         milliseconds, rest = divmod(milliseconds, len(DIGITS))
@@ -93,9 +97,13 @@ def split(marks: str) -> tuple[str, ...]:
     return tuple(marks.split(SEPARATOR)) if marks else ()
 
 
-def by_hash(marks: str) -> dict[str, str]:
-    """The single marks by the hash of their message. They are not taken apart, since most attempts ask for one of them."""
-    return {one[_TIME:_KIND]: one for one in split(marks)}
+@lru_cache(maxsize=64)
+def by_hash(marks: str) -> Mapping[str, str]:
+    """The single marks by the hash of their message. They are not taken apart, since most attempts ask for one of them.
+
+    An attempt asks a few times, for the marks of one ledger.
+    """
+    return MappingProxyType({hash_in(one): one for one in split(marks)})
 
 
 def content_in(mark: str) -> str:
@@ -116,6 +124,11 @@ def is_timed(mark: str) -> bool:
 def time_in(mark: str) -> int:
     """When the message came about."""
     return read_time(mark[:_TIME])
+
+
+def is_after(mark: str, milliseconds: int) -> bool:
+    """Whether the message came about after a time."""
+    return mark[:_TIME] > written_time(milliseconds)
 
 
 def destination_digit(place: int) -> str:

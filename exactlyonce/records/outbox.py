@@ -83,7 +83,7 @@ class OutboxEntry:
             yield Output(id, destinations[one.to], envelope, one.delay, one.place)
 
 
-def pending(output: Output, index: int, to: int, entity: EntityRef, cause: str, at: datetime, since: int) -> Pending:
+def pending(output: Output, index: int, to: int, entity: EntityRef, entry: OutboxEntry) -> Pending:
     """What an entry keeps of an output.
 
     Args:
@@ -91,15 +91,15 @@ def pending(output: Output, index: int, to: int, entity: EntityRef, cause: str, 
         index: its place among the messages of its handler.
         to: the place of its destination.
         entity: that sends it.
-        cause, at, since: of the entry.
+        entry: that is to keep it.
     """
-    first, middle, last = _derived(output.id, entity.source, at, since)
+    first, middle, last = _derived(output.id, entity.source, entry.at, entry.since)
     text = output.envelope.text
     before, found, rest = text.removeprefix(first).partition(middle)
     between, also, after = rest.partition(last)
     known = text.startswith(first) and found and also
     envelope = (before, between, after) if known else output.envelope
-    id = None if output.id == derived_id(entity, cause, index) else output.id
+    id = None if output.id == derived_id(entity, entry.cause, index) else output.id
     return Pending(index, to, envelope, output.delay, output.place, id)
 
 

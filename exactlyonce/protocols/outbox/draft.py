@@ -18,7 +18,18 @@ from exactlyonce.records.calls import Calls
 from exactlyonce.records.kept import Kept, kept_by
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.records.marks import KEPT, Mark, destination_digit, hash_in, is_timed, split, time_in, written
+from exactlyonce.records.marks import (
+    KEPT,
+    Mark,
+    by_hash,
+    destination_digit,
+    hash_in,
+    is_after,
+    is_timed,
+    split,
+    time_in,
+    written,
+)
 from exactlyonce.records.outbox import OutboxEntry, pending
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.pages import KeptAnswer, Page
@@ -29,12 +40,13 @@ from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import shape_json
 
 MOST_MARKS: Final = 32
-"""Outbox above which the oldest leave the ledger with the next commit."""
+"""Marks above which the oldest leave the ledger with the next commit."""
 MARKS_STAY: Final = 16
-"""Outbox that stay then."""
+"""Marks that stay then."""
 MOST_ANSWERED: Final = 2 * 1024
 """Bytes of answers above which all answers leave the ledger with the next commit."""
 _LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides marks, entries, answers and numbers.
+_MOST_ALONE: Final = MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
 
 
 class Commit(NamedTuple):
@@ -52,6 +64,7 @@ class Draft:
     Attributes:
         handled: the latest result; None before the first.
         body: what the next handler sees; None if absent or deleted.
+        at: time of the attempt.
         processed: keys of the messages that can be committed.
         marks: of these messages.
         to: destinations of the ledger, with those of these messages.
@@ -66,6 +79,7 @@ class Draft:
 
     handled: Handled | None
     body: Json | None
+    at: datetime
     processed: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     to: tuple[str, ...] = ()
@@ -102,7 +116,9 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         opened: time, and a transaction for each message.
     """
     before = view.ledger
-    draft = Draft(None, view.body, to=before.to, sequences=before.sequences, calls=before.calls, kept=before.kept)
+    draft = Draft(
+        None, view.body, opened.at, to=before.to, sequences=before.sequences, calls=before.calls, kept=before.kept
+    )
     for arrival, tx in zip(fresh, opened.transactions, strict=True):
         if tx is None:  # Its delivery was given back.
             continue
@@ -116,15 +132,11 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
             continue
         if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
             draft = drafted
-        elif (
-            draft.processed
-            and handled.body.size + drafted.size - draft.size <= MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
-        ):
+        elif draft.processed and handled.body.size + drafted.size - draft.size <= _MOST_ALONE:
             return replace(draft, more=True)  # Without the others it may fit.
         else:
-            draft = replace(
-                draft, failed=(*draft.failed, (arrival.key, _too_large(work.entity, arrival, handled, size)))
-            )
+            too_large = _too_large(work.entity, arrival, handled, size)
+            draft = replace(draft, failed=(*draft.failed, (arrival.key, too_large)))
     return draft
 
 
@@ -140,15 +152,15 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
         return None
     hashes = frozenset(map(hash_in, gone))
     answers = answers or tuple(one for one in ledger.answers if one.cause in hashes)
-    times = [time_in(one) for one in gone] or [ledger.complete]
+    begin, until = (time_in(gone[0]), time_in(gone[-1])) if gone else (ledger.complete, ledger.complete)
     untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
     return Page(
         entity=entity.key,
         after=ledger.cut,
         version=ledger.version,
         before=ledger.until,
-        begin=times[0],
-        until=times[-1],
+        begin=begin,
+        until=until,
         marks=written(gone),
         to=ledger.to,
         hashes=tuple(dict.fromkeys((*untimed, *(one.cause for one in answers)))),
@@ -157,15 +169,21 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
     )
 
 
-def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str], at: datetime) -> Ledger:
-    """The ledger of the commit, but for its token."""
+def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str]) -> Ledger:
+    """The ledger of the commit, but for its token.
+
+    Marks that are older than the retention go for good: a copy is refused. But a page is to prove the commit of blobs, which
+    may be younger than the message, so a mark with blobs stays until a page takes it.
+    """
     before = view.ledger
-    gone = frozenset(split(page.marks)) if page is not None else frozenset()
-    oldest = milliseconds(at) - work.retention // MILLISECOND
-    stay = [one for one in split(before.marks) if one not in gone and time_in(one) > oldest]
+    gone = by_hash("" if page is None else page.marks)
+    answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
+    oldest = milliseconds(draft.at) - work.retention // MILLISECOND
+    with_blobs = frozenset(one.cause for one in before.outbox if one.blobs)
+    here = by_hash(before.marks).items()
+    stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
-    answered_there = frozenset() if page is None else frozenset(one.cause for one in page.answers)
     answers = (one for one in before.answers if one.cause in hashes and one.cause not in answered_there)
     version = before.version + len(draft.processed)
     return replace(
@@ -188,7 +206,7 @@ def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: f
 
 
 def unpaid(ledger: Ledger, paid: frozenset[str], hashes: frozenset[str]) -> tuple[OutboxEntry, ...]:
-    """The entries that stay: those that owe; and of those that are paid, the ones that prove blobs, as long as their mark stays.
+    """The entries that stay: those that owe; and of those that are paid, those that prove blobs, as long as their mark stays.
 
     Args:
         ledger: with the entries.
@@ -225,7 +243,7 @@ def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, 
     since = milliseconds(commit.at) if arrival.since is None else arrival.since
     timed, content = arrival.since is not None, arrival.envelope.content[:4]
     mark = Mark(since, arrival.hash, arrival.kind, timed, content, "".join(sent)).text
-    entry = _entry(entity, arrival, handled, commit, to, places)
+    entry = _entry(entity, arrival, handled, commit, to)
     answers: tuple[KeptAnswer, ...] = ()
     if handled.answer is not None and arrival.kind != "q":
         answers = (KeptAnswer(arrival.hash, handled.answer),)
@@ -261,34 +279,27 @@ def _places(handled: Handled) -> dict[str, int]:
 
 
 def _entry(
-    entity: EntityRef,
-    arrival: Arrival,
-    handled: Handled,
-    commit: Commit,
-    to: tuple[str, ...],
-    places: dict[str, int],
+    entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, to: tuple[str, ...]
 ) -> tuple[OutboxEntry, ...]:
     """The entry of a message; none if it owes nothing and wrote no blob."""
     request = arrival.envelope.id if arrival.kind == "q" else None
     if not handled.outputs and not handled.blobs and request is None:
         return ()
+    entry = OutboxEntry(
+        arrival.hash,
+        commit.tx,
+        commit.at,
+        commit.since,
+        request=request,
+        answer=handled.answer if request is not None else None,
+        blobs=bool(handled.blobs),
+        paid=not handled.outputs and request is None,
+    )
+    places = _places(handled)
     outputs = tuple(
-        pending(output, places[output.id], to.index(output.destination), entity, arrival.hash, commit.at, commit.since)
-        for output in handled.outputs
+        pending(output, places[output.id], to.index(output.destination), entity, entry) for output in handled.outputs
     )
-    return (
-        OutboxEntry(
-            arrival.hash,
-            commit.tx,
-            commit.at,
-            commit.since,
-            outputs,
-            request=request,
-            answer=handled.answer if request is not None else None,
-            blobs=bool(handled.blobs),
-            paid=not handled.outputs and request is None,
-        ),
-    )
+    return (replace(entry, outputs=outputs),)
 
 
 def _bytes(view: View, draft: Draft) -> int:

@@ -16,6 +16,7 @@ from exactlyonce.protocols.outbox.draft import Draft, draft_commit
 from exactlyonce.protocols.outbox.judge import Arrival, Failed
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.kept import Kept
+from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef, derived_id, message_hash, message_key
 
@@ -28,7 +29,7 @@ Commit = Callable[[Work, View, Draft, Opened], Step[Finished | Again]]
 
 
 def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
-    """Release the kept messages that are due. At most 10 effects; one where none is due.
+    """Release the kept messages that are due. At most 3 effects, and those of a commit; one where none is due.
 
     The commit that names them as outputs is the one that keeps them no longer. So one that cancels them comes before it, or too
     late; and of two that release them the second fails.
@@ -41,22 +42,14 @@ def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
     Returns:
         The errors of messages that cannot be released; `Again` if others were, since more may be due.
     """
-    if not view.ledger.kept:
-        return ()
-    # Ask for the time. With a clock that is ahead, messages are released early by as much.
-    begun = yield from Begin()
-    due = due_in(view.ledger.kept, begun.at)
+    due = yield from _due(work.entity, view)
+    if isinstance(due, Again):
+        return due
     if not due:
         return ()
-    # Read the kept messages that are due. Their documents were staged before the commit that keeps them, so a view at the
-    # ledger's session token has them. One that is not there stays kept: the view is old, or somebody deleted the document.
-    found = yield from LoadStaged(work.entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
-    if isinstance(found, NoAnswer):
-        return Again(view.memory, "kept messages could not be read")
-    stored = {output.id: output for document in found.documents for output in document.outputs}
-    gone = tuple((message_key(work.entity.source, one.id), _gone(one)) for one in due if one.id not in stored)
-    outputs = [stored[one.id] for one in due if one.id in stored]
-    messages = [_arrival(Envelope.read(output.envelope.text)) for output in outputs]
+    gone = tuple((message_key(work.entity.source, one.id), _gone(one)) for one, output in due if output is None)
+    outputs = tuple(output for _, output in due if output is not None)
+    messages = tuple(_arrival(Envelope.read(output.envelope.text)) for output in outputs)
     kept = dict(zip((one.key for one in messages), outputs, strict=True))
 
     def handle(before: Before, envelope: Envelope) -> Handled:
@@ -67,7 +60,7 @@ def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
     opened = yield from OpenNumbers(work.entity, view.ledger.version, more=len(messages))
     if isinstance(opened, NoAnswer):
         return Again(view.memory, "whether the store has the book of this process is not known")
-    draft = draft_commit(replace(work, handle=handle), view, tuple(messages), opened)
+    draft = draft_commit(replace(work, handle=handle), view, messages, opened)
     if not draft.processed:
         # Close the numbers. No commit has them.
         yield from CloseNumbers(opened.given)
@@ -76,6 +69,24 @@ def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
     if isinstance(outcome, Again):
         return outcome
     return Again(outcome.memory, "more may be due", progressed=True)
+
+
+def _due(entity: EntityRef, view: View) -> Step[tuple[tuple[Kept, Output | None], ...] | Again]:
+    """The messages that are due, each with what is to be sent; None where that is gone. At most 2 effects."""
+    if not view.ledger.kept:
+        return ()
+    # Ask for the time. With a clock that is ahead, messages are released early by as much.
+    begun = yield from Begin()
+    due = due_in(view.ledger.kept, begun.at)
+    if not due:
+        return ()
+    # Read the kept messages that are due. Their documents were staged before the commit that keeps them, so a view at the
+    # ledger's session token has them. One that is not there stays kept: the view is old, or somebody deleted the document.
+    found = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "kept messages could not be read")
+    stored = {output.id: output for document in found.documents for output in document.outputs}
+    return tuple((one, stored.get(one.id)) for one in due)
 
 
 def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:

@@ -119,8 +119,8 @@ def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container
 def judged(arrived: Arrived, view: View) -> Judged:
     """Tell copies from fresh messages.
 
-    What was processed stays so, so even an old view is right about copies. It may take a copy for fresh; then the commit fails on
-    its condition.
+    What was processed stays so, so even an old view is right about copies. It may take a copy for fresh; then the commit fails
+    on its condition.
     """
     known = known_in(view)
     copies: list[Arrival] = []
@@ -151,8 +151,9 @@ def known_in(view: View) -> dict[str, str]:
     """The marks that a view shows, by the hash of their message. An entry whose mark has left has none: its value is empty."""
     known = {entry.cause: "" for entry in view.ledger.outbox}
     for page in view.pages or ():
-        known |= by_hash(page.marks)
-    return known | by_hash(view.ledger.marks)
+        known.update(by_hash(page.marks))
+    known.update(by_hash(view.ledger.marks))
+    return known
 
 
 def proof_of(one: Arrival, view: View) -> Proof | None:
@@ -256,7 +257,7 @@ def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
 def _not_awaited(one: Arrival, view: View) -> InvalidMessage:
     assert one.reply is not None  # noqa: S101  # Only replies are awaited.
     return InvalidMessage(
-        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await, and it was "
-        "not processed. Was the entity restored from a backup? Then process again what made the call.",
+        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await, and it "
+        "was not processed. Was the entity restored from a backup? Then process again what made the call.",
         kept="no call of the entity awaits this reply, and it was not processed: the entity may have been restored",
     )

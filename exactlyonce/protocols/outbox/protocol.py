@@ -4,8 +4,8 @@ State, marks and outputs are committed by one conditional save of the entity doc
 messages are acknowledged after publishing.
 
 The ledger in the document remembers each message by a mark. The oldest marks leave it together, in a page of the library's
-partition, which is written before the commit that drops them. A timed message that is younger than all marks that left is looked
-for in the ledger alone. A message that is older than the retention is refused, so marks and pages go with age.
+partition, which is written before the commit that drops them. A timed message that is younger than all marks that left is
+looked for in the ledger alone. A message that is older than the retention is refused, so marks and pages go with age.
 
 What a commit owes stands in the ledger's outbox. No save marks that it was sent: the book of the process proves it, and the
 next commit drops what is paid.
@@ -30,17 +30,18 @@ from exactlyonce.errors import LedgerRemoved
 from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, next_ledger, unpaid
 from exactlyonce.protocols.outbox.due import release
 from exactlyonce.protocols.outbox.judge import (
+    Arrival,
     Arrived,
+    Judged,
     Proof,
     answers_of,
     arrived,
     contents_of,
     is_behind,
     judged,
-    may_have_left,
     proof_of,
 )
-from exactlyonce.protocols.outbox.look import first_look, look_apart, lost_pages, take_back
+from exactlyonce.protocols.outbox.look import BEHIND_LEDGER, first_look, look_apart, lost_pages, take_back
 from exactlyonce.protocols.outbox.owed import pay, publish_owed
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
 from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
@@ -53,6 +54,7 @@ from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.session_tokens import is_before
 
 GROUP_LIMIT: Final = 100
 """Most messages in one commit."""
@@ -91,11 +93,13 @@ class Outbox:
         return GROUP_LIMIT
 
     def forgets(self, envelope: Envelope) -> bool:
-        """Outbox go with age. A reply is known by its call, and an opened request by its document."""
+        """Marks and pages go with age. A reply is known by its call, and an opened request by its document."""
         return envelope.opened is None and not is_reply(envelope)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 14 effects of the world.
+        """Process messages for one entity; copies of one message count once. At most 19 effects.
+
+        Of a remembered document that does not decide, 6 more come first.
 
         Raises:
             StoredDataError: a document cannot be trusted.
@@ -115,7 +119,7 @@ class Outbox:
         return outcome
 
     def _loaded(self, work: Work, messages: Arrived, memory: Memory) -> Step[View | Again]:
-        """Load the entity, and the documents of opened requests beside it."""
+        """Load the entity, and the documents of opened requests beside it; look for what is not in the ledger."""
         entity = work.entity
         request = LoadEntity(entity, memory.entity_token)
         opened: FoundRequests | NoAnswer | None = None
@@ -131,11 +135,9 @@ class Outbox:
         if isinstance(view, Again):
             return view
         if view.ledger.version == 0:
-            # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
-            has_pages = yield from HasPages(entity)
-            if has_pages is not False:
-                removed = yield from _removed(work, view, has_pages)
-                return removed
+            again = yield from _require_no_pages(work, view)
+            if again is not None:
+                return again
         if not messages.failed and messages.messages and all(is_behind(one, view) for one in messages.messages):
             return Again(view.memory, "the view is older than the call whose reply has come")
         view = yield from look_apart(entity, messages, view, opened)
@@ -144,29 +146,21 @@ class Outbox:
     def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
         """Process messages as a view shows them; None where a remembered one does not decide.
 
-        A remembered document may be hours old. So only positive facts are taken from it: what has a mark was processed, and what
-        is owed was committed. A commit fails on its condition if the document has changed.
+        A remembered document may be hours old. So only positive facts are taken from it: what has a mark was processed, and
+        what is owed was committed. A commit fails on its condition if the document has changed.
         """
-        entity = work.entity
         if view.remembered:
-            looked = yield from look_apart(entity, messages, view)
+            looked = yield from look_apart(work.entity, messages, view)
             if isinstance(looked, Again):
                 return looked
             view = looked
         found = judged(messages, view)
         if view.remembered and found.failed:
             return None
-        hashes = {one.hash for one in found.copies}
-        owing = view.ledger.unpaid
-        needed = tuple(entry.tx for entry in owing if entry.cause in hashes)
-        # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
-        paid = yield from FindPaid(entity, view.ledger.version, tuple(entry.tx for entry in owing), needed)
-        # Finish duplicates. The attempt that committed them may have died before it published.
-        copies = tuple(entry for entry in owing if entry.cause in hashes and entry.tx not in paid)
-        memory = yield from publish_owed(entity, copies, view)
-        if isinstance(memory, Again):
-            return memory
-        paid |= {entry.tx for entry in copies}
+        paying = yield from _copies_paid(work.entity, found, view)
+        if isinstance(paying, Again):
+            return paying
+        memory, paid = paying
         view = view.knowing(memory)
         known = Finished(
             view.remembering() if view.ledger.version > 0 else view.memory,
@@ -176,16 +170,21 @@ class Outbox:
         )
         if not found.fresh:
             return known
+        outcome = yield from self._handle(work, found.fresh, view, paid, known)
+        return outcome
+
+    def _handle(
+        self, work: Work, messages: tuple[Arrival, ...], view: View, paid: frozenset[str], known: Finished
+    ) -> Step[Finished | Again | None]:
+        """Handle messages that were not processed, and commit them; None where a remembered view does not decide."""
         # Open numbers, and handle the messages. The numbers are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
-        opened = yield from OpenNumbers(entity, view.ledger.version, tuple(one.key for one in found.fresh))
+        opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
         if isinstance(opened, NoAnswer):
             return Again(view.memory, "whether the store has the book of this process is not known")
-        retention = work.retention.total_seconds()
-        hidden = tuple(one for one in found.fresh if one.reply is None and may_have_left(one, view.ledger))
-        refused = lost_pages(hidden, view, milliseconds(opened.at), int(retention * 1000))
+        refused = lost_pages(work, messages, view, opened.at)
         keys = {key for key, _ in refused}
-        pairs = [(one, tx) for one, tx in zip(found.fresh, opened.transactions, strict=True) if one.key not in keys]
+        pairs = [(one, tx) for one, tx in zip(messages, opened.transactions, strict=True) if one.key not in keys]
         fresh, transactions = tuple(one for one, _ in pairs), tuple(tx for _, tx in pairs)
         draft = draft_commit(work, view, fresh, replace(opened, transactions=transactions))
         draft = replace(draft, failed=(*refused, *draft.failed))
@@ -204,29 +203,11 @@ class Outbox:
         self, work: Work, view: View, draft: Draft, opened: Opened, paid: frozenset[str]
     ) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
-        entity, token = work.entity, view.ledger.token
-        page = leaving(entity, view.ledger)
-        if page is not None:
-            # Write the page of the marks that leave. Before the commit that drops them, so that the ledger or a page always
-            # knows the message.
-            written = yield from WritePage(entity, page, _seconds(work, page, opened.at))
-            if written is OTHER:
-                again = yield from take_back(work, view, page)
-                return again
-            if isinstance(written, NoAnswer):
-                return Again(view.memory, "whether the page was written is not known")
-            token = written.token
-        if draft.staged:
-            # Stage the messages to keep. Before the commit, so that what is committed can always be released. A conflict is this
-            # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
-            staged = yield from Stage(entity, draft.staged)
-            if isinstance(staged, NoAnswer) or staged.token is None:
-                return Again(view.memory, "whether the messages to keep were staged is not known")
-            token = staged.token
-        kept = yield from write_blobs(draft.blobs, view.memory)
-        if kept is not None:
-            return kept
-        ledger = replace(next_ledger(work, view, draft, page, paid, opened.at), token=token)
+        entity, page = work.entity, leaving(work.entity, view.ledger)
+        token = yield from _written_before(work, view, draft, page)
+        if isinstance(token, Again):
+            return token
+        ledger = replace(next_ledger(work, view, draft, page, paid), token=token)
         document = draft.document(ledger)
         # Commit: save the entity if it is unchanged. The save also drops what leaves, and what is paid. Nothing is undone if it
         # fails: it may still land.
@@ -353,22 +334,61 @@ class Outbox:
         return Finished(memory)
 
 
-def _removed(work: Work, view: View, has_pages: bool | NoAnswer) -> Step[Again]:
-    """What an entity that was never processed, in this view, and has pages leads to. At most one effect.
-
-    Raises:
-        LedgerRemoved: the view was current, so the document, or its ledger, is gone.
-    """
+def _require_no_pages(work: Work, view: View) -> Step[Again | None]:
+    """None if the entity, which was never processed in this view, has no pages. At most 2 effects."""
+    # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
+    has_pages = yield from HasPages(work.entity)
     if isinstance(has_pages, NoAnswer):
         return Again(view.memory, "whether the entity has pages could not be read")
+    if not has_pages:
+        return None
     fenced = yield from fence(work.entity, view, work.absent)
     if isinstance(fenced, Again):
         return fenced
     raise LedgerRemoved(
-        f"Entity {work.entity} was processed before, but its document, or the ledger in it, is gone. Duplicates would be applied "
-        "again, so nothing was changed. Restore the document from a backup; or, if no copy of an old message can still arrive, "
-        "delete the library's documents of this entity."
+        f"Entity {work.entity} was processed before, but its document, or the ledger in it, is gone. Duplicates would be "
+        "applied again, so no message is. Restore the document from a backup; or, if no copy of an old message can still "
+        "arrive, delete the library's documents of this entity."
     )
+
+
+def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> Step[str | Again | None]:
+    """Write what a commit relies on; return the ledger's session token, which shows all of it. At most 8 effects."""
+    token = view.ledger.token
+    if page is not None:
+        # Write the page of the marks that leave. Before the commit that drops them, so that the ledger or a page always knows
+        # the message.
+        written = yield from WritePage(work.entity, page, _seconds(work, page, draft.at))
+        if written is OTHER:
+            again = yield from take_back(work, view, page)
+            return again
+        if isinstance(written, NoAnswer):
+            return Again(view.memory, "whether the page was written is not known")
+        token = written.token
+    if draft.staged:
+        # Stage the messages to keep. Before the commit, so that what is committed can always be released. A conflict is this
+        # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
+        staged = yield from Stage(work.entity, draft.staged)
+        if isinstance(staged, NoAnswer) or staged.token is None:
+            return Again(view.memory, "whether the messages to keep were staged is not known")
+        token = staged.token
+    if is_before(token, view.ledger.token):
+        return Again(view.memory, BEHIND_LEDGER)
+    kept = yield from write_blobs(draft.blobs, view.memory)
+    return token if kept is None else kept
+
+
+def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
+    """Finish duplicates: publish what their entries owe; and the transactions that are paid then. At most 4 effects."""
+    hashes = {one.hash for one in found.copies}
+    owing = view.ledger.unpaid
+    needed = tuple(entry.tx for entry in owing if entry.cause in hashes)
+    # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
+    paid = yield from FindPaid(entity, view.ledger.version, tuple(entry.tx for entry in owing), needed)
+    # Finish duplicates. The attempt that committed them may have died before it published.
+    copies = tuple(entry for entry in owing if entry.cause in hashes and entry.tx not in paid)
+    memory = yield from publish_owed(entity, copies, view)
+    return memory if isinstance(memory, Again) else (memory, paid | {entry.tx for entry in copies})
 
 
 def _seconds(work: Work, page: Page, at: datetime) -> int:

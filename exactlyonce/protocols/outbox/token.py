@@ -6,18 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.effect import BEHIND, Begin, NoAnswer, Step
+from exactlyonce.effects.effect import BEHIND, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteStaged,
-    FoundStaged,
-    LoadStaged,
-    Stage,
-)
+from exactlyonce.effects.library import FoundStaged, LoadStaged
 from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.steps.fresh_token import fresh_token
 from exactlyonce.protocols.steps.load import View, load
 from exactlyonce.protocols.steps.save import start_over, with_ledger
-from exactlyonce.records.library import StagedOutputs
 from exactlyonce.values.identity import EntityRef
 
 _NOBODYS: Final = "exactlyonce/reset-token"
@@ -44,8 +39,8 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 
     A token that is ahead of the account, after a failover that lost writes or a restored container, makes every read with it
     `BEHIND` for ever. The new token is that of a write made now: whatever has survived in the library's partition is at or
-    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost: messages that
-    only a lost page would know are refused as long as it would have stayed, if it was the newest.
+    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost:
+    messages that a lost page might know are refused, as `Ledger.lost` says.
 
     Args:
         entity: of the outbox; other protocols keep no such token.
@@ -73,27 +68,21 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     """Put the token of a write made now in place of the ledger's; the document written for it goes again."""
     assert view.document is not None  # noqa: S101  # Without one there is no token.
-    # Begin. The next document needs an id.
-    begun = yield from Begin(more=1)
-    (tx,) = begun.given
-    # Write a document for its session token. Everything that survived in the partition is at or before that token.
-    staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
-    if isinstance(staged, NoAnswer) or staged.token is None:
+    token = yield from fresh_token(entity, _NOBODYS)
+    if token is None:
         return Again(view.memory, "whether anything was written is not known")
     kept = [(one.tx, one.id) for one in view.ledger.kept]
     found: FoundStaged | NoAnswer = FoundStaged(())
     if kept:
         # Read the kept messages at the new token. Missing ones are lost, and reported.
-        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), staged.token)
+        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
-    ledger = replace(view.ledger, token=staged.token)
+    ledger = replace(view.ledger, token=token, lost=view.ledger.complete)
     # Save the entity with the new token, if it is unchanged.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
-    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
-    yield from DeleteStaged(entity, (tx,))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     there = {one.tx for one in found.documents}
-    after = replace(view.memory, entity_token=saved.token, library_token=staged.token)
+    after = replace(view.memory, entity_token=saved.token, library_token=token)
     return TokenReset("reset", after, tuple(name for tx, name in kept if tx not in there))

@@ -164,8 +164,8 @@ class Resequencer:
         if isinstance(paid, Again):
             return paid
         ledger = replace(view.ledger, outbox=())
-        # Drop what is paid: save the read model if it is unchanged. A commit in between has a newer ledger, which the next sweep
-        # reads.
+        # Drop what is paid: save the read model if it is unchanged. A commit in between has a newer ledger, which the next
+        # sweep reads.
         saved = yield from SaveEntity(work.entity, with_ledger(view.document, ledger), view.etag)
         return replace(tended, memory=Memory()) if isinstance(saved, Saved) else start_over(paid.memory, saved)
 
@@ -205,8 +205,8 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
     known = yield from _known(work.entity, release, view, work.absent)
     if isinstance(known, Again):
         return known
-    # Open numbers, and release, hold or drop the messages. The next number is handled, and every held number that follows without
-    # a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
+    # Open numbers, and release, hold or drop the messages. The next number is handled, and every held number that follows
+    # without a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
     opened = yield from OpenNumbers(work.entity, view.ledger.version, release.keys, more=len(known))
     if isinstance(opened, NoAnswer):
         return Again(view.memory, "whether the store has the book of this process is not known")

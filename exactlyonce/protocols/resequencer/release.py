@@ -119,9 +119,7 @@ class Release:
 
     def release(self, known: Known, begun: Opened) -> None:
         """Handle what follows without a gap, in each channel as far as handlers and the batch allow; hold the others."""
-        deliveries = zip(
-            self.arrived.items(), begun.transactions, strict=False
-        )  # The rest is for messages that are held.
+        deliveries = zip(self.arrived.items(), begun.transactions, strict=False)  # The rest is for what is held.
         self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
         fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
         transactions = iter(begun.given)
@@ -261,11 +259,12 @@ class Release:
         if handled.outputs:
             entity, cause = self._work.entity, message_hash(key)
             self._to = tuple(dict.fromkeys((*self._to, *(output.destination for output in handled.outputs))))
+            bare = OutboxEntry(cause, tx, at, since)
             outputs = tuple(
-                pending(output, place, self._to.index(output.destination), entity, cause, at, since)
+                pending(output, place, self._to.index(output.destination), entity, bare)
                 for place, output in enumerate(handled.outputs)
             )
-            entry = OutboxEntry(cause, tx, at, since, outputs)
+            entry = replace(bare, outputs=outputs)
             self._entries.append(entry)
             self._owed += shape_json(entry).size
             self.outputs.extend(handled.outputs)

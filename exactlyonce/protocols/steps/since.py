@@ -8,7 +8,7 @@ from exactlyonce.values.envelope import MILLISECOND, Envelope, milliseconds
 
 
 def since_of_outputs(cause: Envelope, at: datetime, send_limit: timedelta) -> int:
-    """The time of what a message causes, in milliseconds since 1970: its own, so that it is the same whenever it is handled again.
+    """The time of what a message causes, in milliseconds since 1970: its own, which is the same whenever it is handled again.
 
     Args:
         cause: the message.

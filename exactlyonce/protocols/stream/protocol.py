@@ -1,8 +1,8 @@
 """The state-based protocol: a version stream ("State-based consistent messaging", Masternak and Pobiega).
 
 Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also where the state did
-not change. No outputs are stored: a duplicate is handled again on the state, and with the time, of the first processing, and so
-sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
+not change. No outputs are stored: a duplicate is handled again on the state, and with the times, of the first processing, and
+so sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
 
 Nobody delivers a request again but its client, which may not come back. So the entry of a request keeps its answer, and its
 outputs until they are published.
@@ -220,7 +220,8 @@ def outputs_again(
         NonDeterministicHandler: it is not what it sent first.
         ExactlyOnceError: as `handle` does.
     """
-    outputs = handle(Before(before.body, entry.at, entry.tx, sent=entry.outputs), envelope).outputs
+    given = Before(before.body, entry.at, entry.tx, sent=entry.outputs, since=entry.since)
+    outputs = handle(given, envelope).outputs
     if (found := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
@@ -302,7 +303,7 @@ def _too_old(
             ),
         )
         for entry in gone
-        if isinstance(refusal(messages[entry.message].time, now), TooOldToJudge)
+        if isinstance(refusal(messages[entry.message].judged_by, now), TooOldToJudge)
     )
 
 
@@ -333,6 +334,7 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
         owed=owed,
         owing_since=None if owed is None else one.before.at,
         answer=handled.answer,
+        since=one.before.since,
     )
 
 
