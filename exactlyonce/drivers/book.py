@@ -42,7 +42,7 @@ class Books:
         self._shelf = Shelf(runtime.new_transaction, within)
         self._writes: dict[str, asyncio.Task[bool]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._abandoned = False
+        self._stopped = False
 
     @property
     def within(self) -> timedelta:
@@ -55,7 +55,7 @@ class Books:
 
     async def open(self, effect: OpenNumbers) -> Opened | Unknown:
         """Perform `OpenNumbers`."""
-        while not self._abandoned:
+        while not self._stopped:
             book = self._shelf.current()
             if self._shelf.is_stored(book, self._runtime.now()):
                 opened = book.open(effect, self._runtime.now())
@@ -82,7 +82,7 @@ class Books:
         """Write the books that say less than is true, and wait until that is done or has failed."""
         await self._written_so_far()
         for book in self._shelf.mine:
-            if book.is_behind and not self._abandoned:
+            if book.is_behind and not self._stopped:
                 self._written(book)
         await self._written_so_far()
 
@@ -90,12 +90,12 @@ class Books:
         """Give out no more numbers of these books, and say so where nothing is open. Others begin if any is asked for."""
         self._shelf.retire()
         await self.write()
-        self._stop()
+        self._sleep_on()
 
-    def abandon(self) -> None:
+    def stop(self) -> None:
         """Write nothing any more, as if the process had died."""
-        self._abandoned = True
-        self._stop()
+        self._stopped = True
+        self._sleep_on()
         for task in self._writes.values():
             task.cancel()
 
@@ -104,7 +104,7 @@ class Books:
         now = self._runtime.now()
         for book in self._shelf.mine:
             at = book.proof_due(self._shelf.within)
-            if at is None or self._abandoned:
+            if at is None or self._stopped:
                 continue
             if at <= now:
                 self._written(book)
@@ -113,8 +113,8 @@ class Books:
 
     def _wake(self) -> None:
         """Write what is due, and wait for what is due next."""
-        self._stop()
-        if self._abandoned:
+        self._sleep_on()
+        if self._stopped:
             return
         now = self._runtime.now()
         for at, book in self._shelf.due():
@@ -126,12 +126,12 @@ class Books:
     def _wake_at(self, at: datetime) -> None:
         """Wake at a time, or before."""
         loop, seconds = asyncio.get_running_loop(), max((at - self._runtime.now()).total_seconds(), 0.0)
-        if self._abandoned or (self._timer is not None and self._timer.when() <= loop.time() + seconds):
+        if self._stopped or (self._timer is not None and self._timer.when() <= loop.time() + seconds):
             return
-        self._stop()
+        self._sleep_on()
         self._timer = loop.call_later(seconds, self._wake)
 
-    def _stop(self) -> None:
+    def _sleep_on(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -155,7 +155,7 @@ class Books:
 
     def _done(self, book: ProcessBook, task: asyncio.Task[bool]) -> None:
         del self._writes[book.id]
-        if self._abandoned or task.cancelled():
+        if self._stopped or task.cancelled():
             return
         error = task.exception()
         if error is not None or not task.result():
