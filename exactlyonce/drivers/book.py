@@ -42,7 +42,7 @@ class Books:
         self._shelf = Shelf(runtime.new_transaction, within)
         self._writes: dict[str, asyncio.Task[bool]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._stopped = False
+        self._abandoned = False
 
     @property
     def within(self) -> timedelta:
@@ -55,7 +55,7 @@ class Books:
 
     async def open(self, effect: OpenNumbers) -> Opened | Unknown:
         """Perform `OpenNumbers`."""
-        while not self._stopped:
+        while not self._abandoned:
             book = self._shelf.current()
             if self._shelf.is_stored(book, self._runtime.now()):
                 opened = book.open(effect, self._runtime.now())
@@ -82,7 +82,7 @@ class Books:
         """Write the books that say less than is true, and wait until that is done or has failed."""
         await self._written_so_far()
         for book in self._shelf.mine:
-            if book.is_behind and not self._stopped:
+            if book.is_behind and not self._abandoned:
                 self._written(book)
         await self._written_so_far()
 
@@ -92,9 +92,9 @@ class Books:
         await self.write()
         self._cancel()
 
-    def stop(self) -> None:
+    def abandon(self) -> None:
         """Write nothing any more, as if the process had died."""
-        self._stopped = True
+        self._abandoned = True
         self._cancel()
         for task in self._writes.values():
             task.cancel()
@@ -104,7 +104,7 @@ class Books:
         now = self._runtime.now()
         for book in self._shelf.mine:
             at = book.proof_due(self._shelf.within)
-            if at is None or self._stopped:
+            if at is None or self._abandoned:
                 continue
             if at <= now:
                 self._written(book)
@@ -114,7 +114,7 @@ class Books:
     def _wake(self) -> None:
         """Write what is due, and wait for what is due next."""
         self._cancel()
-        if self._stopped:
+        if self._abandoned:
             return
         now = self._runtime.now()
         for at, book in self._shelf.due():
@@ -126,7 +126,7 @@ class Books:
     def _wake_at(self, at: datetime) -> None:
         """Wake at a time, or before."""
         loop, seconds = asyncio.get_running_loop(), max((at - self._runtime.now()).total_seconds(), 0.0)
-        if self._stopped or (self._timer is not None and self._timer.when() <= loop.time() + seconds):
+        if self._abandoned or (self._timer is not None and self._timer.when() <= loop.time() + seconds):
             return
         self._cancel()
         self._timer = loop.call_later(seconds, self._wake)
@@ -155,7 +155,7 @@ class Books:
 
     def _done(self, book: ProcessBook, task: asyncio.Task[bool]) -> None:
         del self._writes[book.id]
-        if self._stopped or task.cancelled():
+        if self._abandoned or task.cancelled():
             return
         error = task.exception()
         if error is not None or not task.result():

@@ -167,7 +167,7 @@ class Lanes:
 
     def abandon(self) -> None:
         """Stop at once, as the end of the process would; waiting callers are cancelled, and no book is written."""
-        self._driver.books.stop()
+        self._driver.books.abandon()
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():

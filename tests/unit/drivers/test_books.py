@@ -329,7 +329,7 @@ def test_writing_waits_for_the_request_under_way_and_writes_the_rest(process: Pr
 def test_a_crash_writes_nothing_whatever_is_due(process: Process) -> None:
     numbers = process.open(more=3)
     process.close(*numbers)
-    process.books.stop()
+    process.books.abandon()
     process.close(*numbers)
     process.after(days=2)
     process.run(process.books.write())
