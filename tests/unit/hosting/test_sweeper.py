@@ -259,7 +259,7 @@ async def test_kept_messages_are_released_when_they_are_due() -> None:
 
     @kind.handles(Deposit, key=lambda given: given.account)
     def set_alarm(state: Alarm | None, given: Deposit, context: Context) -> Alarm:
-        context.send(RECEIPTS, Deposited(given.account, given.amount), at=context.now + timedelta(minutes=5))
+        context.send(RECEIPTS, Deposited(given.amount, given.account), at=context.now + timedelta(minutes=5))
         return state or Alarm()
 
     process = place.process()
