@@ -90,12 +90,12 @@ class Books:
         """Give out no more numbers of these books, and say so where nothing is open. Others begin if any is asked for."""
         self._shelf.retire()
         await self.write()
-        self._stop()
+        self._cancel()
 
     def abandon(self) -> None:
         """Write nothing any more, as if the process had died."""
         self._abandoned = True
-        self._stop()
+        self._cancel()
         for task in self._writes.values():
             task.cancel()
 
@@ -113,7 +113,7 @@ class Books:
 
     def _wake(self) -> None:
         """Write what is due, and wait for what is due next."""
-        self._stop()
+        self._cancel()
         if self._abandoned:
             return
         now = self._runtime.now()
@@ -128,10 +128,10 @@ class Books:
         loop, seconds = asyncio.get_running_loop(), max((at - self._runtime.now()).total_seconds(), 0.0)
         if self._abandoned or (self._timer is not None and self._timer.when() <= loop.time() + seconds):
             return
-        self._stop()
+        self._cancel()
         self._timer = loop.call_later(seconds, self._wake)
 
-    def _stop(self) -> None:
+    def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

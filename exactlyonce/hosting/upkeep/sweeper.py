@@ -106,10 +106,13 @@ class Sweeper:
         listing: lists books, and unfinished entities.
         runtime: time, and the chance that orders entities.
         show: makes of an exception what may be logged of it.
+
+    Attributes:
+        maintenance: as given.
     """
 
     def __init__(self, maintenance: Maintenance, listing: AsyncListing, runtime: Runtime, show: Show = shown) -> None:
-        self._maintenance = maintenance
+        self.maintenance = maintenance
         self._listing = listing
         self._runtime = runtime
         self._show = show
@@ -229,7 +232,7 @@ class Sweeper:
         for listed, search in searches:
             if listed.book.id not in run.open:
                 book = listed.book.after(search, listed.written, now)
-                await self._maintenance.driver.run(iter(NoteSearch(book, listed.etag, seconds)))
+                await self.maintenance.driver.run(iter(NoteSearch(book, listed.etag, seconds)))
 
     def _fail(self, run: _Run, key: str, error: Exception, subject: object = None) -> None:
         reason = _reason(error)
@@ -240,8 +243,8 @@ class Sweeper:
         return self._runtime.clock.now() - run.began
 
     async def _sweep(self, entity: Entity[Any], ref: EntityRef) -> None:
-        work = self._maintenance.work(entity, ref)
-        finished = await self._maintenance.run(ref, lambda memory: entity.strategy.sweep(work, memory))
+        work = self.maintenance.work(entity, ref)
+        finished = await self.maintenance.run(ref, lambda memory: entity.strategy.sweep(work, memory))
         for _, error in finished.stopped:
             raise error
 

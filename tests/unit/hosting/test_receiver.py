@@ -43,7 +43,7 @@ from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus.binding import Content, written
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
@@ -68,6 +68,9 @@ class Counting(MemoryStore):
     def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
         self.commits.append(effect.entity)
         return super().save_entity(effect)
+
+
+MESSAGES = ("m-0", "m-1", "m-2", "m-3", "n")
 
 
 class Place(World):
@@ -111,8 +114,8 @@ class Place(World):
 
     def changed_by(self, entity: str = "a") -> Sequence[str]:
         """The messages that changed an account, one for every save that brought it in."""
-        ref = accounts().ref(entity)
-        return [one.message for one in self.facts().commits if one.entity == ref.key]
+        ref, names = accounts().ref(entity), {message_hash(f"web/{one}"): f"web/{one}" for one in MESSAGES}
+        return [names[one.message] for one in self.facts().commits if one.entity == ref.key]
 
 
 @pytest.fixture
