@@ -133,9 +133,7 @@ def _known(known: Proof | bool | str) -> str:
     if isinstance(known, Proof):
         at = "" if known.since is None else f", since {plain(moment(known.since))}"
         place = f"page:{known.after}" if known.place == "page" else f"the {known.place}"
-        return (
-            f"{_PROCESSED}: its mark is in {place}{at}; discard it" if at else f"{_PROCESSED}: its entry is in {place}"
-        )
+        return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
     if isinstance(known, str):
         return f"which cannot be looked at: {known}"
     return f"{_PROCESSED}: discard it" if known else _UNKNOWN
@@ -223,9 +221,15 @@ def _moment(since: int | None) -> datetime | None:
 def book_lines(books: Sequence[ListedBook]) -> Iterator[str]:
     """What processes prove of their transactions, the latest at the top."""
     yield from table(
-        ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK", "ENDED"),
+        ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK"),
         [
-            (one.written, one.id, one.used, len(one.open), ", ".join(map(str, one.stuck)), "yes" if one.ended else "no")
+            (
+                moment(1000 * one.written),
+                one.book.id,
+                one.book.used,
+                len(one.book.open),
+                ", ".join(map(str, one.book.stuck)),
+            )
             for one in sorted(books, key=lambda one: one.written, reverse=True)
         ],
     )
