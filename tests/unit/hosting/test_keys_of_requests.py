@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import Envelope, InvalidKey
 from exactlyonce.hosting.requests.keys import AHEAD, read_key, time_of
-from exactlyonce.values.envelope import moment
+from exactlyonce.values import envelope as envelopes
 from exactlyonce.values.frozen_json import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -86,7 +86,7 @@ def test_a_message_is_timed_by_the_time_that_its_key_carries(milliseconds: int) 
         assert since is not None, "a key that is too far ahead"
         return
     # A key of before the version existed carries no time for its message, and is refused as too old.
-    assert said == moment(since) if since is not None else NOW - said > timedelta(days=365)
+    assert said == envelopes.time_of(since) if since is not None else NOW - said > timedelta(days=365)
 
 
 def test_the_time_of_a_key_may_be_five_minutes_ahead_and_no_more() -> None:
