@@ -113,8 +113,7 @@ def _about_entities(commands: _Commands) -> None:
     _entity(inspect)
     inspect.add_argument("--bodies", action="store_true", help="show its state as well")
 
-    books = commands.add_parser("books", help="show what processes prove of their transactions, and what is open")
-    books.add_argument("--all", action="store_true", help="show also books that ended with nothing open")
+    commands.add_parser("books", help="show the books of processes that have not ended, and what is open in them")
 
     sweep = commands.add_parser(
         "sweep", help="publish outputs that have been owed for long, and tend read models with gaps"

@@ -133,11 +133,9 @@ async def _inspect(once: ExactlyOnce, given: argparse.Namespace) -> int:
     return DONE
 
 
-async def _books(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
     books = [one async for page in (await once.operator()).books() for one in page]
-    owing = [one for one in books if one.open or not one.ended]
-    _print(book_lines(books if given.all else owing))
-    _print([f"{len(books)} books, {sum(one.ended for one in books)} of them ended"])
+    _print(book_lines(books) if books else ["there is no book that has not ended"])
     return DONE
 
 

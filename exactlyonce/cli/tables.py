@@ -18,7 +18,7 @@ from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.application import StoredApplication
 from exactlyonce.stores.listing import ListedBook, ListedMessage
-from exactlyonce.values.envelope import moment
+from exactlyonce.values.envelope import time_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -115,7 +115,7 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     yield f"hash     {evidence.hash}"
     yield f"sent     {'at an unknown time' if sent is None else f'{plain(sent)}, as its sender says'}"
     if (since := evidence.envelope.since) is not None:
-        yield f"since    {plain(moment(since))}, in all of its copies"
+        yield f"since    {plain(time_of(since))}, in all of its copies"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
     yield from _place_lines(parked)
     if parked.destination is not None:
@@ -131,11 +131,9 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
 def _known(known: Proof | bool | str) -> str:
     """What an entity knows of a parked message."""
     if isinstance(known, Proof):
-        at = "" if known.since is None else f", since {plain(moment(known.since))}"
+        at = "" if known.since is None else f", since {plain(time_of(known.since))}"
         place = f"page:{known.after}" if known.place == "page" else f"the {known.place}"
-        return (
-            f"{_PROCESSED}: its mark is in {place}{at}; discard it" if at else f"{_PROCESSED}: its entry is in {place}"
-        )
+        return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
     if isinstance(known, str):
         return f"which cannot be looked at: {known}"
     return f"{_PROCESSED}: discard it" if known else _UNKNOWN
@@ -180,7 +178,7 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     yield f"ledger   version {ledger.version}, by {ledger.protocol}{', deleted' if ledger.deleted else ''}"
     yield f"token    {plain(ledger.token)}"
     if ledger.left:
-        yield f"left     {ledger.left} marks, for pages or for good; the newest of {plain(moment(ledger.complete))}"
+        yield f"left     {ledger.left} marks, for pages or for good; the newest of {plain(time_of(ledger.complete))}"
     since = min((entry.at for entry in ledger.unpaid), default=None)
     yield f"owing    {'nothing' if since is None else f'since {plain(since)}, unless a book proves it sent'}"
     yield from _section(
@@ -213,19 +211,25 @@ def _entry(entry: OutboxEntry, to: Sequence[str]) -> Sequence[Cell]:
 def _mark(text: str, to: Sequence[str]) -> Sequence[Cell]:
     mark = Mark.read(text)
     sent = ", ".join("(kept)" if digit == KEPT else to[destination_place(digit)] for digit in mark.sent)
-    return moment(mark.since), _KINDS[mark.kind] + ("" if mark.timed else ", untimed"), mark.hash, sent
+    return time_of(mark.since), _KINDS[mark.kind] + ("" if mark.timed else ", untimed"), mark.hash, sent
 
 
 def _moment(since: int | None) -> datetime | None:
-    return None if since is None else moment(since)
+    return None if since is None else time_of(since)
 
 
 def book_lines(books: Sequence[ListedBook]) -> Iterator[str]:
     """What processes prove of their transactions, the latest at the top."""
     yield from table(
-        ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK", "ENDED"),
+        ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK"),
         [
-            (one.written, one.id, one.used, len(one.open), ", ".join(map(str, one.stuck)), "yes" if one.ended else "no")
+            (
+                time_of(1000 * one.written),
+                one.book.id,
+                one.book.used,
+                len(one.book.open),
+                ", ".join(map(str, one.book.stuck)),
+            )
             for one in sorted(books, key=lambda one: one.written, reverse=True)
         ],
     )

@@ -137,9 +137,9 @@ def milliseconds(time: datetime) -> int:
     return (time - _EPOCH) // MILLISECOND
 
 
-def moment(since: int) -> datetime:
-    """A time in milliseconds since 1970, in UTC."""
-    return _EPOCH + since * MILLISECOND
+def time_of(milliseconds: int) -> datetime:
+    """A time in milliseconds since 1970."""
+    return _EPOCH + milliseconds * MILLISECOND
 
 
 def stable_text(since: int) -> str:
@@ -246,9 +246,9 @@ class Envelope:
 
     @property
     def judged_by(self) -> datetime | None:
-        """The time by which its age is judged: the one that all its copies certainly share, or else the one that it says."""
+        """The time by which the age of the message is judged: the one that all its copies certainly share, or else its own."""
         since = self.since
-        return self.time if since is None else moment(since)
+        return self.time if since is None else time_of(since)
 
     def with_stable_time(self, since: int | None = None) -> Envelope:
         """The envelope with the promise that all its copies carry one time.

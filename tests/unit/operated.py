@@ -99,11 +99,14 @@ class InMemory(ExactlyOnce):
     async def close(self) -> None:
         self.closed += 1
 
-    def deliver(self, kind: Entity[Any], message: Envelope) -> None:
+    def deliver(self, kind: Entity[Any], *messages: Envelope) -> None:
+        """Deliver messages to one process, which crashes then."""
+
         async def delivering() -> None:
             process = self.world.process(backoff=Backoff(tries=1))
             try:
-                await process.deliver(kind, message)
+                for message in messages:
+                    await process.deliver(kind, message)
             finally:
                 await process.crash()
 

@@ -189,8 +189,8 @@ class Operator:
         return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory, noted=noted))
 
     def books(self) -> AsyncIterator[tuple[ListedBook, ...]]:
-        """All books, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
-        return self.listing.books()
+        """All books that have not ended, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
+        return self.listing.books(0)
 
     async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
         """Let an entity that was restored from a backup begin fresh sequences, for receivers that take messages in order.

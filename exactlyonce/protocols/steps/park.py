@@ -213,9 +213,8 @@ def _again(parked: ParkedMessage) -> Envelope:
             "from a backup, or discard it."
         ) from None
     if parked.renewed is not None:
-        envelope = replace(
-            without_place(envelope), id=renewed_id(parked.entity, parked.message, parked.at), time=parked.renewed
-        ).with_stable_time()
+        id = renewed_id(parked.entity, parked.message, parked.at)
+        envelope = replace(without_place(envelope), id=id, time=parked.renewed).with_stable_time()
     return envelope.once_more()
 
 

@@ -63,8 +63,7 @@ def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(
 
 
 def test_an_entity_is_shown_with_its_pages(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in range(34):
-        app.deliver(OUTBOX, deposit(f"m-{number}"))
+    app.deliver(OUTBOX, *(deposit(f"m-{number}") for number in range(34)))
     run = Run(capsys, "inspect", "account", "a").out
     assert "left     17 marks, for pages or for good; the newest of 2026-01-01T00:00:00+00:00" in run
     assert "owing    since" in run, "the ledger does not show what a book proves"
@@ -138,8 +137,7 @@ def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest
 def test_a_token_ahead_of_the_account_is_reset_and_lost_messages_are_listed(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number in range(34):
-        app.deliver(OUTBOX, deposit(f"m-{number}"))
+    app.deliver(OUTBOX, *(deposit(f"m-{number}") for number in range(34)))
     assert "at the token" in Run(capsys, "reset-token", "account", "a", "--yes").out
     app.keep("kept-1", OUTBOX.ref("a"))
     app.world.store.library.clear()  # As a failover may: the kept message is gone, and the token leads nowhere.

@@ -92,10 +92,9 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
 def test_the_evidence_of_an_outbox_is_the_place_of_a_mark(
     app: InMemory, capsys: pytest.CaptureFixture[str], more: int, place: str
 ) -> None:
-    app.deliver(OUTBOX, dated("m-1"))
-    app.clock.advance(1)
-    for number in range(more):  # More than stay in the ledger.
-        app.deliver(OUTBOX, dated(f"n-{number}"))
+    # Timed, so that the first one leaves the ledger first.
+    later = (dated(f"n-{number}", -timedelta(seconds=1)).with_stable_time() for number in range(more))
+    app.deliver(OUTBOX, dated("m-1"), *later)
     app.park(dated("m-1"))
     run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new").out
     assert f"entity   account/a, which has processed it: its mark is in {place}, since 2026-01-01T00:00:00+00:00" in run

@@ -25,7 +25,7 @@ def outcomes(desk: Desk, orders: int) -> list[str]:
     for number in range(orders):
         state = desk.order(f"o-{number}")
         assert state["paid"] + state["unknown"] == 1, state
-        assert state["_ledger"]["calls"] == []
+        assert "calls" not in state["_ledger"]
         found.append("paid" if state["paid"] else "unknown")
     return found
 
@@ -77,7 +77,7 @@ async def test_without_trouble_a_call_is_made_once() -> None:
         b'{"amount":1}',
     )
     state = desk.order()
-    assert (state["paid"], state["_ledger"]["calls"]) == (1, [])
+    assert (state["paid"], "calls" in state["_ledger"]) == (1, False)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -51,7 +51,7 @@ async def process(emulator: RunningEmulator, observed: Observed | None, ids: tup
     for id in ids:
         data = Json.of({"game_id": ids[0], "position": 1})
         shot = Envelope("http", id, "shooting-range.fire-at", data, SENT)
-        await lanes.process(Assignment(ref, Outbox(window=1), runner, runner.absent), shot)
+        await lanes.process(Assignment(ref, Outbox(), runner, runner.absent), shot)
     lanes.abandon()
     await connection.close()
 
@@ -65,7 +65,7 @@ async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmu
     charged = sum(one.charge for one in emulator.requests(before)) + 4
     assert observed.total(names.CHARGE) == pytest.approx(charged)
     operations = {labels["exactlyonce.operation"] for name, labels, _ in observed.points if name == names.CHARGE}
-    assert operations == {"load_entity", "find_processed", "save_entity", "write_records"}
+    assert operations == {"load_entity", "has_pages", "write_book", "save_entity"}
     assert observed.total(names.CHARGE, db_system_name="azure.cosmosdb") == observed.total(names.CHARGE)
     of_spans = [(span.attributes or {}).get("azure.cosmosdb.operation.request_charge") for span in observed.spans]
     assert sum(float(str(one)) for one in of_spans if one is not None) == pytest.approx(charged)

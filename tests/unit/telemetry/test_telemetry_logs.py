@@ -22,9 +22,7 @@ from tests.unit.telemetry.observed import Observed
 
 SECRET = "hunter2-AccountKey=c2VjcmV0"
 STRATEGIES: list[Strategy] = [
-    Outbox(window=2),
-    Outbox.transaction_id(),
-    Outbox.embedded(),
+    Outbox(),
     Colocated(),
     VersionStream(snapshot_every=2),
     Resequencer(),

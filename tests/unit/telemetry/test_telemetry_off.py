@@ -25,7 +25,7 @@ from tests.packaging.sources import ROOT
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.telemetry.observed import Observed
 
-STRATEGIES: list[Strategy] = [Outbox(window=2), Outbox.transaction_id(), Colocated(), VersionStream()]
+STRATEGIES: list[Strategy] = [Outbox(), Colocated(), VersionStream()]
 TRACE = (("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
 
 
