@@ -17,6 +17,8 @@ from exactlyonce.records.books import BOOKS
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.values.shapes import SCHEMA
+from spark_jobs.transforms.names import entity_key, plain_key
+from spark_jobs.transforms.schemas import partition_of
 
 _TEXT, _NUMBER, _FLAG = StringType(), LongType(), BooleanType()
 _Columns = Mapping[str, tuple[str, DataType]]
@@ -48,18 +50,13 @@ OF_LIBRARY: Final[_Columns] = {
 """Columns of documents in the library's container."""
 _NEEDED: Final = {
     "schema": _NUMBER,
-    "entity": _TEXT,
+    "type": _TEXT,
     "snapshot_every": _NUMBER,
     "event_sourced": _FLAG,
     "receptions": ArrayType(_struct(channel=_TEXT, next=_NUMBER)),
     "kept": ArrayType(_struct(tx=_TEXT)),
 }
 _LEDGER: Final = ", ".join(f'"{name}": {_property(LEDGER, name)}' for name in _NEEDED)
-OF_LEDGERS: Final[_Columns] = {
-    **_properties(id=_TEXT, _etag=_TEXT, _ts=_NUMBER),
-    "ledger": (f"{{{_LEDGER}}}", _struct(**_NEEDED)),
-}
-"""Columns of entities."""
 OF_COMPANIONS: Final[_Columns] = {
     **_EVERY,
     **_properties(version=_NUMBER),
@@ -81,6 +78,15 @@ ENTITIES: Final = (
 COMPANIONS: Final = f"IS_DEFINED({_property(KIND)})"
 
 
+def of_ledgers(paths: tuple[str, ...]) -> _Columns:
+    """Columns of entities, in a container with these paths of the partition key."""
+    return {
+        **_properties(id=_TEXT, _etag=_TEXT, _ts=_NUMBER),
+        "partition": (partition_of(paths), _TEXT),
+        "ledger": (f"{{{_LEDGER}}}", _struct(**_NEEDED)),
+    }
+
+
 def selected(columns: _Columns) -> tuple[str, ...]:
     """The expressions of a query."""
     return tuple(
@@ -89,7 +95,9 @@ def selected(columns: _Columns) -> tuple[str, ...]:
     )
 
 
-_ROW: Final = {name: type for columns in (OF_LIBRARY, OF_LEDGERS, OF_COMPANIONS) for name, (_, type) in columns.items()}
+_ROW: Final = {
+    name: type for columns in (OF_LIBRARY, of_ledgers(("/id",)), OF_COMPANIONS) for name, (_, type) in columns.items()
+}
 
 
 def candidates(raw: DataFrame, container: str, library: str) -> DataFrame:
@@ -110,10 +118,10 @@ def candidates(raw: DataFrame, container: str, library: str) -> DataFrame:
     )
     unreadable = _in_library() if container == library else _companion()
     with_doubt = found.withColumn("unreadable", F.coalesce(_no_document() | unreadable, F.lit(True)))
-    named = with_doubt.withColumn("entity", F.coalesce("ledger.entity", "entity", "pk"))
-    return named.dropDuplicates(
-        ["id", "entity", "ledger"]
-    )  # Of two different ledgers of one entity, neither is dropped.
+    parts = F.col("ledger.type"), F.col("partition"), F.col("id")
+    of_ledger = F.when(F.col("ledger").isNotNull(), F.coalesce(plain_key(*parts), entity_key(*parts)))
+    named = with_doubt.withColumn("entity", F.coalesce(of_ledger, "entity", "pk"))
+    return named.dropDuplicates(["id", "entity", "kind"])
 
 
 def _no_document() -> Column:

@@ -12,23 +12,22 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.records.application import KIND as APPLICATION
 from spark_jobs.cleaner.candidates import (
     COMPANIONS,
     ENTITIES,
     OF_COMPANIONS,
-    OF_LEDGERS,
     OF_LIBRARY,
     candidates,
+    of_ledgers,
     selected,
 )
 from spark_jobs.cleaner.verdicts import oldest_page
 from spark_jobs.source.port import Made, Query, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, packed
+from spark_jobs.transforms.schemas import OF_ENTITIES
 from spark_jobs.work import Work
 
 _NAMES: Final = "id string, _etag string, kind string, entity string, pk string"
-_NOT_THE_APPLICATION: Final = f'(NOT IS_DEFINED(c["pk"]) OR c["pk"] != "{APPLICATION}")'
 _LASTING: Final = OF_LIBRARY["lasting"][0]
 
 
@@ -60,7 +59,7 @@ class Scan:
     def old(self) -> Iterator[Old]:
         """By container all documents that may be old, and the ledgers that decide about them. Each is read when asked for."""
         for place in self.work.job.places:
-            ledgers = Query(place.container, selected(OF_LEDGERS), ENTITIES)
+            ledgers = Query(place.container, selected(of_ledgers(place.partition_key)), ENTITIES)
             yield self._documents(place.container, ledgers, *self._old(place.container))
         library = self.work.job.library
         yield self._documents(library, *self._old(library))
@@ -86,7 +85,7 @@ class Scan:
         names = ('c["id"]', 'c["_etag"]', 'c["entity"]')
         for place in self.work.job.places:
             yield self._listed(Query(place.container, (*names, 'c["_kind"] AS kind'), COMPANIONS))
-        yield self._listed(Query(self.work.job.library, (*names, 'c["kind"]', 'c["pk"]'), _NOT_THE_APPLICATION))
+        yield self._listed(Query(self.work.job.library, (*names, 'c["kind"]', 'c["pk"]'), OF_ENTITIES))
 
     def _listed(self, query: Query) -> DataFrame:
         named = self._named(query)
@@ -106,7 +105,7 @@ class Scan:
             return
         columns = columns or selected(OF_LIBRARY)
         others = '(NOT IS_DEFINED(c["kind"]) OR c["kind"] NOT IN ("page", "staged"))'
-        yield Query.of(container, columns, others, _NOT_THE_APPLICATION, kept)
+        yield Query.of(container, columns, others, OF_ENTITIES, kept)
         yield Query.of(container, columns, 'c["kind"] = "staged"', self._before(self.work.job.horizon))
         if self.pages:
             until = f'c["until"] < {oldest_page(self.work.beginning)}'

@@ -29,7 +29,7 @@ BOOKS_STAY: Final = timedelta(days=60)
 """Age at which every book goes: its process writes a used book far more often. The store deletes it then, if nobody does."""
 
 NOTES_STAY: Final = 2 * AHEAD
-"""Time after the retention at which the note on a message that was parked goes: until then marks of its copies may be audited."""
+"""Time after the retention at which the note on a message that was parked goes. Until then an audit may look for the message."""
 
 
 class Reason(StrEnum):
@@ -111,10 +111,9 @@ def judged(documents: DataFrame, job: Job, beginning: Beginning) -> DataFrame:
 
 
 def _ledgers(documents: DataFrame) -> DataFrame:
-    """The ledgers by `entity`. Of an entity that has several, as a copied document makes, none decides."""
+    """The ledgers by `entity`."""
     readable = documents.where(F.col("ledger").isNotNull() & ~F.col("unreadable"))
-    whose = readable.groupBy("entity").agg(F.collect_list("ledger").alias("all"))
-    return whose.where(F.size("all") == 1).select("entity", F.col("all")[0].alias("its"))
+    return readable.select("entity", F.col("ledger").alias("its"))
 
 
 def _last() -> Column:

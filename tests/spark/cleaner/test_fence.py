@@ -85,7 +85,8 @@ def test_an_attempt_that_could_still_commit_fails_on_the_fence(task: Task) -> No
         assert isinstance(await app.store.perform(save), Conflict)
 
     within(shops.cosmos, shops.database, attempt)
-    assert len(shops.process([("keeper", message)])) == 1
+    shops.process([("keeper", message)])
+    assert [one["seen"] for name, one in shops.everything() if name == "keepers"] == [[1, 2]]
 
 
 async def until_its_commit(app: App, message: Envelope) -> SaveEntity:
@@ -110,7 +111,7 @@ def test_an_entity_that_cannot_be_read_keeps_what_is_staged(task: Task) -> None:
     task.shops.stage("keeper", "lost")
     (document,) = (one for name, one in task.shops.everything() if name == "keepers")
     document["_ledger"]["schema"] = 99
-    task.shops.put("keeper", document)
+    task.shops.put("keepers", document)
     task.shops.stage("outbox", "other")
     assert task(("keeper", "lost"), ("outbox", "other")) == {"lost": "unreadable", "other": "unknown"}
     assert "lost" in staged(task.shops)
