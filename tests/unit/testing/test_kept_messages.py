@@ -257,7 +257,7 @@ def test_a_message_for_a_destination_that_is_gone_stays_kept_and_others_are_rele
     app, entity = opened()
     app.send(entity, Plan(days=0))
     app.send(entity, Plan(days=0))
-    routes = app.host.parts.sweeper.maintenance.routes
+    routes = app.host.parts.routes
     limits, limit = routes.limits, routes.limits["notes"]
     assert isinstance(limits, dict)
     del limits["notes"]
