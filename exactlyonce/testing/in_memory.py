@@ -156,7 +156,7 @@ class Host:
         """End the process, whatever is under way, and start another one. Its book is lost, but for what the store has of it."""
         self.kills += 1
         self.parts.lanes.abandon()
-        self.parts.driver.books.stop()
+        self.parts.driver.books.abandon()
         for call in self._calls:
             call.cancel()
         self.once = self._process_anew()

@@ -151,7 +151,7 @@ class Process:
     async def crash(self) -> None:
         """Stop at once, whatever is under way. The book is lost, but for what the store has of it."""
         self._lanes.abandon()
-        self._driver.books.stop()
+        self._driver.books.abandon()
         for job in self._jobs:
             job.cancel()
         await asyncio.sleep(0)
