@@ -12,8 +12,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.records.library import Seal, read_channel, read_parked, read_processed, read_staged
-from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.records.books import BOOKS, read_book
+from exactlyonce.records.library import library_document, read_parked, read_request, read_staged
+from exactlyonce.records.pages import read_page
+from exactlyonce.stores.cosmos.layout import book_id, to_library
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.identity import EntityRef
 from local_cosmos.query.aggregates import selected
@@ -23,15 +25,14 @@ from local_cosmos.query.sources import Sources
 from local_cosmos.values import serialise
 from spark_jobs.source.port import RAW
 from spark_jobs.transforms.documents import documents
-from spark_jobs.transforms.schemas import LIBRARY, Asked, selection
+from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _READ: Mapping[str, Callable[[Any], Any]] = {
-    "processed": read_processed,
+    "page": read_page,
     "staged": read_staged,
     "parked": read_parked,
-    "channel": read_channel,
-    "seal": lambda document: Seal(document["entity"]),
+    "request": read_request,
 }
 
 
@@ -50,8 +51,8 @@ class Stored:
     paths: tuple[str, ...] = ("/pk",)
 
     @property
-    def asked(self) -> tuple[Asked, Asked]:
-        return ("records", "staged") if self.place == LIBRARY else ("entities", "companions")
+    def asked(self) -> tuple[Asked, ...]:
+        return OF_THE_LIBRARY if self.place == LIBRARY else OF_ENTITY_CONTAINERS
 
 
 @cache
@@ -104,12 +105,18 @@ def stored_in(
             }
             yield Stored(str(type), document, paths[str(type)])
     for key, partition in store.library.items():
-        type, *values, id = json.loads(key)
         for version in partition.view(_position(partition, ends.get(LIBRARY))).values():
             assert version.document is not None
-            record = _READ[version.document.value["kind"]](version.document.value)
-            document = to_library(EntityRef(type, tuple(values), id), record)
+            document = _in_library(key, version.document.value)
             yield Stored(LIBRARY, {**document, "_etag": version.etag, "_ts": version.timestamp})
+
+
+def _in_library(key: str, stored: Any) -> dict[str, Any]:
+    if key == BOOKS:
+        book = read_book(stored)
+        return {**library_document(book), "id": book_id(book.id), "pk": BOOKS}
+    type, *values, id = json.loads(key)
+    return to_library(EntityRef(type, tuple(values), id), _READ[stored["kind"]](stored))
 
 
 def _position(partition: Any, until: int | None) -> int:
