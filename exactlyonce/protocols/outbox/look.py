@@ -18,7 +18,7 @@ from exactlyonce.protocols.steps.load import View
 from exactlyonce.protocols.steps.save import fence
 from exactlyonce.records.marks import by_hash
 from exactlyonce.records.pages import FIRST, Page
-from exactlyonce.values.envelope import moment
+from exactlyonce.values.envelope import time_of
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import AHEAD
 from exactlyonce.values.session_tokens import at_or_after, later
@@ -144,14 +144,14 @@ def take_back(work: Work, view: View, page: Page) -> Step[Again]:
 
 def _is_over(work: Work, milliseconds: int, now: datetime) -> bool:
     """Whether no message that came about at a time, or before, is judged any more."""
-    return isinstance(work.refusal(moment(milliseconds), now), TooOldToJudge)
+    return isinstance(work.refusal(time_of(milliseconds), now), TooOldToJudge)
 
 
 def _is_by(one: Arrival, lost: int) -> bool:
     """Whether a message came about by a time. The clock of a sender may be ahead of the processing of an untimed message."""
     if one.since is not None:
         return one.since <= lost
-    return one.envelope.time is None or one.envelope.time <= moment(lost) + AHEAD
+    return one.envelope.time is None or one.envelope.time <= time_of(lost) + AHEAD
 
 
 def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) -> Step[FoundRequests | NoAnswer]:
