@@ -63,8 +63,7 @@ class Before:
         sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
         version: of the entity, which the commit will produce; None where the strategy keeps no calls.
         kept: ids of the messages that are kept; None where the strategy keeps none.
-        since: time of the outputs, in milliseconds since 1970, by which their receivers judge and remember them; None where the
-            strategy gives them none.
+        since: stable time of the outputs, in milliseconds since 1970; None if they are untimed.
         folder: for the blobs that the handler writes; None for `tx`.
     """
 
@@ -118,7 +117,7 @@ class Work:
         retention: age from which marks and pages may go.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
         release: sends a kept message.
-        send_limit: age of a message above which its outputs have the time of the attempt.
+        send_limit: age of a message above which its outputs are untimed.
         page_lifetime: for how long the store keeps a page after the time of its newest mark, whatever clean-up does.
         senders: entity types of this application, whose messages are inner ones.
     """

@@ -22,7 +22,7 @@ from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, milliseconds, stable_text
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 
@@ -257,11 +257,10 @@ class Context:
         return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
 
     def _stable_time(self, due: datetime | None) -> Extensions:
-        """The time of an output that its copies share; of a kept message, not before it is due."""
-        if self._since is None:
+        """The time that copies of an output share. A kept message has none: when it is due may follow from the attempt's time."""
+        if self._since is None or due is not None:
             return ()
-        since = self._since if due is None else max(self._since, milliseconds(due))
-        return ((STABLE_TIME, stable_text(since)),)
+        return ((STABLE_TIME, stable_text(self._since)),)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.

@@ -65,7 +65,7 @@ class Ledger:
 
     version: int = 0
     type: str = ""
-    protocol: str = OUTBOX
+    protocol: Annotated[str, absent_if(OUTBOX)] = OUTBOX
     entity: Annotated[str, absent_if("")] = ""
     token: Annotated[str | None, absent_if(None)] = None
     deleted: Annotated[bool, absent_if(False)] = False

@@ -26,8 +26,8 @@ class Pending:
     Attributes:
         index: its place among the messages of its handler, from which its id derives.
         to: its destination, as a place in the ledger's list.
-        envelope: to the letter; or the three pieces of it that do not follow from the entry. Every commit writes what is owed,
-            so each byte of it is paid again and again.
+        envelope: to the letter; or the pieces of it that do not follow from the entry: two, or three where it has a stable time.
+            Every commit writes what is owed, so each byte of it is paid again and again.
         delay: seconds that it stays invisible after it was published.
         place: in its sequence; None if it has none.
         id: of the output, where it does not derive from cause and index.
@@ -35,7 +35,7 @@ class Pending:
 
     index: int
     to: int
-    envelope: Json | tuple[str, str, str]
+    envelope: Json | tuple[str, ...]
     delay: Annotated[float, absent_if(0.0)] = 0.0
     place: Annotated[Place | None, absent_if(None)] = None
     id: Annotated[str | None, absent_if(None)] = None
@@ -50,7 +50,7 @@ class OutboxEntry:
         cause: hash of the message that was processed.
         tx: its transaction: a book and a number in it.
         at: time of the attempt. Never used to judge age.
-        since: time of its outputs, by which their receivers judge and remember them.
+        since: stable time of its outputs, in milliseconds since 1970; None if they are untimed.
         outputs: that it owes.
         request: id of the opened request whose answer is to be kept; None if there is none.
         answer: to that request.
@@ -61,7 +61,7 @@ class OutboxEntry:
     cause: str
     tx: str
     at: datetime
-    since: int
+    since: Annotated[int | None, absent_if(None)] = None
     outputs: Annotated[tuple[Pending, ...], absent_if(())] = ()
     request: Annotated[str | None, absent_if(None)] = None
     answer: Annotated[Answer | None, absent_if(None)] = None
@@ -78,8 +78,8 @@ class OutboxEntry:
         for one in self.outputs:
             id, envelope = one.id or derived_id(entity, self.cause, one.index), one.envelope
             if isinstance(envelope, tuple):
-                first, middle, last = _derived(id, entity.source, self.at, self.since)
-                envelope = Json(f"{first}{envelope[0]}{middle}{envelope[1]}{last}{envelope[2]}")
+                derived = _derived(id, entity.source, self.at, self.since)
+                envelope = Json("".join(piece for pair in zip(derived, envelope, strict=True) for piece in pair))
             yield Output(id, destinations[one.to], envelope, one.delay, one.place)
 
 
@@ -93,19 +93,20 @@ def pending(output: Output, index: int, to: int, entity: EntityRef, entry: Outbo
         entity: that sends it.
         entry: that is to keep it.
     """
-    first, middle, last = _derived(output.id, entity.source, entry.at, entry.since)
-    text = output.envelope.text
-    before, found, rest = text.removeprefix(first).partition(middle)
-    between, also, after = rest.partition(last)
-    known = text.startswith(first) and found and also
-    envelope = (before, between, after) if known else output.envelope
+    pieces, rest, known = [], output.envelope.text, True
+    for derived in _derived(output.id, entity.source, entry.at, entry.since):
+        piece, found, rest = rest.partition(derived)
+        known = known and bool(found)
+        pieces.append(piece)
+    known = known and not pieces[0]
+    envelope = (*pieces[1:], rest) if known else output.envelope
     id = None if output.id == derived_id(entity, entry.cause, index) else output.id
     return Pending(index, to, envelope, output.delay, output.place, id)
 
 
-def _derived(id: str, source: str, at: datetime, since: int) -> tuple[str, str, str]:
+def _derived(id: str, source: str, at: datetime, since: int | None) -> tuple[str, ...]:
     """The pieces of an envelope that follow from its entry: its beginning, what follows its type, and its stable time."""
     first = Json.of({"specversion": "1.0", "id": id, "source": source}).text[:-1]
     middle = Json.of({"datacontenttype": "application/json", "time": written_time(at)}).text[1:-1]
-    last = Json.of({STABLE_TIME: stable_text(since)}).text[1:-1]
-    return f"{first},", middle, last
+    last = () if since is None else (Json.of({STABLE_TIME: stable_text(since)}).text[1:-1],)
+    return (f"{first},", middle, *last)

@@ -54,7 +54,7 @@ class Commit(NamedTuple):
 
     tx: str
     at: datetime
-    since: int
+    since: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,7 +250,7 @@ class Release:
         place = Place(channel, entity.source, number)
         return NumberedMessage(entity.key, place, envelope.source, key_of(envelope), at, held=held, late=late)
 
-    def _take(self, key: str, handled: Handled, at: datetime, tx: str, since: int) -> None:
+    def _take(self, key: str, handled: Handled, at: datetime, tx: str, since: int | None) -> None:
         """Make the result of a handler part of the commit."""
         self._body = None if handled.deleted else handled.body
         self._saved = handled.body

@@ -1,4 +1,4 @@
-"""The time of what a message causes, by which its receivers judge and remember it."""
+"""The stable time of what a message causes, by which its receivers judge and remember it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from datetime import datetime, timedelta
 from exactlyonce.values.envelope import MILLISECOND, Envelope, milliseconds
 
 
-def since_of_outputs(cause: Envelope, at: datetime, send_limit: timedelta) -> int:
-    """The time of what a message causes, in milliseconds since 1970: its own, which is the same whenever it is handled again.
+def since_of_outputs(cause: Envelope, at: datetime, send_limit: timedelta) -> int | None:
+    """The stable time of what a message causes, in milliseconds since 1970: that of the message; None for none.
+
+    A message may be handled again, as after a restore. Then its outputs have the same identity, so they need the same time. Where
+    the message is untimed, or too old to send under its time, they are untimed, too: receivers look for them by hash.
 
     Args:
         cause: the message.
-        at: time of the attempt. What a message causes has it that has no time, or is too old to send under its own.
+        at: time of the attempt.
         send_limit: age above which nothing is sent under its time.
     """
-    stated, now = cause.since, milliseconds(at)
-    if stated is None and cause.time is not None:
-        stated = milliseconds(cause.time)
-    return now if stated is None or now - stated > send_limit // MILLISECOND else stated
+    since = cause.since
+    too_old = since is not None and milliseconds(at) - since > send_limit // MILLISECOND
+    return None if too_old else since
