@@ -19,7 +19,7 @@ from exactlyonce.effects.books import NoteSearch, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import Written
-from exactlyonce.records.books import Book, Search, transaction
+from exactlyonce.records.books import BOOK_DIGITS, Book, Search, transaction
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
@@ -31,6 +31,7 @@ from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
     OWNED,
+    PLAIN,
     a_colocated,
     a_numbered,
     a_parked,
@@ -64,9 +65,9 @@ def a_ledger(*transactions: str, kept: tuple[Kept, ...] = (), **properties: Any)
     return Ledger(1, left=1, to=("receipts",), outbox=outbox, kept=kept, **properties)
 
 
-def a_book() -> str:
+def a_book_id() -> str:
     """The id of a book that nobody else has."""
-    return unique().replace("-", "")[-20:].rjust(20, "0")
+    return unique()[:BOOK_DIGITS]
 
 
 async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:
@@ -108,7 +109,7 @@ class ListingContract:
     async def test_an_entity_is_listed_by_its_full_name_with_the_transaction_that_is_searched_for(
         self, store: AsyncStore, listing: AsyncListing, kind: str
     ) -> None:
-        tx = transaction(a_book(), 8)
+        tx = transaction(a_book_id(), 8)
         entity = await owes(store, plain_entity() if kind == "plain" else owned_entity(type=kind), tx)
         search = Search(tx[:20], 7, ())
         assert await all_of(listing.owing(entity.type, (search,))) == [(entity, tx)]
@@ -116,7 +117,7 @@ class ListingContract:
     async def test_transactions_above_a_number_and_single_ones_are_searched_for_and_no_others(
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
-        book, other = a_book(), a_book()
+        book, other = a_book_id(), a_book_id()
         entities = {number: await owes(store, plain_entity(), transaction(book, number)) for number in (1, 3, 7, 8, 9)}
         await owes(store, plain_entity(), transaction(other, 9))
         many = await owes(
@@ -133,7 +134,7 @@ class ListingContract:
         ]
 
     async def test_many_books_are_searched_for_at_once(self, store: AsyncStore, listing: AsyncListing) -> None:
-        books = [a_book() for _ in range(120)]
+        books = [a_book_id() for _ in range(120)]
         last = await owes(store, plain_entity(), transaction(books[-1], 5))
         first = await owes(store, plain_entity(), transaction(books[0], 1))
         searches = tuple(Search(book, 4, (1, 2, 3)) for book in books)
@@ -141,7 +142,7 @@ class ListingContract:
         assert {entity for entity, _ in found} == {first, last}
 
     async def test_what_owes_nothing_is_not_listed(self, store: AsyncStore, listing: AsyncListing) -> None:
-        book, idle, foreign = a_book(), plain_entity(), plain_entity()
+        book, idle, foreign = a_book_id(), plain_entity(), plain_entity()
         await put(store, idle, a_ledger())
         await store.perform(SaveEntity(foreign, entity_document(foreign, total=3), None))
         assert await all_of(listing.owing(PLAIN, (Search(book, 0, ()),))) == []
@@ -150,7 +151,7 @@ class ListingContract:
     async def test_an_entity_of_another_type_in_the_same_container_is_not_listed(
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
-        book, entity = a_book(), plain_entity()
+        book, entity = a_book_id(), plain_entity()
         kept = (Kept("k-1", LONG_AGO, "tx-1"),)
         ledger = a_ledger(transaction(book, 1), kept=kept, type="other")
         await store.perform(SaveEntity(entity, with_ledger(entity_document(entity), ledger), None))
@@ -170,7 +171,7 @@ class ListingContract:
         assert listed.count(entity) == 1
 
     async def test_books_are_listed_until_they_have_ended(self, store: AsyncStore, listing: AsyncListing) -> None:
-        book = Book(a_book(), 812, (807,))
+        book = Book(a_book_id(), 812, (807,))
         assert isinstance(await store.perform(WriteBook(book, 60)), Written)
         listed = await book_named(listing, book.id)
         assert listed is not None
@@ -183,7 +184,7 @@ class ListingContract:
     async def test_a_search_is_noted_in_its_book_unless_that_was_written_since(
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
-        book = Book(a_book(), 812, (807,), (807,))
+        book = Book(a_book_id(), 812, (807,), (807,))
         await store.perform(WriteBook(book, 60))
         before = await book_named(listing, book.id)
         assert before is not None
@@ -230,7 +231,7 @@ class ListingContract:
         assert [ref for page in pages for ref, _ in page] == [entity]
 
     async def test_a_deleted_entity_may_owe_too(self, store: AsyncStore, listing: AsyncListing) -> None:
-        tx, entity = transaction(a_book(), 1), plain_entity()
+        tx, entity = transaction(a_book_id(), 1), plain_entity()
         await put(store, entity, a_ledger(tx, deleted=True))
         assert await all_of(listing.owing(PLAIN, (Search(tx[:20], 0, ()),))) == [(entity, tx)]
 
