@@ -113,9 +113,10 @@ class Place(World):
         return None if found is None else found.reason
 
     def changed_by(self, entity: str = "a") -> Sequence[str]:
-        """The messages that changed an account, one for every save that brought it in."""
+        """The messages that changed an account, one for each of their marks."""
         ref, names = accounts().ref(entity), {message_hash(f"web/{one}"): f"web/{one}" for one in MESSAGES}
-        return [names[one.message] for one in self.facts().commits if one.entity == ref.key]
+        marked = (one for one in self.facts().commits if one.version is not None and one.entity == ref.key)
+        return [names[one.message] for one in marked]
 
 
 @pytest.fixture
