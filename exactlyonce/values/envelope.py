@@ -250,19 +250,6 @@ class Envelope:
         since = self.since
         return self.time if since is None else time_of(since)
 
-    def with_stable_time(self, since: int | None = None) -> Envelope:
-        """The envelope with the promise that all its copies carry one time.
-
-        Args:
-            since: that time, in milliseconds since 1970; None for its `time`. Without either, nothing is promised.
-        """
-        others = {name: value for name, value in self.extensions if name != STABLE_TIME}
-        if since is None and self.time is not None:
-            since = milliseconds(self.time)
-        if since is not None:
-            others[STABLE_TIME] = stable_text(since)
-        return replace(self, extensions=tuple(sorted(others.items())))
-
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""
         return replace(self, data=Json("null"), extensions=tuple(sorted((*self.extensions, (DATAREF, address)))))
@@ -277,6 +264,19 @@ class Envelope:
         """The envelope with the data it refers to."""
         extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
         return replace(self, data=data, extensions=extensions)
+
+    def with_stable_time(self, since: int | None = None) -> Envelope:
+        """The envelope with the promise that all its copies carry one time.
+
+        Args:
+            since: that time, in milliseconds since 1970; None for its `time`. Without either, nothing is promised.
+        """
+        others = {name: value for name, value in self.extensions if name != STABLE_TIME}
+        if since is None and self.time is not None:
+            since = milliseconds(self.time)
+        if since is not None:
+            others[STABLE_TIME] = stable_text(since)
+        return replace(self, extensions=tuple(sorted(others.items())))
 
     @property
     def requeued(self) -> int:
