@@ -68,13 +68,7 @@ class Tended(History):
         return (self.tend, self.let_time_pass)
 
     def tend(self) -> None:
-        assert isinstance(self.strategy, Resequencer)
-
-        def ended(result: Any) -> None:
-            if result is not None:
-                self.begin(self.strategy.mark(ENTITY, result.memory))
-
-        self.begin(self.strategy.tend(self.work(), Memory()), ended)
+        self.begin(self.strategy.sweep(self.work(), Memory()))
 
     def let_time_pass(self) -> None:
         self.now += timedelta(minutes=3)

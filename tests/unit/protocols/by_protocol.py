@@ -11,7 +11,7 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.effects.companions import HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import FindProcessed, HasRecords
+from exactlyonce.effects.pages import FindPages, HasPages
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
@@ -28,9 +28,9 @@ OF_ACCOUNTS = ("outbox", "colocated", "stream")
 
 Kinds = dict[str, type[Effect[Any]]]
 COMMIT: Kinds = {"outbox": SaveEntity, **dict.fromkeys(WITH_COMPANIONS, SaveBatch)}
-FIND: Kinds = {"outbox": FindProcessed, **dict.fromkeys(WITH_COMPANIONS, LoadCompanions)}
+FIND: Kinds = {"outbox": FindPages, **dict.fromkeys(WITH_COMPANIONS, LoadCompanions)}
 """What looks for a message that is not in the entity's ledger."""
-HAS: Kinds = {"outbox": HasRecords, **dict.fromkeys(WITH_COMPANIONS, HasCompanions)}
+HAS: Kinds = {"outbox": HasPages, **dict.fromkeys(WITH_COMPANIONS, HasCompanions)}
 """What looks for anything at all, before a document without a ledger is adopted."""
 
 ALL = pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -22,7 +22,7 @@ from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
 
-PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
+PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 ALL_PROTOCOLS: dict[str, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
 
 
