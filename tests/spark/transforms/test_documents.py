@@ -7,6 +7,8 @@ from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import ArrayType, StructType
 
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.kept import Kept
