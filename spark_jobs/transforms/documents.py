@@ -182,6 +182,7 @@ def _about_ledger() -> Iterable[str]:
             f"ledger.protocol = '{OUTBOX}' AND {number} + coalesce(ledger.left, 0) != ledger.version",
             "its marks and those that have left are not its version",
         ),
+        _when("ledger.left < 0 OR ledger.cut > ledger.version", "more marks have left than there were"),
         _when(
             f"{_lacks('ledger.outbox', _OWING)} OR exists(ledger.outbox, one -> {_lacks('one.outputs', ('index',))})",
             "an entry of its ledger cannot be read",

@@ -12,7 +12,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.marks import DIGITS, KEPT, SEPARATOR, destination_digit
 from exactlyonce.values.identity import message_hash
 
@@ -81,11 +80,6 @@ def outputs_of(marks: DataFrame) -> DataFrame:
     place = F.when(many < _FIRST_MANY, _digit(digit)).otherwise(many - _FIRST_MANY + len(DIGITS))
     destination = F.when(digit != KEPT, F.get("to", place.cast("int")))
     return each.withColumn("destination", destination).drop("sent")
-
-
-def release_key(prefix: Column | str, id: Column) -> Column:
-    """Key of the release of a kept message, which has a mark like every message."""
-    return F.concat(prefix, F.lit(RELEASE), id)
 
 
 def _digit(character: Column) -> Column:

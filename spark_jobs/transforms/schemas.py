@@ -269,7 +269,7 @@ def partition_of(paths: tuple[str, ...]) -> str:
 
 
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
-    "Ledger": frozenset({"token", "deleted", "complete", "sequences", "snapshot_every", "event_sourced"}),
+    "Ledger": frozenset({"token", "deleted", "complete", "lost", "sequences", "snapshot_every", "event_sourced"}),
     "OutboxEntry": frozenset({"since", "request", "answer", "blobs"}),
     "Pending": frozenset({"to", "envelope", "delay", "place", "id"}),
     "Page": frozenset({"hashes", "blobs"}),
@@ -278,7 +278,7 @@ LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "ParkedMessage": frozenset({"reason", "envelope", "destination", "place"}),
     "RequestDocument": frozenset({"request", "envelope"}),
     "ColocatedRecord": frozenset({"content", "owing_since"}),
-    "StreamEntry": frozenset({"envelope", "before", "whole", "events", "owing_since"}),
+    "StreamEntry": frozenset({"envelope", "before", "whole", "events", "owing_since", "since"}),
     "NumberedMessage": frozenset({"late"}),
 }
 """Properties of each shape that the jobs do not read: bodies, and what no rule needs."""

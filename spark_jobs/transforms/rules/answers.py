@@ -34,7 +34,8 @@ def one_answer(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         message="message",
         versions=F.col("made"),
         detail=sentence("The request has %d answers, which differ in status or fingerprint.", "ways"),
-        advice="Compare the documents, and ask the caller which answer it got. No program but the library may edit its documents.",
+        advice="Compare the documents, and ask the caller which answer it got. No program but the library may edit its "
+        "documents.",
         since="since",
     )
 
@@ -49,9 +50,9 @@ def _answers(documents: DataFrame) -> DataFrame:
 def reply_awaited(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """A call was made so long ago that its reply has to be there, if only to say that the outcome is unknown.
 
-    The ledger keeps the ids of calls, and not when they were made: no later than the last write of the document in which the mark
-    of the message that made the call stands. So it cannot see how old a call is whose mark is still in the ledger of an entity
-    that is busy. Grace: `awaited_after`, by that time.
+    The ledger keeps the ids of calls, and not when they were made: no later than the last write of the document in which the
+    mark of the message that made the call stands. So it cannot see how old a call is whose mark is still in the ledger of an
+    entity that is busy. Grace: `awaited_after`, by that time.
     """
     awaited = facts.entities.select("entity", "ts", F.explode("calls").alias("call"))
     made = sent(facts, thresholds, now).select("entity", F.col("id").alias("call"), "at")

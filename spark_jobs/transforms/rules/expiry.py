@@ -30,9 +30,9 @@ def dedup_expired_early(facts: Facts, thresholds: Thresholds, now: int) -> DataF
       too old, which bounds the age of the commit; if that age is within the retention, the record was removed too early. Read
       models accept their numbers at any age, so for them this proves nothing.
 
-    Judged are entities that keep records or stream entries; for outboxes see `page_missing`. It cannot see records removed early without one of these proofs, nor holes above the oldest version kept: for these see
-    `ledger_hole`. Grace: the oldest version kept, or the entity if none is kept, is older than the grace; likewise the message
-    that a consumer saw.
+    Judged are entities that keep records or stream entries; for outboxes see `page_missing`. It cannot see records removed
+    early without one of these proofs, nor holes above the oldest version kept: for these see `ledger_hole`. Grace: the oldest
+    version kept, or the entity if none is kept, is older than the grace; likewise the message that a consumer saw.
     """
     return below_the_oldest(facts, thresholds, now).unionByName(seen_by_consumers(facts, thresholds, now))
 

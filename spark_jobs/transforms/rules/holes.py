@@ -24,8 +24,8 @@ def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
     - Records and stream entries are written with their commit, so a later one is not older; if an older one is within the
       retention, clean-up could delete neither.
-    - Companion records are written again when their outputs are published, so for those with outputs the time of the attempt has
-      to be within the retention as well: here alone a process's clock counts, and it can only keep the rule silent.
+    - Companion records are written again when their outputs are published, so for those with outputs the time of the attempt
+      has to be within the retention as well: here alone a process's clock counts, and it can only keep the rule silent.
 
     Outboxes have no records: for them see `page_missing`.
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from exactlyonce.records.ledger import OUTBOX
 from spark_jobs.spark.frames import any_of, none
 from spark_jobs.transforms.facts import Facts, Thresholds, before, type_of
-from spark_jobs.transforms.marks import instant_of
+from spark_jobs.transforms.marks import hash_of, instant_of
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.pages import missing
 from spark_jobs.transforms.rules.sightings import known, outputs, put_aside, sent
@@ -26,7 +26,8 @@ def consistent_state_and_output(facts: Facts, thresholds: Thresholds, now: int) 
 
     The rule finds a commit that two documents tell of, with other outputs or another digest; an output id listed twice, by one
     commit or by those of two messages; a number of a sequence given to two outputs. It cannot compare contents: bodies are not
-    kept after publishing, and are not read. Ids of what an outbox sends derive from marks, so they cannot contradict one another.
+    kept after publishing, and are not read. Ids of what an outbox sends derive from marks, so they cannot contradict one
+    another.
     """
     del thresholds, now
     return reduce(DataFrame.unionByName, (_contradictory(facts), _listed_twice(facts), _numbered_twice(facts)))
@@ -45,7 +46,8 @@ def _contradictory(facts: Facts) -> DataFrame:
         versions=F.col("made"),
         subject=F.col("tx"),
         detail=sentence("The transaction is recorded in %d ways, which differ in outputs or digest.", "ways"),
-        advice="Compare its records with the messages that its consumers saw. No program but the library may edit its documents.",
+        advice="Compare its records with the messages that its consumers saw. No program but the library may edit its "
+        "documents.",
         since="since",
     )
 
@@ -112,10 +114,10 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     nothing is said: an output has the time of its cause, by which its receiver remembers it, if that time is stable; else a
     day's commits are judged.
 
-    A message that waits in a queue, for its delay or behind others, is unknown, too: stored documents do not distinguish it from
-    a lost one. Set the threshold above the longest delay. The same holds for one that was owed for longer than the threshold and
-    sent just before the second look. Types with an unreadable document are not judged, nor outputs of which the mark may be in a
-    page that is gone; nor those to destinations that no entity type consumes. A read model notes no outputs.
+    A message that waits in a queue, for its delay or behind others, is unknown, too: stored documents do not distinguish it
+    from a lost one. Set the threshold above the longest delay. The same holds for one that was owed for longer than the
+    threshold and sent just before the second look. Types with an unreadable document are not judged, nor outputs of which the
+    mark may be in a page that is gone; nor those to destinations that no entity type consumes. A read model notes no outputs.
     Grace: the threshold, by the service's time of writing the page, or the ledger, in which the mark of the cause stands; of a
     record by the time of the attempt.
     """
@@ -130,13 +132,14 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     )
     due = due.join(F.broadcast(recording.distinct()), "consumer", "left")
     due = due.where(F.col("judged") | F.coalesce("records", F.lit(False)))
+    again = _sent_again(facts, thresholds, now)
     unknown = any_of(due.join(known(facts), ["consumer", "hash"], "left_anti"))
     if unknown is None:
-        return none(facts.entities.sparkSession, FINDING)
+        return again
     senders = facts.entities.select("entity", "prefix")
     left = unknown.join(put_aside(facts, thresholds, now), "hash", "left_anti").join(senders, "entity")
     left = facts.without_unreadable(_visible(facts, thresholds, now, left))
-    return findings(
+    found = findings(
         left.withColumn("sent", F.concat("prefix", "id")),
         "output_lost",
         message="message",
@@ -144,10 +147,11 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         subject=F.col("sent"),
         detail=_lost(),
         advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, replay the version stream "
-        "of the entity if it has one, or send its content by hand, with the id that the finding names. Was the receiver restored "
-        "from a backup, or its document deleted?",
+        "of the entity if it has one, or send its content by hand, with the id that the finding names. Was the receiver "
+        "restored from a backup, or its document deleted?",
         since=F.timestamp_seconds("at"),
     )
+    return found.unionByName(again)
 
 
 def _lost() -> Column:
@@ -156,6 +160,27 @@ def _lost() -> Column:
     )
     return sentence(
         "No entity of type %s knows the output that was sent to %s%s.", F.col("consumer"), F.col("destination"), which
+    )
+
+
+def _sent_again(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """Parked messages that were sent again, and did not arrive. For a day: by their time they may be forgotten after that."""
+    old = (F.col("ts") <= before(now, thresholds.lost_after)) & (F.col("ts") >= thresholds.certain_since(now))
+    notes = facts.parked.where(F.col("sent").isNotNull() & old)
+    notes = notes.withColumns({"hash": hash_of(F.col("sent")), "time": F.lit(None).cast("string")})
+    notes = notes.join(facts.entities.select("entity", "prefix"), "entity", "left")
+    for_sender = F.coalesce(F.col("message").startswith(F.col("prefix")), F.lit(False))
+    due = notes.where(~for_sender).withColumn("consumer", type_of("entity"))
+    left = due.join(known(facts), ["consumer", "hash"], "left_anti")
+    left = left.join(put_aside(facts, thresholds, now), "hash", "left_anti")
+    return findings(
+        facts.without_unreadable(_visible(facts, thresholds, now, left)),
+        "output_lost",
+        message="sent",
+        subject=F.col("sent"),
+        detail=F.lit("The message was parked, an operator sent it again, and the entity does not know it."),
+        advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, send its content by hand.",
+        since=F.timestamp_seconds("ts"),
     )
 
 

@@ -33,8 +33,8 @@ def missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Pages that are gone before their time: `entity, version, until` (milliseconds), `at`.
 
     A ledger names its newest page, and each page the one before, with the time of its newest mark. Clean-up takes a page when
-    that time is older than the retention. A page is written before the commit that names it, and entities are read before pages,
-    so no grace is needed. What it cannot see: a page below one that is gone.
+    that time is older than the retention. A page is written before the commit that names it, and entities are read before
+    pages, so no grace is needed. What it cannot see: a page below one that is gone.
     """
     pages = counted(facts)
     by_pages = pages.select("entity", F.col("after").alias("version"), F.col("before").alias("until"), "ts")
@@ -60,12 +60,13 @@ def history_taken_back(facts: Facts, thresholds: Thresholds, now: int) -> DataFr
         "history_taken_back",
         versions=F.array("version"),
         detail=sentence(
-            "A page was cut from version %d of the ledger, and the ledger, which has version %d, never had it: the entity was put "
-            "back to an earlier version.",
+            "A page was cut from version %d of the ledger, and the ledger, which has version %d, never had it: the entity was "
+            "put back to an earlier version.",
             "version",
             "stored",
         ),
-        advice="What was processed in between is undone, and the messages of the page may be applied again; what it had sent was "
-        "sent all the same. Ask who restored the document, and process again what is missing; see output_unknown and output_lost.",
+        advice="What was processed in between is undone, and the messages of the page may be applied again; what it had sent "
+        "was sent all the same. Ask who restored the document, and process again what is missing; see output_unknown and "
+        "output_lost.",
         since=F.timestamp_seconds("ts"),
     )

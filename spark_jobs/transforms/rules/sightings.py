@@ -50,9 +50,9 @@ def sent(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
     Returns:
         `entity`, `version` and `message` of the commit, null in marks; `cause` (hash of that message), `id, destination`, and
-        `hash` of the output; `at`: second before which the commit was made; `time`: that the output has, or a later one, as marks
-        have times, null where that is not known; `judged, recorded`: whether it is so young that a receiver with marks, or one
-        with records, cannot have forgotten it; `owed`: whether it may not be sent yet.
+        `hash` of the output; `at`: second before which the commit was made; `time`: that the output has, or a later one, as
+        marks have times, null where that is not known; `judged, recorded`: whether it is so young that a receiver with marks,
+        or one with records, cannot have forgotten it; `owed`: whether it may not be sent yet.
     """
     return facts.once(_sent, thresholds, now)
 
@@ -126,7 +126,8 @@ def received(facts: Facts) -> DataFrame:
 
 
 def keys_received(facts: Facts) -> DataFrame:
-    """What records, stream entries and documents of numbers say that entities have received: `entity, message, at, numbered`."""
+    """What records, stream entries and documents of numbers say that entities have received: `entity, message, at,
+    numbered`."""
     handled = facts.transactions.select("entity", "message", "at", F.lit(False).alias("numbered"))
     numbered = facts.numbered.select("entity", "message", "at", F.lit(True).alias("numbered"))
     seen = handled.unionByName(numbered.where(F.col("message").isNotNull())).groupBy("entity", "message")

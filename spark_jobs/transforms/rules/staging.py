@@ -42,8 +42,9 @@ def garbage(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """An entity keeps a message, and the document that holds it is gone.
 
-    The document is written before the commit that keeps the message, and goes only behind a fence where nothing names it. Grace:
-    the last write of the entity is older than the grace. Between the reads of the entity and of the library's container the
+    The document is written before the commit that keeps the message, and goes only behind a fence where nothing names it.
+    Grace: the last write of the entity is older than the grace. Between the reads of the entity and of the library's container
+    the
     message may have been released, and the document gone: the second look, which reads the entity again, acquits it.
     """
     kept = kept_messages(facts).where(F.col("ts") <= before(now, thresholds.grace))

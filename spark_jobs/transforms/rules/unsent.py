@@ -31,8 +31,8 @@ from spark_jobs.transforms.schemas import FINDING
 
 _RULE: Final = "output_unknown"
 _ADVICE: Final = (
-    "Was its sender restored from a backup? Then what the sender did is undone, and what its receivers did is not: process again "
-    "what the sender has lost, and compare. Else find out which program sends in the name of entities without the library."
+    "Was its sender restored from a backup? Then what the sender did is undone, and what its receivers did is not: process "
+    "again what the sender has lost, and compare. Else find out which program sends in the name of entities without the library."
 )
 UNEXPLAINED: Final = StructType(
     [
@@ -45,7 +45,8 @@ UNEXPLAINED: Final = StructType(
 
 
 def output_unknown(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """A message of an entity of this application came, and that entity has not sent it: it was put back, or somebody else sends.
+    """A message of an entity of this application came, and that entity has not sent it: it was put back, or somebody else
+    sends.
 
     A mark does not name its sender. So marks are judged while everything that could explain them is remembered: while every
     outbox knows all that it ever processed, or, of older applications, for a day, which is by how much longer than a message is
@@ -128,8 +129,8 @@ def _replies(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         _RULE,
         subject=F.col("hash"),
         detail=sentence("The reply with the hash %s was handled, and the entity has not made its call.", "hash"),
-        advice="Was the entity restored from a backup? Then process again what made the call, with another key: the service has "
-        "carried it out.",
+        advice="Was the entity restored from a backup? Then process again what made the call, with another key: the service "
+        "has carried it out.",
         since=instant_of(F.col("time")),
     )
 
@@ -154,8 +155,8 @@ def _by_keys(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def unexplained(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Messages of an entity that records and numbers of its consumers name, and that it does not list.
 
-    Read models list nothing, so what they send is not judged; nor are entities with unreadable documents, nor messages that came
-    within the grace.
+    Read models list nothing, so what they send is not judged; nor are entities with unreadable documents, nor messages that
+    came within the grace.
 
     Returns:
         `entity` (the sender), `message, consumer, at, numbered`; `ghost`: whether its commit would certainly be known;

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import transaction
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import KEPT, written
@@ -15,7 +14,6 @@ from exactlyonce.records.pages import KeptAnswer
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import derived_id, message_hash, message_key, renewed_id
 from tests.spark.transforms.planting import (
-    BOOK,
     DAY,
     HOUR,
     MINUTE,
@@ -23,7 +21,6 @@ from tests.spark.transforms.planting import (
     OPEN,
     Planted,
     Told,
-    age_of,
     colocated,
     commits,
     mark,
@@ -35,7 +32,6 @@ from tests.spark.transforms.planting import (
     owing,
     page,
     parked,
-    placed,
     reader,
     reception,
     record,
@@ -59,7 +55,8 @@ def after_clean_up(case: str) -> list[Planted]:
 
 
 def page_written_first(case: str) -> list[Planted]:
-    """A page was written, and the commit that names it has not come; another page was cut and named since the ledger was read."""
+    """A page was written, and the commit that names it has not come; another page was cut and named since the ledger was
+    read."""
     planted = outbox(case)
     assert planted.ledger is not None
     coming = page(planted.entity, list(marks_of(planted)[:1]), planted.ledger.version, None)
@@ -133,7 +130,9 @@ def on_their_way(case: str) -> list[Planted]:
     shop = outbox(case, *told).having(outbox=(owing(told[0], 2), owing(told[1], OPEN)))
     shop = shop.having(outbox=(replace(owing(told[1], OPEN), at=NOW - 9 * MINUTE),))
     shop = replace(shop, more=[unparked(ref("mailer", case), output_key(shop.entity, "web/m-1"), None, DAY)])
-    shop = shop.keeping(staged(shop.entity, "tx-1-kept"), 55 * MINUTE).keeping(staged(shop.entity, "tx-2-kept"), 6 * DAY)
+    shop = shop.keeping(staged(shop.entity, "tx-1-kept"), 55 * MINUTE).keeping(
+        staged(shop.entity, "tx-2-kept"), 6 * DAY
+    )
     board = reader(f"{case}:board")
     held = numbered(board.entity, 7, MINUTE, source=NOBODY, held=Json.of({"secret": 4}))
     board.companions.append((held, MINUTE))
@@ -141,7 +140,8 @@ def on_their_way(case: str) -> list[Planted]:
 
 
 def sent_by_a_busy_one(case: str) -> list[Planted]:
-    """A ledger that is written all the time does not tell how old a commit in it is: what the message tells may be much older."""
+    """A ledger that is written all the time does not tell how old a commit in it is: what the message tells may be much
+    older."""
     return [outbox(case, Told("web/m-1", 2 * DAY, ("mails",)), age=5 * MINUTE)]
 
 
@@ -165,7 +165,10 @@ def keeping(case: str) -> list[Planted]:
     ids = [derived_id(shop, message_hash(told.message), index) for index in range(4)]
     release = message_key(shop.source, f"{RELEASE}{ids[1]}")
     planted = outbox(case, told, Told(release, 2 * DAY, ("mails",), "l"))
-    arrived = [Told(output_key(shop, told.message, 3), 3 * DAY, (), "i"), Told(output_key(shop, release), 2 * DAY, (), "i")]
+    arrived = [
+        Told(output_key(shop, told.message, 3), 3 * DAY, (), "i"),
+        Told(output_key(shop, release), 2 * DAY, (), "i"),
+    ]
     waiting = (Kept(ids[0], NOW + DAY, "tx-kept"),)
     return [
         planted.having(kept=waiting).keeping(staged(shop, "tx-kept")),
@@ -174,7 +177,8 @@ def keeping(case: str) -> list[Planted]:
 
 
 def called(case: str) -> list[Planted]:
-    """A call was answered, and another one is under way; the answer to a request left with a page, of which the other has one."""
+    """A call was answered, and another one is under way; the answer to a request left with a page, of which the other has
+    one."""
     told = [Told("web/m-1", 3 * DAY, ("bank",)), Told("web/m-2", 2 * DAY, ("bank",))]
     shop = ref("shop", case)
     call, other = (derived_id(shop, message_hash(one.message), 0) for one in told)

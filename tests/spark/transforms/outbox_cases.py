@@ -8,7 +8,6 @@ from dataclasses import replace
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.books import transaction
 from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import written
 from exactlyonce.records.pages import KeptAnswer, Page
 from exactlyonce.values.identity import derived_id, message_hash
@@ -28,13 +27,10 @@ from tests.spark.transforms.planting import (
     colocated,
     commits,
     marks_of,
-    numbered,
     on_the_wire,
     outbox,
     output_key,
     owing,
-    parked,
-    reader,
     recorded,
     ref,
     requested,
@@ -68,7 +64,9 @@ def put_back(case: str) -> list[Planted]:
     """The document is that of before the page was cut; another one has gone on since, beyond the version of the page."""
     planted = outbox(case, *commits(8), cuts=(2, 6))
     pages = [one for one, _ in planted.records if isinstance(one, Page)]
-    back = outbox(f"{case}:back", *commits(4), cuts=(2,)).keeping(replace(pages[1], entity=ref("shop", f"{case}:back").key))
+    back = outbox(f"{case}:back", *commits(4), cuts=(2,)).keeping(
+        replace(pages[1], entity=ref("shop", f"{case}:back").key)
+    )
     beyond = outbox(f"{case}:beyond", *commits(8), cuts=(2,))
     return [back, beyond.keeping(replace(pages[1], entity=beyond.entity.key), 2 * DAY)]
 
@@ -118,7 +116,12 @@ def lost_though_paid(case: str) -> list[Planted]:
 def lost_after_it_was_sent_again(case: str) -> list[Planted]:
     planted = outbox(case, Told("web/m-1", 3 * DAY, ("mails",)))
     key = output_key(planted.entity, "web/m-1")
-    return [replace(planted, more=[unparked(ref("mailer", case), key, key, DAY)])]
+    foreign = outbox(f"{case}:foreign")
+    again = [
+        unparked(foreign.entity, "web/again", "web/again", 3 * HOUR),
+        unparked(foreign.entity, "web/m-6", "web/m-6", DAY),
+    ]
+    return [replace(planted, more=[unparked(ref("mailer", case), key, key, DAY)]), replace(foreign, more=again)]
 
 
 def lost_by_records(case: str) -> list[Planted]:
@@ -126,7 +129,9 @@ def lost_by_records(case: str) -> list[Planted]:
     planted = colocated(case)
     outputs = (sent(planted.entity, "web/m-2", 0, "counts"), sent(planted.entity, "web/m-2", 1, "mails"))
     made = recorded(planted.entity, 2, 4 * DAY, outputs=outputs)
-    known = colocated(case, *(made if number == 2 else recorded(planted.entity, number, (6 - number) * DAY) for number in range(1, 5)))
+    known = colocated(
+        case, *(made if number == 2 else recorded(planted.entity, number, (6 - number) * DAY) for number in range(1, 5))
+    )
     counter = ref("counter", f"{case}:counter")
     return [known, colocated(counter.id, recorded(counter, 1, DAY, outputs=()), type="counter")]
 
@@ -169,7 +174,8 @@ def requests_left(case: str) -> list[Planted]:
 
 
 def unread(case: str) -> list[Planted]:
-    """A ledger of a newer version; one whose marks are not as many as it says; a copy of another one; a page that is cut off."""
+    """A ledger of a newer version; one whose marks are not as many as it says; a copy of another one; a page that is cut
+    off."""
     newer, fewer, copied = (outbox(f"{case}{name}") for name in ("", ":fewer", ":copied"))
     assert newer.ledger is not None
     paged = outbox(f"{case}:page")
@@ -258,7 +264,10 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
     "lost though paid": (lost_though_paid, lambda case: {("output_lost", None, (), _wire(case, "web/m-1"))}),
     "lost after it was sent again": (
         lost_after_it_was_sent_again,
-        lambda case: {("output_lost", None, (), _wire(case, "web/m-1"))},
+        lambda case: {
+            ("output_lost", None, (), _wire(case, "web/m-1")),
+            ("output_lost", "web/again", (), "web/again"),
+        },
     ),
     "lost by records": (
         lost_by_records,

@@ -133,7 +133,12 @@ def commits(versions: int) -> list[Told]:
 
 
 def outbox(
-    case: str, *told: Told, type: str = "shop", cuts: tuple[int, ...] = (4,), age: timedelta | None = None, lost: int = 0
+    case: str,
+    *told: Told,
+    type: str = "shop",
+    cuts: tuple[int, ...] = (4,),
+    age: timedelta | None = None,
+    lost: int = 0,
 ) -> Planted:
     """An entity of an outbox.
 
@@ -289,7 +294,9 @@ def placed(source: str, receiver: EntityRef, number: int) -> Place:
 
 def record(entity: EntityRef, made: Recorded) -> ColocatedRecord:
     """What the co-located protocol keeps of a commit, once it was published."""
-    return ColocatedRecord(entity.key, made.message, made.tx, made.version, made.at, made.outputs, made.digest, None, None)
+    return ColocatedRecord(
+        entity.key, made.message, made.tx, made.version, made.at, made.outputs, made.digest, None, None
+    )
 
 
 def stream_entry(entity: EntityRef, made: Recorded) -> StreamEntry:

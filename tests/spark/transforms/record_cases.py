@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.companions import record_id
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.frozen_json import Json
 from tests.spark.transforms.dumping import Stored
@@ -14,7 +15,6 @@ from tests.spark.transforms.planting import (
     DAY,
     PATHS,
     Planted,
-    Recorded,
     channel_of,
     colocated,
     on_the_wire,
@@ -135,9 +135,7 @@ def one_id_twice(case: str) -> list[Planted]:
 def one_number_twice(case: str) -> list[Planted]:
     shop = ref("shop", case)
     place = placed(shop.source, ref("reader", case), 1)
-    made = [
-        recorded(shop, number, DAY, outputs=(sent(shop, f"web/m-{number}", place=place),)) for number in (1, 2)
-    ]
+    made = [recorded(shop, number, DAY, outputs=(sent(shop, f"web/m-{number}", place=place),)) for number in (1, 2)]
     return [colocated(case, *made)]
 
 
@@ -238,6 +236,4 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
 
 
 def _hashed(case: str, message: str) -> str:
-    from exactlyonce.records.companions import record_id
-
     return record_id(ref("shop", case), message).partition("~")[2]
