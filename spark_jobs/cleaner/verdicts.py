@@ -29,7 +29,7 @@ BOOKS_STAY: Final = timedelta(days=60)
 """Age at which every book goes: its process writes a used book far more often. The store deletes it then, if nobody does."""
 
 NOTES_STAY: Final = 2 * AHEAD
-"""Time after the retention at which the note on a message that was parked goes. Until then an audit may look for the message."""
+"""Time after the retention at which the note on a parked message goes. Until then an audit may look for the message."""
 
 
 class Reason(StrEnum):

@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
 from exactlyonce.records.application import KIND
-from spark_jobs.cleanup import run
+from spark_jobs.cleanup import deletes_pages, run
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import Made, Query
 from spark_jobs.spark.frames import LITTLE
 from spark_jobs.spark.session import parallelism
-from tests.spark.cleaner.conftest import PARTS, Name, Shops
+from tests.spark.cleaner.conftest import PARTS, Name, Shops, to_go
 from tests.spark.cleaner.shop import DAY, HOUR, TYPES, everywhere, job, ref
 
 
@@ -44,7 +44,7 @@ class Meddling(FeedRanges):
 
 
 def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
-    newer, blue = of(shops, "colocated", 1), of(shops, "outbox", 1)
+    newer, blue = of(shops, "colocated", 1), ("exactlyonce", ref("outbox").key, "page:0")
     before = shops.documents()
     for name, more in ((newer, {"schema": 99}), (blue, {"colour": 'blue "ö"\n', "depth": [1.5, {"a": None}]})):
         shops.put(name[0], {**before[name], **more})
@@ -193,3 +193,21 @@ class TestRefusals:
         with pytest.raises(SystemExit):
             run(["--config", "job.json", "--rate", rate])
         assert "--rate" in capsys.readouterr().err
+
+
+class TestPages:
+    def test_they_are_left_to_the_store_where_the_application_says_so(self, shops: Shops) -> None:
+        going = to_go(shops, 30 * DAY)
+        done = shops.clean(delete=True, pages=False)
+        pages = {name for name in going if name[2].startswith("page:")}
+        assert (shops.names("removed"), len(pages)) == (going - pages, 2)
+        assert pages <= set(shops.documents())
+        assert "pages: left to the store, which deletes them (EXACTLYONCE__expiry)" in list(done.lines())
+
+    @pytest.mark.parametrize(("said", "deletes"), [(None, True), ("job", True), ("store", False)])
+    def test_whose_they_are_is_a_setting_of_the_application(self, said: str | None, deletes: bool) -> None:
+        assert deletes_pages({} if said is None else {"EXACTLYONCE__expiry": said}) is deletes
+
+    def test_another_value_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match="EXACTLYONCE__expiry says who deletes pages"):
+            deletes_pages({"EXACTLYONCE__expiry": "never"})

@@ -1,5 +1,5 @@
-"""Random histories under the fault model, cleaned up in between: who comes again finds its mark, or is refused as too old, and an
-attempt that could still commit finds what it staged, or fails."""
+"""Random histories under the fault model, cleaned up in between: who comes again finds its mark, or is refused as too old, and
+an attempt that could still commit finds what it staged, or fails."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ class History:
     async def _come(self, process: Process, message: Message) -> None:
         type, envelope = message
         first = self.came.setdefault(_name(message), self.now)
-        timed = {STABLE_TIME: stable_text(first * 1000)} if first % 2 else {}
+        timed = ((STABLE_TIME, stable_text(first * 1000)),) if first % 2 else ()
         time = datetime.fromtimestamp(first, timezone.utc)
-        dated = replace(envelope, time=time, extensions={**dict(envelope.extensions), **timed})
+        dated = replace(envelope, time=time, extensions=tuple(sorted((*envelope.extensions, *timed))))
         await process.deliver(TYPES[type], dated)
 
     async def _finish(self, refs: set[EntityRef]) -> None:

@@ -125,6 +125,7 @@ def test_both_forms_of_the_rule_say_the_same_of_every_companion(spark: SparkSess
         receptions = (Reception("another", "s", 9), Reception(CHANNEL, SOURCE, random.randint(1, 9)))
         ledger = Ledger(
             version=9,
+            type="shop",
             protocol="stream",
             snapshot_every=random.choice([None, 1, 2, 3, 5]),
             event_sourced=random.random() < 0.5,
