@@ -32,6 +32,8 @@ TRIED_AGAIN: Final = timedelta(minutes=1)
 _ROOM: Final = 10_000  # Numbers that attempts may be given which wait for the same book to be written.
 _UNPAID: Final = 3
 """Unpaid transactions of others in one outbox from which their books are read though no copy needs it."""
+_UNPAID_FOR: Final = timedelta(minutes=1)
+"""Age from which they count. Those who opened younger ones are likely to be here again, and know themselves."""
 _READ_AGAIN: Final = timedelta(minutes=1)
 _MOST_KNOWN: Final = 1_000
 """Books of others that a process remembers."""
@@ -210,11 +212,16 @@ class Shelf:
         for book in self.mine:
             here = frozenset(number for id, number in map(number_of, effect.transactions) if id == book.id)
             book.compare(effect.entity.key, effect.version, here, now)
-        unpaid = [tx for tx in effect.transactions if number_of(tx)[0] not in self._mine and not self.pays(tx)]
+        unpaid = {
+            tx: at
+            for tx, at in zip(effect.transactions, effect.attempts, strict=True)
+            if number_of(tx)[0] not in self._mine and not self.pays(tx)
+        }
         needed = books_of(tx for tx in unpaid if tx in effect.needed)
-        if len(unpaid) < _UNPAID:
+        old = [tx for tx, at in unpaid.items() if now - at >= _UNPAID_FOR]
+        if len(old) < _UNPAID:
             return needed
-        return tuple(dict.fromkeys((*needed, *(one for one in books_of(unpaid) if not self._was_read(one, now)))))
+        return tuple(dict.fromkeys((*needed, *(one for one in books_of(old) if not self._was_read(one, now)))))
 
     def learn(self, found: object, now: datetime) -> None:
         """Remember what was read of others' books."""

@@ -71,19 +71,21 @@ class FindPaid(Effect[frozenset[str]]):
     A number of this process that was opened for a lower version of the entity, and that the outbox does not hold, is closed: a
     commit on that version came first, so this one never comes; or it came, and somebody sent its outputs and dropped its entry.
 
-    Books of other processes are read, and remembered, if one of `needed` is not known to be paid, or three or more of all. What
-    cannot be read pays nothing, which costs copies at most.
+    Books of other processes are read, and remembered, if one of `needed` is not known to be paid, or three or more that are older
+    than a minute. What cannot be read pays nothing, which costs copies at most.
 
     Attributes:
         entity: whose outbox it is.
         version: of its ledger, in the view that shows this.
         transactions: all that the outbox holds and that are not paid.
+        attempts: when their attempts were made, in the same order.
         needed: those of them that a copy is about to be acknowledged for.
     """
 
     entity: EntityRef
     version: int
     transactions: tuple[str, ...]
+    attempts: tuple[datetime, ...]
     needed: tuple[str, ...] = ()
 
 

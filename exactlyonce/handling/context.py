@@ -130,8 +130,8 @@ class Context:
                 given, and the entity's strategy is not `Outbox()`.
             HandlerFailed: the function that names its receiver or session raised, or gave something else than a key.
             ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or
-                session that the destination names cannot be one; or `at` has no time zone, leaves the years 1 to 9999 in UTC, or
-                comes with a delay.
+                session that the destination names cannot be one; or `at` has no time zone, leaves the years 1 to 9999 in UTC,
+                or comes with a delay.
         """
         self._require_open("send")
         if at is not None:
@@ -257,7 +257,7 @@ class Context:
         return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
 
     def _stable_time(self, due: datetime | None) -> Extensions:
-        """The time that copies of an output share. A kept message has none: when it is due may follow from the attempt's time."""
+        """The time that copies of an output share. A kept message has none: its due time may follow from the attempt."""
         if self._since is None or due is not None:
             return ()
         return ((STABLE_TIME, stable_text(self._since)),)

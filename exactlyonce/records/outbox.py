@@ -26,7 +26,7 @@ class Pending:
     Attributes:
         index: its place among the messages of its handler, from which its id derives.
         to: its destination, as a place in the ledger's list.
-        envelope: to the letter; or the pieces of it that do not follow from the entry: two, or three where it has a stable time.
+        envelope: to the letter; or the pieces of it that do not follow from the entry: two, or three if it is timed.
             Every commit writes what is owed, so each byte of it is paid again and again.
         delay: seconds that it stays invisible after it was published.
         place: in its sequence; None if it has none.

@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.books import CloseNumbers
+from exactlyonce.effects.books import CloseNumbers, FindPaid
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.protocols.steps.load import View
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.identity import EntityRef
+
+
+def paid_of(entity: EntityRef, ledger: Ledger, needed: tuple[OutboxEntry, ...]) -> FindPaid:
+    """The question which entries of a ledger are paid; the answer has to be certain of those that are needed."""
+    owing = ledger.unpaid
+    attempts = tuple(entry.at for entry in owing)
+    return FindPaid(
+        entity, ledger.version, tuple(entry.tx for entry in owing), attempts, tuple(entry.tx for entry in needed)
+    )
 
 
 def pay(

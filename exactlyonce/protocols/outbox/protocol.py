@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Final
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers
 from exactlyonce.effects.effect import NoAnswer, Step, Together
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import Stage
@@ -42,7 +42,7 @@ from exactlyonce.protocols.outbox.judge import (
     proof_of,
 )
 from exactlyonce.protocols.outbox.look import BEHIND_LEDGER, first_look, look_apart, lost_pages, take_back
-from exactlyonce.protocols.outbox.owed import pay, publish_owed
+from exactlyonce.protocols.outbox.owed import paid_of, pay, publish_owed
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
 from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
 from exactlyonce.protocols.steps.settle import settle
@@ -238,9 +238,8 @@ class Outbox:
         if isinstance(view, Again):
             return view
         owing = view.ledger.unpaid
-        transactions = tuple(entry.tx for entry in owing)
         # Learn what is paid. Books of others are read, since their processes may still be at work.
-        paid = yield from FindPaid(entity, view.ledger.version, transactions, transactions)
+        paid = yield from paid_of(entity, view.ledger, owing)
         failed = yield from release(
             work, view, lambda work, view, draft, opened: self._commit(work, view, draft, opened, paid)
         )
@@ -293,9 +292,8 @@ class Outbox:
             return None
         hashes = {one.hash for one in found.copies}
         owing = tuple(entry for entry in looked.ledger.unpaid if entry.cause in hashes)
-        transactions = tuple(entry.tx for entry in looked.ledger.unpaid)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
-        paid = yield from FindPaid(entity, looked.ledger.version, transactions, tuple(entry.tx for entry in owing))
+        paid = yield from paid_of(entity, looked.ledger, owing)
         # Finish a processed message. Only its outputs may be missing.
         memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), looked)
         if isinstance(memory, Again):
@@ -381,12 +379,11 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
 def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
     """Finish duplicates: publish what their entries owe; and the transactions that are paid then. At most 4 effects."""
     hashes = {one.hash for one in found.copies}
-    owing = view.ledger.unpaid
-    needed = tuple(entry.tx for entry in owing if entry.cause in hashes)
+    owing = tuple(entry for entry in view.ledger.unpaid if entry.cause in hashes)
     # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
-    paid = yield from FindPaid(entity, view.ledger.version, tuple(entry.tx for entry in owing), needed)
+    paid = yield from paid_of(entity, view.ledger, owing)
     # Finish duplicates. The attempt that committed them may have died before it published.
-    copies = tuple(entry for entry in owing if entry.cause in hashes and entry.tx not in paid)
+    copies = tuple(entry for entry in owing if entry.tx not in paid)
     memory = yield from publish_owed(entity, copies, view)
     return memory if isinstance(memory, Again) else (memory, paid | {entry.tx for entry in copies})
 

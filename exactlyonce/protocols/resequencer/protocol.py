@@ -17,13 +17,13 @@ from datetime import timedelta
 from typing import Literal
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.effects.books import CloseNumbers, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, InvalidMessage
-from exactlyonce.protocols.outbox.owed import publish_owed
+from exactlyonce.protocols.outbox.owed import paid_of, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
 from exactlyonce.protocols.resequencer.positions import Known, held_and_gone
 from exactlyonce.protocols.resequencer.release import Release
@@ -300,9 +300,8 @@ def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled
 def _pay(entity: EntityRef, view: View) -> Step[View | Again]:
     """Publish what the read model owes and no book pays. At most 3 effects."""
     owing = view.ledger.unpaid
-    transactions = tuple(entry.tx for entry in owing)
     # Learn what is paid. The next commit drops all entries, so it must be certain.
-    paid = yield from FindPaid(entity, view.ledger.version, transactions, transactions)
+    paid = yield from paid_of(entity, view.ledger, owing)
     # Finish what was released before. The attempt that released it may have died before it published.
     memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), view)
     return memory if isinstance(memory, Again) else view.knowing(memory)

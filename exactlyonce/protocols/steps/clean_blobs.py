@@ -61,10 +61,10 @@ def clean_blobs(
     """Delete blobs of attempts that were not committed, nor ever will be. At most 5 effects.
 
     The transaction id of an attempt proves its commit: in an entry of the ledger; once that has left, in a page, which was
-    written before; in the other protocols in a companion, which is committed with the entity. All of these are read in a view at
-    least as new as the ledger. If the fence holds, the ledger was the newest; every attempt that had written a blob had loaded
-    the entity before the fence, and so can commit no more. The proof of another attempt at the same message proves nothing more,
-    nor less.
+    written before; in the other protocols in a companion, which is committed with the entity. All of these are read in a view
+    at least as new as the ledger. If the fence holds, the ledger was the newest; every attempt that had written a blob had
+    loaded the entity before the fence, and so can commit no more. The proof of another attempt at the same message proves
+    nothing more, nor less.
 
     A read model keeps no transaction ids once its outputs are published. The document of the message's number proves the
     commit by the time of its attempt, which the blob has as well, to the microsecond. Should two attempts at one message have

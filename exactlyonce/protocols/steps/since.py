@@ -10,8 +10,8 @@ from exactlyonce.values.envelope import MILLISECOND, Envelope, milliseconds
 def since_of_outputs(cause: Envelope, at: datetime, send_limit: timedelta) -> int | None:
     """The stable time of what a message causes, in milliseconds since 1970: that of the message; None for none.
 
-    A message may be handled again, as after a restore. Then its outputs have the same identity, so they need the same time. Where
-    the message is untimed, or too old to send under its time, they are untimed, too: receivers look for them by hash.
+    A message may be handled again, as after a restore. Then its outputs have the same identity, so they need the same time.
+    Where the message is untimed, or too old to send under its time, they are untimed, too: receivers look for them by hash.
 
     Args:
         cause: the message.

@@ -17,12 +17,12 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pydantic import TypeAdapter
 
 from exactlyonce.drivers.runtime import Clock, SystemClock
-from exactlyonce.effects.books import FindPaid
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.operators.bulk import Selection, grouped, selected
 from exactlyonce.hosting.operators.operator import Inspected, Operator
+from exactlyonce.protocols.outbox.owed import paid_of
 from exactlyonce.records.books import Search
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import KEPT, Mark, destination_place, split
@@ -218,8 +218,7 @@ async def _unfinished_refs(
 
 async def _paid(operator: Operator, ref: EntityRef, ledger: Ledger) -> frozenset[str]:
     """Those of the transactions in an outbox whose outputs are known to be sent."""
-    owing = tuple(one.tx for one in ledger.unpaid)
-    return await operator.maintenance.driver.run(iter(FindPaid(ref, ledger.version, owing, owing)))
+    return await operator.maintenance.driver.run(iter(paid_of(ref, ledger, ledger.unpaid)))
 
 
 def _book(one: ListedBook) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count, pairwise
 from random import Random
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.records.books import KEPT_FOR, Book, number_of, transaction
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.loop import VirtualClock, VirtualLoop
+from exactlyonce.testing.loop import START, VirtualClock, VirtualLoop
 from exactlyonce.values.identity import EntityRef
 from tests.unit.drivers.waiting import ENTITY
 
@@ -70,9 +70,18 @@ class Process:
         self.run(self.books.close(CloseNumbers(transactions)))
 
     def paid(
-        self, version: int, *here: str, needed: tuple[str, ...] = (), entity: EntityRef = ENTITY
+        self,
+        version: int,
+        *here: str,
+        needed: tuple[str, ...] = (),
+        entity: EntityRef = ENTITY,
+        made: datetime | None = None,
     ) -> frozenset[str]:
-        return self.run(self.books.find_paid(FindPaid(entity, version, here, needed)))
+        return self.run(
+            self.books.find_paid(
+                FindPaid(entity, version, here, (made or START - timedelta(hours=1),) * len(here), needed)
+            )
+        )
 
     @property
     def written(self) -> list[Book]:
@@ -261,12 +270,13 @@ def test_a_later_version_without_an_entry_closes_its_number_and_the_same_version
     assert process.paid(7, tx, other) == {tx}
 
 
-def test_books_of_others_are_read_where_a_copy_needs_it_or_many_owe(process: Process) -> None:
+def test_books_of_others_are_read_where_a_copy_needs_it_or_three_owe_for_a_minute(process: Process) -> None:
     another = Process(process.store)
     sent = another.open(more=4)
     another.close(*sent)
     another.run(another.books.write())
     assert process.paid(4, *sent[:2]) == frozenset()
+    assert process.paid(4, *sent, made=process.clock.now() - timedelta(seconds=59)) == frozenset()
     assert process.asked == []
     assert process.paid(4, *sent[:2], needed=sent[:1]) == {*sent[:2]}
     assert process.paid(4, *sent) == {*sent}
@@ -382,7 +392,7 @@ def test_a_script_writes_its_book_at_the_start_now_and_then_and_at_the_end() -> 
     script.clock.advance(601)
     script.books.close(CloseNumbers(numbers[1:2]))
     assert script.stored(numbers[0]).open == (3,)
-    assert script.books.find_paid(FindPaid(ENTITY, 0, numbers)) == {*numbers[:2]}
+    assert script.books.find_paid(FindPaid(ENTITY, 0, numbers, (START,) * 3)) == {*numbers[:2]}
     script.books.close(CloseNumbers(numbers[2:]))
     script.books.end()
     assert script.stored(numbers[0]).ended
@@ -396,4 +406,4 @@ def test_a_script_uses_no_number_that_the_store_does_not_know_of() -> None:
     script.answers = script.store.perform
     (tx,) = script.open()
     other = transaction("f" * 20, 1)
-    assert script.books.find_paid(FindPaid(ENTITY, 1, (tx, other), (other,))) == frozenset()
+    assert script.books.find_paid(FindPaid(ENTITY, 1, (tx, other), (START, START), (other,))) == frozenset()

@@ -95,7 +95,7 @@ def outcome(*attempts: list[tuple[Any, Any]], finished: Finished = NOTHING) -> s
     [
         (loaded(MARK), "ledger"),
         (loaded(outbox=(entry("t-0"),)), "ledger"),
-        ((FindPaid(ENTITY, 7, ()), frozenset()), "ledger"),  # The process remembers the document.
+        ((FindPaid(ENTITY, 7, (), ()), frozenset()), "ledger"),  # The process remembers the document.
         (in_page(), "page"),
         (with_companions(record("t-0")), "record"),
         (with_companions(stream_entry("t-0")), "stream"),
