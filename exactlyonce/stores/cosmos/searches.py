@@ -17,5 +17,6 @@ class CosmosSearches(CosmosContainers):
     @performs(NoteSearch)
     async def note_search(self, effect: NoteSearch) -> None:
         partition = CosmosPartition(self._connection, self._library_container, (BOOKS,), self._time_limit)
-        place = {"id": book_id(effect.book.id), LIBRARY_PATH[1:]: BOOKS, "ttl": effect.seconds}
-        await partition.replace(place["id"], {**library_document(effect.book), **place}, effect.etag)
+        id = book_id(effect.book.id)
+        place = {"id": id, LIBRARY_PATH[1:]: BOOKS, "ttl": effect.seconds}
+        await partition.replace(id, {**library_document(effect.book), **place}, effect.etag)
