@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -85,13 +84,9 @@ def test_an_output_whose_destination_is_gone_waits_for_the_delivery_limit(days: 
         )
 
 
-@pytest.fixture
-def clock() -> Iterator[ManualClock]:
-    yield ManualClock(AT)
-
-
-async def test_what_is_owed_to_a_destination_that_is_gone_is_paid_in_the_end(clock: ManualClock) -> None:
-    store, transport = MemoryStore(clock.now), MemoryTransport()
+async def test_what_is_owed_to_a_destination_that_is_gone_is_paid_in_the_end() -> None:
+    clock, transport = ManualClock(AT), MemoryTransport()
+    store = MemoryStore(clock.now)
     driver = AsyncDriver(Awaited(store), Publisher({"receipts": Address(transport, "receipts")}), Runtime(clock))
     owed = Publish((an_output("o-1", "gone"), an_output("o-2")), Owed(ENTITY, AT))
     assert await driver.run(iter(owed)) is UNKNOWN
