@@ -39,7 +39,7 @@ _MOST_SEARCHES: Final = 50
 """Books that one query searches for."""
 _log = logging.getLogger(__name__)
 _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
-_THERE: Final = f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND c.{LEDGER}.deleted = false))"
+_THERE: Final = f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND NOT IS_DEFINED(c.{LEDGER}.deleted)))"
 """Of a document: it is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
 _COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"

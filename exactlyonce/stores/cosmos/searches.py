@@ -17,7 +17,6 @@ class CosmosSearches(CosmosContainers):
     @performs(NoteSearch)
     async def note_search(self, effect: NoteSearch) -> None:
         partition = CosmosPartition(self._connection, self._library_container, (BOOKS,), self._time_limit)
-        id, properties = book_id(effect.book.id), library_document(effect.book)
-        await partition.replace(
-            id, {"id": id, LIBRARY_PATH[1:]: BOOKS, **properties, "ttl": effect.seconds}, effect.etag
-        )
+        id = book_id(effect.book.id)
+        place = {"id": id, LIBRARY_PATH[1:]: BOOKS, "ttl": effect.seconds}
+        await partition.replace(id, {**library_document(effect.book), **place}, effect.etag)
