@@ -145,7 +145,8 @@ class Destination(Generic[Received]):
         require(f"stable_time= {about}", self.stable_time, bool, "True or False")
         if self.to is None and (self.entity_by is not None or self.ordered):
             raise ConfigurationError(
-                f"Destination {self.name!r} has entity_by= or ordered=, but does not say which entity type it leads to. Add to=."
+                f"Destination {self.name!r} has entity_by= or ordered=, but does not say which entity type it leads to. Add "
+                "to=."
             )
         if self.to is not None and self.session_by is not None:
             raise ConfigurationError(
