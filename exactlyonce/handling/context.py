@@ -221,7 +221,7 @@ class Context:
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
-        # A kept message stays in a document of its own until it is released.
+        # A kept message has a document of its own, maybe for longer than such a blob is kept.
         apart = self._routes.goes_apart if due is None else self._routes.is_too_large
         if self._routes.blobs is not None and apart(destination, wire.size + room):
             blob = self._blob(f"{CLAIM_CHECKS}/{self._folder}/{id}", data.text.encode(), "application/json")

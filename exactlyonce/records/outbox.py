@@ -11,8 +11,8 @@ from pydantic import with_config
 
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import STABLE_TIME, stable_text, written_time
+from exactlyonce.records.places import CHANNEL, stated_place
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, stable_text, written_time
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, derived_id
 from exactlyonce.values.shapes import EXACT, absent_if
@@ -26,18 +26,16 @@ class Pending:
     Attributes:
         index: its place among the messages of its handler, from which its id derives.
         to: its destination, as a place in the ledger's list.
-        envelope: to the letter; or the pieces of it that do not follow from the entry: two, or three if it is timed.
-            Every commit writes what is owed, so each byte of it is paid again and again.
+        envelope: to the letter, with its place in a channel if it has one; or the pieces of it that do not follow from the entry:
+            two, or three if it is timed. Every commit writes what is owed, so each byte of it is paid again and again.
         delay: seconds that it stays invisible after it was published.
-        place: in its sequence; None if it has none.
         id: of the output, where it does not derive from cause and index.
     """
 
-    index: int
-    to: int
     envelope: Json | tuple[str, ...]
+    index: Annotated[int, absent_if(0)] = 0
+    to: Annotated[int, absent_if(0)] = 0
     delay: Annotated[float, absent_if(0.0)] = 0.0
-    place: Annotated[Place | None, absent_if(None)] = None
     id: Annotated[str | None, absent_if(None)] = None
 
 
@@ -80,7 +78,8 @@ class OutboxEntry:
             if isinstance(envelope, tuple):
                 derived = _derived(id, entity.source, self.at, self.since)
                 envelope = Json("".join(piece for pair in zip(derived, envelope, strict=True) for piece in pair))
-            yield Output(id, destinations[one.to], envelope, one.delay, one.place)
+            place = stated_place(Envelope.read(envelope.text)) if f'"{CHANNEL}":' in envelope.text else None
+            yield Output(id, destinations[one.to], envelope, one.delay, place)
 
 
 def pending(output: Output, index: int, to: int, entity: EntityRef, entry: OutboxEntry) -> Pending:
@@ -101,7 +100,7 @@ def pending(output: Output, index: int, to: int, entity: EntityRef, entry: Outbo
     known = known and not pieces[0]
     envelope = (*pieces[1:], rest) if known else output.envelope
     id = None if output.id == derived_id(entity, entry.cause, index) else output.id
-    return Pending(index, to, envelope, output.delay, output.place, id)
+    return Pending(envelope, index, to, output.delay, id)
 
 
 def _derived(id: str, source: str, at: datetime, since: int | None) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ def _about_ledger() -> Iterable[str]:
         ),
         _when("ledger.left < 0 OR ledger.cut > ledger.version", "more marks have left than there were"),
         _when(
-            f"{_lacks('ledger.outbox', _OWING)} OR exists(ledger.outbox, one -> {_lacks('one.outputs', ('index',))})",
+            _lacks("ledger.outbox", _OWING),
             "an entry of its ledger cannot be read",
         ),
         _when(_lacks("ledger.answers", ("cause",)), "an answer of its ledger cannot be read"),

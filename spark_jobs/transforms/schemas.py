@@ -271,7 +271,7 @@ def partition_of(paths: tuple[str, ...]) -> str:
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "Ledger": frozenset({"token", "deleted", "complete", "lost", "sequences", "snapshot_every", "event_sourced"}),
     "OutboxEntry": frozenset({"since", "request", "answer", "blobs"}),
-    "Pending": frozenset({"to", "envelope", "delay", "place", "id"}),
+    "Pending": frozenset({"to", "envelope", "delay", "id"}),
     "Page": frozenset({"hashes", "blobs"}),
     "Book": frozenset({"ended", "within", "searched", "written"}),
     "StagedOutputs": frozenset({"outputs"}),

@@ -58,9 +58,9 @@ class PlainJson:
     def __post_init__(self) -> None:
         message_type(self.model)
         require_name("source= of a PlainJson", self.source, MAX_SOURCE_LENGTH)
+        require("stable_time= of a PlainJson", self.stable_time, bool, "True or False")
         for name in ("id", "time"):
             require_plain(f"{name}= of a PlainJson,", getattr(self, name), ("body",))
-        require("stable_time= of a PlainJson", self.stable_time, bool, "True or False")
 
     def __call__(self, body: bytes) -> Envelope:
         if len(body) > MAX_MESSAGE_BYTES:

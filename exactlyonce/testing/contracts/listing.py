@@ -56,7 +56,7 @@ EVER: Final = datetime(2100, 1, 1, tzinfo=timezone.utc)
 
 def an_owing(tx: str) -> OutboxEntry:
     """An entry of a transaction that owes an output."""
-    return OutboxEntry("hash-of-the-cause", tx, LONG_AGO, 0, (Pending(0, 0, Json.of({"id": "o-1"})),))
+    return OutboxEntry("hash-of-the-cause", tx, LONG_AGO, 0, (Pending(Json.of({"id": "o-1"})),))
 
 
 def a_ledger(*transactions: str, kept: tuple[Kept, ...] = (), **properties: Any) -> Ledger:

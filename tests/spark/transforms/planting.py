@@ -194,7 +194,7 @@ def page(entity: EntityRef, marks: list[str], version: int, before: Page | None,
 
 def owing(told: Told, number: int, outputs: int = 1) -> OutboxEntry:
     """The entry of a commit with this number in the book."""
-    pending = tuple(Pending(index, 0, Json.of({"secret": 2})) for index in range(outputs))
+    pending = tuple(Pending(Json.of({"secret": 2}), index) for index in range(outputs))
     return OutboxEntry(message_hash(told.message), transaction(BOOK, number), NOW - told.age, 0, pending)
 
 

@@ -88,8 +88,8 @@ def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture
     app.open = False
     with pytest.raises(TryAgainLater):
         app.deliver(OUTBOX, deposit("m-1"))
-    assert Run(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n"
-    app.clock.advance(1)
+    assert Run(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n", "its process may be at work"
+    app.clock.advance(3_600)
     failed = Run(capsys, "sweep", "--older-than", "0")
     assert (failed.code, failed.out.splitlines()[0]) == (1, "0 swept, 1 failed, 0 left")
     assert f"{PLACE}: TryAgainLater" in failed.out
@@ -97,6 +97,18 @@ def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture
     assert Run(capsys, "sweep", "--type", "board", "--older-than", "0").out == "0 swept, 0 failed, 0 left\n"
     swept = Run(capsys, "sweep", "--type", "account", "--older-than", "0", "--limit", "1")
     assert (swept.code, swept.out) == (0, "1 swept, 0 failed, 0 left\n")
+
+
+def test_the_books_of_processes_that_have_not_ended_are_listed(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Run(capsys, "books").out == "there is no book that has not ended\n"
+    app.open = False
+    with pytest.raises(TryAgainLater):
+        app.deliver(OUTBOX, deposit("m-1"))
+    heads, book = Run(capsys, "books").out.splitlines()
+    assert heads.split() == ["WRITTEN", "BOOK", "USED", "OPEN", "STUCK"]
+    assert re.fullmatch(r"2026-01-01T00:00:00\+00:00  [0-9a-f]{20}  0     0     -", book), "as it was begun"
 
 
 def test_gaps_are_tended_and_streams_replayed(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:

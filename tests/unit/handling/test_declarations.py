@@ -177,7 +177,7 @@ MISTAKES: Final[list[tuple[Callable[[], Any], str]]] = [
     (lambda: library.Destination("q", session_by="id"), "session_by= .* is a str"),
     (lambda: library.Destination("q", to=ORDERS, ordered="no"), "ordered= .* is a str"),
     (lambda: library.Destination("q", stable_time="yes"), "stable_time= of destination 'q' is a str"),
-    (lambda: PlainJson(Placed, "shop", str, str, stable_time=1), "stable_time= of a PlainJson is an int"),
+    (lambda: plain_json(stable_time=1), "stable_time= of a PlainJson is an int"),
     (lambda: library.Destination("q", to=Entity), "to= of destination 'q' is the class Entity"),
     (lambda: untyped_app(ORDERS, apis={"bank": same}), "A service in apis= is a str"),
     (

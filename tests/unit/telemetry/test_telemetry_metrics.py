@@ -15,10 +15,13 @@ import pytest
 from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.books import Book
 from exactlyonce.records.places import Place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
@@ -164,14 +167,19 @@ async def test_a_duplicate_whose_mark_left_the_ledger_is_found_in_a_page() -> No
 
 
 async def test_what_is_open_in_the_book_of_a_process_is_measured_when_it_is_written() -> None:
-    reaches = [False]
-    setting = Setting(Outbox(), outcome=lambda _: (reaches[0], True))
-    hasty = setting.started(Backoff(tries=1))
-    with pytest.raises(TryAgainLater):
-        await hasty.deliver(setting.entity, deposit("m-1"))
-    await hasty.close()
-    observed = setting.observed
-    assert (observed.total(names.OPEN), observed.total(names.STUCK)) == (1, 0)
+    observed = Observed(ManualClock())
+
+    async def write(reply: Any, *open: int) -> None:
+        async def perform(_: Any) -> Any:
+            return reply
+
+        await observed.telemetry.perform(WriteBook(Book("b-1", 9, open, open[:1]), 60), perform)
+
+    await write(Written("0:0#1"), 3, 5)
+    await write(UNKNOWN, 3, 5, 7)
+    assert (observed.total(names.OPEN), observed.total(names.STUCK)) == (2, 1)
+    await write(Written("0:0#2"))
+    assert (observed.total(names.OPEN), observed.total(names.STUCK)) == (0, 0)
 
 
 async def test_copies_in_one_group_are_one_message() -> None:
