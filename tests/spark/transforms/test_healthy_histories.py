@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.records.ledger import read_entity
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds, facts_in
 from spark_jobs.transforms.rules import ALL
@@ -91,7 +93,8 @@ async def look() -> Looked:
 
 @pytest.fixture(scope="module")
 def looked() -> Looked:
-    return asyncio.run(look())
+    with patch.multiple(draft, MOST_MARKS=4, MARKS_STAY=2):  # So that pages are cut.
+        return asyncio.run(look())
 
 
 @pytest.fixture(scope="module")
