@@ -91,10 +91,13 @@ class Application:
         """Let all entities fall quiet, so that what is left to mark is marked."""
         await self._lanes.quiesce()
 
-    def crash(self) -> None:
-        """End in the middle of everything, and start again with nothing remembered."""
-        self._lanes.abandon()
+    def forget(self) -> None:
+        """Forget all entities. Nothing may be under way."""
         self._lanes = self._new_lanes()
+
+    def crash(self) -> None:
+        """End in the middle of everything."""
+        self._lanes.abandon()
 
     def _new_lanes(self) -> Lanes:
         return Lanes(self._driver, self._retrying, self._runtime.clock, self._memory)

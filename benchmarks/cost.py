@@ -100,7 +100,7 @@ class Scene:
         for envelope in messages:
             self.trips.begin()
             if fresh:
-                self.application.crash()
+                self.application.forget()
             await self.application.process(envelope)
             acknowledged[self.trips.taken] += 1
             if self.trips.before_publishing is not None:

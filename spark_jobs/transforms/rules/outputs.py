@@ -171,6 +171,7 @@ def _sent_again(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     notes = notes.join(facts.entities.select("entity", "prefix"), "entity", "left")
     for_sender = F.coalesce(F.col("message").startswith(F.col("prefix")), F.lit(False))
     due = notes.where(~for_sender).withColumn("consumer", type_of("entity"))
+    due = due.join(sent(facts, thresholds, now).select("hash").distinct(), "hash", "left_anti")  # That has its finding.
     left = due.join(known(facts), ["consumer", "hash"], "left_anti")
     left = left.join(put_aside(facts, thresholds, now), "hash", "left_anti")
     return findings(

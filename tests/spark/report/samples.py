@@ -10,7 +10,7 @@ from spark_jobs.transforms.rules import ALL
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=timezone.utc)
 RULES = (
-    "at_most_one_state_change", "ledger_hole", "two_owners", "consistent_state_and_output", "output_owed", "output_lost",
+    "at_most_one_state_change", "ledger_hole", "two_owners", "consistent_state_and_output", "owing_too_long", "output_lost",
     "orphan_staged", "staged_missing", "sequence_gap", "stuck_reader", "dedup_expired_early", "unreadable",
 )  # fmt: skip
 HOSTILE = (
@@ -39,7 +39,12 @@ def contents() -> Contents:
     entities = [f'["range","game-{number}","game-{number}"]' for number in range(5)]
     findings = tuple(
         finding(rule, entities[(number * 3) % 5], number)
-        for rule, many in (("at_most_one_state_change", 2), ("ledger_hole", 1), ("output_owed", 7), ("sequence_gap", 1))
+        for rule, many in (
+            ("at_most_one_state_change", 2),
+            ("ledger_hole", 1),
+            ("owing_too_long", 7),
+            ("sequence_gap", 1),
+        )
         for number in range(1, many + 1)
     )
     numbers = {rule: sum(one.rule == rule for one in findings) for rule in RULES}
@@ -52,7 +57,7 @@ def contents() -> Contents:
         at=AT,
         seconds=84.2,
         entities=1204,
-        transactions=48_211,
+        messages=48_211,
         open=3,
         garbage=17,
         rules=tuple(
@@ -62,7 +67,7 @@ def contents() -> Contents:
                 rule.severity,
                 "older than 5 minutes",
                 None,
-                numbers[rule.name] + (rule.name == "output_owed"),
+                numbers[rule.name] + (rule.name == "owing_too_long"),
                 numbers[rule.name],
             )
             for rule in ALL

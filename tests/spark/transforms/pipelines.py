@@ -15,39 +15,35 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce.attempt import Strategy, Work
+from exactlyonce.drivers.lanes import Assignment
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.handling.age import AgeCheck
+from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.lifetimes import Lifetimes, Retention
-from tests.asking import unhandled
+from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from tests.stateful.boards import DESTINATIONS, a_play, boards, players
 from tests.stateful.histories import FATES
 
 LIFETIMES = Lifetimes(Retention(timedelta(days=10)), delivery_limit=timedelta(days=4))
 PATHS: Mapping[str, tuple[str, ...]] = {"player": ("/player",), "board": ("/board",)}
+TYPES = frozenset({"player", "board"})
 WORDS = "player|board|boards|news"
 """Names that a suffix makes unique."""
 
 SENDERS: Mapping[str, tuple[Strategy, ...]] = {
-    "outbox": (Outbox(window=3),),
-    "presets": (
-        Outbox(window=3),
-        Outbox.transaction_id(),
-        Outbox.embedded(),
-        Outbox(window=2, inline_limit=100),
-    ),
-    "embedded": (Outbox.embedded(),),
+    "outbox": (Outbox(),),
     "colocated": (Colocated(),),
     "stream": (VersionStream(snapshot_every=3),),
 }
 READERS: Mapping[str, Strategy] = {
     "resequencer": Resequencer(),
-    "outbox": Outbox(window=2),
+    "outbox": Outbox(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
@@ -121,6 +117,8 @@ class Pipeline:
                 play = a_play(sender, self.plays, self.random.choice("ab"), told, self.random.randint(0, 9))
                 self.plays += 1
                 play = replace(play, time=self.clock.now())
+                if self.plays % 3:
+                    play = play.with_stable_time()
                 self.queue += [Waiting(sender, play, self.clock.now())] * self.random.choice([1, 1, 2])
             await self.trouble_round()
 
@@ -144,7 +142,16 @@ class Pipeline:
 
     async def deliver(self, process: Process, waiting: Waiting) -> None:
         type = self.random.choice(self.senders) if waiting.type is not self.board else self.board
-        await process.deliver(type, waiting.envelope)
+        ref = type.ref_of(waiting.envelope)
+        runner, retention = Runner(type, ref, self.world.routes), LIFETIMES.retention.current
+        handle = AgeCheck(runner, ref, LIFETIMES, type.strategy.forgets)
+        limit = LIFETIMES.send_limit(self.clock.now())
+        assignment = Assignment(
+            *(ref, type.strategy, handle, runner.absent, runner.evolve, retention, LIFETIMES.refusal),
+            send_limit=limit,
+            senders=TYPES,
+        )
+        await process._lanes.process(assignment, waiting.envelope)
 
     def fetch(self) -> None:
         """Take what arrived in the queue of the boards, some of it twice."""
@@ -182,8 +189,9 @@ class Pipeline:
         self.world.transport._outcome = outcome
 
     async def _sweep(self, process: Process, type: Entity[Any], ref: Any) -> None:
-        if isinstance(type.strategy, (Outbox, Colocated)):
-            await process.run(ref, partial(type.strategy.sweep, unhandled(ref)))
+        if not isinstance(type.strategy, VersionStream):
+            runner = Runner(type, ref, self.world.routes)
+            await process.run(ref, partial(type.strategy.sweep, Work(ref, (), runner, runner.absent)))
 
     def _clean_up(self) -> None:
         """Each of the documents that may go goes, or does not: whoever deletes them may be stopped at any time."""
@@ -191,35 +199,21 @@ class Pipeline:
         oldest = (self.clock.now() - LIFETIMES.retention.current).timestamp()
         for partition in (*store.library.values(), *store.entities.values()):
             for version in partition.view(len(partition.log)).values():
-                if version.timestamp < oldest and _may_go(version) and self.random.random() < 0.4:
+                if _may_go(version, oldest) and self.random.random() < 0.4:
                     store._delete_unchanged(partition, version.id, version.etag)
                     self.removed += 1
 
-    @property
-    def orphans(self) -> set[str]:
-        """Transactions that left a staged document to clean-up."""
-        store = self.world.store
-        staged = {
-            version.document.value["tx"]
-            for partition in store.library.values()
-            for version in partition.view(len(partition.log)).values()
-            if version.document is not None and version.document.value["kind"] == "staged"
-        }
-        entries = {
-            entry["tx"]
-            for partition in store.entities.values()
-            for version in partition.view(len(partition.log)).values()
-            if version.document is not None and version.companion is None
-            for entry in version.document.value["_ledger"]["entries"]
-        }
-        return staged - entries
 
-
-def _may_go(version: Version) -> bool:
-    """Whether it is of a kind that expires."""
+def _may_go(version: Version, oldest: float) -> bool:
+    """Whether a document has expired."""
     assert version.document is not None
     document = version.companion or version.document.value
     kind = document.get("_kind", document.get("kind"))
+    if kind == "page":
+        newest = document["until"] / 1000 + CLOCK_TOLERANCE.total_seconds()
+        return newest < oldest and ("answers" not in document or version.timestamp < oldest)
+    if version.timestamp >= oldest:
+        return False
     if kind == "numbered":
         return document["held"] is None
     return kind == "entry" or (kind == "processed" and document.get("owed") is None)
