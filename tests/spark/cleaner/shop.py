@@ -29,7 +29,7 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.lifetimes import Retention
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Job
 from tests.spark.application import own
@@ -191,7 +191,8 @@ class App:
             for entity, envelope in waiting:
                 ref = entity.ref_of(envelope)
                 runner = Runner(entity, ref, self._routes)
-                assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
+                judged = Lifetimes().refusal
+                assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve, refusal=judged)
                 await self._lanes.process(assignment, envelope)
 
         await asyncio.gather(*map(line, lines.values()))

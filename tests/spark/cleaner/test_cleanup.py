@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,12 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
+from exactlyonce.effects.pages import WritePage
 from exactlyonce.records.application import KIND
+from exactlyonce.records.marks import Mark
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.identity import message_hash
 from spark_jobs.cleanup import deletes_pages, run
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
@@ -19,7 +25,11 @@ from spark_jobs.source.port import Made, Query
 from spark_jobs.spark.frames import LITTLE
 from spark_jobs.spark.session import parallelism
 from tests.spark.cleaner.conftest import PARTS, Name, Shops, to_go
-from tests.spark.cleaner.shop import DAY, HOUR, TYPES, everywhere, job, ref
+from tests.spark.cleaner.shop import DAY, HOUR, TYPES, App, everywhere, job, ref, within
+
+
+def moment(shops: Shops) -> datetime:
+    return datetime.fromtimestamp(shops.cosmos.now(), timezone.utc)
 
 
 def of(shops: Shops, type: str, number: int) -> Name:
@@ -147,14 +157,14 @@ def config(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["--config", str(file)]
 
 
-PAGES = 2
+READS = 2
 """That one task reads of a container, a thousand rows each."""
 
 
 def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
     with CosmosClient(empty.cosmos.endpoint, empty.cosmos.key) as client:
         library = client.get_database_client(empty.database).get_container_client("exactlyonce")
-        for hundred in range(10 * PAGES):
+        for hundred in range(10 * READS):
             some = [{"id": f"page:{hundred}-{n}", "pk": "x", "kind": "page"} for n in range(100)]
             library.execute_item_batch([("create", (one,)) for one in some], "x")
     begun, rate = empty.cosmos.last_request(), 1000.0
@@ -162,7 +172,7 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
     assert ending(lambda: run(arguments, empty.cosmos.now)) is Exit.DONE
 
     asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
-    assert len(asked) == PAGES  # Nothing is old; in the end it reads what is there.
+    assert len(asked) == READS  # Nothing is old; in the end it reads what is there.
     share = rate / parallelism(empty.spark)
     for page, following in pairwise(asked):
         assert following.started - page.finished >= page.charge / share
@@ -195,7 +205,29 @@ class TestRefusals:
         assert "--rate" in capsys.readouterr().err
 
 
+ENTITIES, MARKS = 300, 17
+"""Entities with a page each, of as many marks as leave a ledger together where messages come one at a time."""
+
+
 class TestPages:
+    def test_they_cost_at_most_one_request_unit_for_each_message(self, empty: Shops) -> None:
+        entities = [ref("outbox", f"s{number}") for number in range(ENTITIES)]
+        mark = Mark(milliseconds(moment(empty)), message_hash("web/m"), "f", True, "abcd", "-").text
+        times = (milliseconds(moment(empty)),) * 2
+
+        async def write(app: App) -> None:
+            for one in entities:
+                page = Page(one.key, 0, MARKS + 16, *times, ".".join([mark] * MARKS), ("receipts",))
+                await app.store.perform(WritePage(one, page, 60 * DAY))
+
+        within(empty.cosmos, empty.database, write)
+        empty.cosmos.advance_clock(31 * DAY)
+        done = empty.clean(delete=True)
+        assert done.total("removed") == ENTITIES
+        units = (done.units or 0) / (ENTITIES * MARKS)
+        print(f"{units:.2f} RU of clean-up for each message")
+        assert units <= 1.0
+
     def test_they_are_left_to_the_store_where_the_application_says_so(self, shops: Shops) -> None:
         going = to_go(shops, 30 * DAY)
         done = shops.clean(delete=True, pages=False)
