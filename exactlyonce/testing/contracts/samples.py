@@ -193,8 +193,17 @@ def a_page(
     begin, until = number * 10_000, number * 10_000 + 9_000
     marks = [Mark(at, f"m-{number:013}{end}", "f", True, "c0de", "-") for at, end in ((begin, "a"), (until, "b"))]
     before, version = number * 10 - 10 if after is None else after, number * 10
-    joined = written(mark.text for mark in marks)
-    return Page(entity.key, before, version, begin, until, joined, ("receipts",), hashes, (), blobs)
+    return Page(
+        entity=entity.key,
+        after=before,
+        version=version,
+        begin=begin,
+        until=until,
+        marks=written(mark.text for mark in marks),
+        to=("receipts",),
+        hashes=hashes,
+        blobs=blobs,
+    )
 
 
 def a_book(id: str, used: int = 812) -> Book:
