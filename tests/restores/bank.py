@@ -10,10 +10,12 @@ from exactlyonce import Context, Destination, Entity, ExactlyOnceError, Outbox, 
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.partitions import Partition
 from exactlyonce.testing.app import App
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
 
 TAKEN = "taken"
+BAD = -1
+"""An amount that no account takes."""
 Saved = tuple[dict[tuple[object, ...], Partition], dict[str, Partition] | None]
 
 
@@ -52,13 +54,16 @@ class Account:
 class Bank:
     """Sources pay into accounts.
 
+    Args:
+        timed: whether orders have ids that say their time, as HTTP clients may give them. Then payments are timed, too.
+
     Attributes:
         app: the application.
         sources, accounts: its entity types.
         waiting: payments that are held back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, timed: bool = True) -> None:
         self.sources = Entity(
             "source", state=Source, container="sources", partition_key="/owner", strategy=Outbox()
         )
@@ -75,6 +80,8 @@ class Bank:
         @self.accounts.handles(Paid, key=lambda paid: paid.to)
         def paid(state: Account, given: Paid, context: Context) -> Account:
             del context
+            if given.amount == BAD:
+                raise ValueError(given.amount)
             return Account(state.total + given.amount, [*state.payments, given.what])
 
         self.app = App(
@@ -84,6 +91,8 @@ class Bank:
             queues={"orders": self.sources},
         )
         self.waiting: list[Envelope] = []
+        self._timed = timed
+        self._ids: dict[str, str] = {}
         self._held: Any = None
 
     @property
@@ -91,8 +100,9 @@ class Bank:
         return self.app.host.accounts.documents
 
     def pay(self, name: str, amount: int = 1, *, source: str = "s", to: str = "r") -> str:
-        """Send an order under an id; "taken", or the name of the error that gave it up."""
-        return self._outcome(lambda: self.app.send("orders", Order(source, to, amount), message_id=name))
+        """Send an order under a name, which gives its id; "taken", or the name of the error that gave it or its payment up."""
+        order = Order(source, to, amount)
+        return self._outcome(lambda: self.app.send("orders", order, message_id=self._id(name)))
 
     def pay_many(self, name: str, times: int, *, source: str = "s") -> None:
         """Send so many orders, of one coin each."""
@@ -174,6 +184,12 @@ class Bank:
             for key, one in self._documents.library.items()
         }
         return {key: ids for key, ids in found.items() if ids}
+
+    def _id(self, name: str) -> str:
+        if not self._timed:
+            return name
+        time, number = f"{milliseconds(self.app.now):012x}", len(self._ids)
+        return self._ids.setdefault(name, f"{time[:8]}-{time[8:]}-7000-8000-{number:012x}")
 
     def _put_back(self, now: Partition, then: Partition) -> None:
         for id in dict.fromkeys(version.id for version in now.log):
