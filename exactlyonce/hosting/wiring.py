@@ -102,7 +102,6 @@ def wire(
     store_time = StoreTime(runtime.clock)
     runtime = replace(runtime, present=store_time.now)
     resources = accounts(runtime, store_time.compare)
-    startup = Startup(resources, runtime)
     lifetimes = resources.ownership.lifetimes
     claims = ClaimChecks(resources.blobs)
     failures = Failures()
@@ -115,6 +114,7 @@ def wire(
     drivers = _drivers(resources, publisher, runtime)
     books = drivers.process.books
     books.within = settings.proved_within or PROVED_WITHIN
+    startup = Startup(resources, runtime, books.end)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
     maintenance = Maintenance(drivers.replay, retrying, routes, lifetimes, frozenset(one.name for one in entities))
     settling = replace(maintenance, driver=drivers.resume)
