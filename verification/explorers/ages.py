@@ -15,7 +15,7 @@ from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.books import Opened
 from exactlyonce.effects.effect import Begun
-from exactlyonce.errors import MessageError
+from exactlyonce.errors import DatabaseRestored, MessageError
 from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.identity import message_hash
@@ -26,11 +26,12 @@ from verification.explorers.reductions import State
 from verification.world.answers import World
 from verification.world.retention import aged
 from verification.world.scenario import AT, TICK, Ages, Scenario
-from verification.world.store import Store
+from verification.world.store import Store, StoredPage
 from verification.world.tasks import Start
 from verification.world.workers import Worker, Workers
 
 REFUSED: Final = "a copy was too old to be judged"
+GONE: Final = "the newest page was gone, and the present was behind"
 KNOWN: Final = "a duplicate was too old to be handled again"
 
 
@@ -75,7 +76,8 @@ class AgedExplorer(Explorer):
 
     def _tick(self, store: Store) -> int:
         """The present, where it matters by which retention an attempt drops marks."""
-        return store.now if self._ages.before is not None and not self.scenario.companions else 0
+        depends = self._ages.before is not None or self._ages.arriving
+        return store.now if depends and not self.scenario.companions else 0
 
     def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
         """Records of messages are deleted by their age."""
@@ -140,6 +142,9 @@ class AgedExplorer(Explorer):
         """What is wrong with refusing a message."""
         if _knows(worker, key):
             self.witnessed.add(KNOWN)
+        if isinstance(error, DatabaseRestored) and self._ages.behind and not _has_newest_page(store):
+            self.witnessed.add(GONE)
+            return None
         if not isinstance(error, MessageError):
             return f"raised {type(error).__name__}: {error}"
         if not self._is_old(self.keys.index(key), store.now):
@@ -155,6 +160,15 @@ class AgedExplorer(Explorer):
         if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
             return True
         return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.unpaid)
+
+
+def _has_newest_page(store: Store) -> bool:
+    """Whether the newest page is there, and its time is not over."""
+    ledger, pages = store.entities[0].ledger, store.libraries[0].now.values()
+    present = store.now * int(TICK.total_seconds())
+    return any(
+        isinstance(one, StoredPage) and one.page.version == ledger.cut and (one.expires or 0) > present for one in pages
+    )
 
 
 def _knows(worker: Worker, key: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.library import DeleteParked
-from exactlyonce.errors import ExactlyOnceError, InvalidMessage
+from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
 from verification.explorers.deliveries import (
@@ -25,8 +25,8 @@ from verification.explorers.deliveries import (
     vanished,
 )
 from verification.explorers.moves import Move, Outcome
-from verification.explorers.processes import Processes
-from verification.explorers.putting_back import put_back
+from verification.explorers.processes import FROM_MEMORY, Processes
+from verification.explorers.putting_back import emptied, put_back
 from verification.explorers.reductions import (
     State,
     alike_messages,
@@ -53,16 +53,16 @@ from verification.world.writes import Answer
 
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
-PUT_BACK, UNKNOWN = PLACES["put_back"], PLACES["unknown"]
+PUT_BACK, EMPTIED, UNKNOWN = PLACES["put_back"], PLACES["emptied"], PLACES["unknown"]
 RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
 GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
 GOES_ON = "has to give back a delivery, and goes on"
 COPY = "a copy was dropped"
-FROM_MEMORY = "starts from what it knows"
 PART = "a release took several batches"
 STOPPED = "a handler that raised stopped its channel"
 SENT_AGAIN = "what a stream had sent was sent again"
+PAGES_LOST = "a message was refused, since pages were lost"
 REFUSED = "a message whose number another has was refused"
 
 
@@ -91,7 +91,7 @@ class Explorer:
         self._empties = scenario.companions and merge and not scenario.tokens
         self._alike = alike_messages(scenario)
 
-    _refusals: tuple[type[ExactlyOnceError], ...] = (InvalidMessage,)
+    _refusals: tuple[type[ExactlyOnceError], ...] = (InvalidMessage, DatabaseRestored)
     """What a message may be refused with, if `_refused` says nothing against it."""
 
     def start(self) -> State:
@@ -187,7 +187,7 @@ class Explorer:
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """Chores on an entity, each with its place in the budget; None for one that costs nothing."""
         store, queue, _, delayed, left = state
-        if left[SWEEPS]:
+        if left[SWEEPS] and (not self.scenario.books or self._processes.finds(store, entity)):
             yield SWEEPS, Start("sweep", entity)
         if left[REQUEUES]:
             for number in ever_parked(self.keys, store.libraries[entity]):
@@ -223,6 +223,9 @@ class Explorer:
         """What happens without a worker: the host gives up on a delivery, or an entity is put back."""
         for key, after in given_up(self.keys, state):
             yield Move(after, True, None, -1, None, f"The host gives up on {key}")
+        if state[4][EMPTIED]:
+            for said, after in emptied(self.world, state):
+                yield Move(after, True, None, -1, None, said)
         if state[4][PUT_BACK] and not state[3] and all(worker.situation is None for worker in state[2]):
             for said, after in put_back(self.world, self.workers, state):
                 yield Move(after, True, None, -1, None, said)
@@ -392,6 +395,9 @@ class Explorer:
 
     def _refused(self, key: str, store: Store) -> str | None:
         """What is wrong with refusing a message."""
+        if store.emptied:
+            self.witnessed.add(PAGES_LOST)
+            return None
         if any(self.judge.lost(one, store) is None for one in self.judge.rivals(key)):
             self.witnessed.add(REFUSED)
             return None

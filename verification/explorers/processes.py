@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.records.books import number_of
 from verification.world.answers import LOST, STALE, World
-from verification.world.books import BookState, Clerk, book_in, fresh_id, with_book
+from verification.world.books import BookState, BookWritten, book_in, with_book
 from verification.world.mentions import WriteDown, described
 from verification.world.scenario import Scenario
 from verification.world.store import Store
 from verification.world.workers import OfBooks, Worker, Workers
 from verification.world.writes import Answer
 
-OF_ITS_OWN: Final = "asks its own book"
+FROM_MEMORY: Final = "starts from what it knows"
 PROVED: Final = "a book proved what another process had sent"
 
 
@@ -31,7 +32,8 @@ class Processes:
         self._books = scenario.books
         self._world = world
         self._workers = workers
-        self._clerk = Clerk(scenario.chores.process_book, scenario.chores.book)
+        self._chores = scenario.chores
+        self._clerk = scenario.chores.clerk(scenario.chores.process_book, scenario.chores.book)
 
     def by_itself(self, worker: Worker, store: Store) -> tuple[Worker, Store]:
         """Worker and store after all that it asks of its own book, for which nobody else is needed."""
@@ -44,7 +46,7 @@ class Processes:
         """Every answer to a worker that asks its book, with the worker afterwards."""
         if not self._needs_store(worker, store):
             moved, after = self.by_itself(worker, store)
-            yield Answer(None, after, said=OF_ITS_OWN), moved
+            yield Answer(None, after, said=FROM_MEMORY, witnessed=FROM_MEMORY), moved
         elif isinstance(worker.asks, OpenNumbers):
             yield from self._first_writing(worker, store)
         else:
@@ -53,22 +55,32 @@ class Processes:
     def writes(self, store: Store) -> Iterator[WriteDown]:
         """The writings of books of living processes that would say something new."""
         for book in store.books:
-            if book.lives and book.written and book.now != book.written[-1]:
+            if book.lives and (book.written or not self._chores.books_first) and book.now != (book.written or (BookWritten(),))[-1]:
                 yield WriteDown(book.id, book.now)
+
+    def finds(self, store: Store, entity: int) -> bool:
+        """Whether the sweeper finds an entity: by a book in the store that does not prove an entry of its outbox to be paid.
+
+        A book that is gone, or was never there, leads to no entity. Kept messages do.
+        """
+        ledger = store.entities[entity].ledger
+        written = {book.id: book.written[-1] for book in store.books if book.written}
+        numbers = (number_of(entry.tx) for entry in ledger.unpaid)
+        return bool(ledger.kept) or any(book in written and number not in written[book].paid for book, number in numbers)
 
     def _needs_store(self, worker: Worker, store: Store) -> bool:
         if not self._books:
             return False
         book = book_in(store.books, worker.book or "")
         if isinstance(worker.asks, OpenNumbers):
-            return not book.written
+            return self._chores.books_first and not book.written
         return isinstance(worker.asks, FindPaid) and bool(
             self._clerk.asks(self._clerk.compared(book, worker.asks), worker.asks)
         )
 
     def _reply(self, worker: Worker, store: Store) -> tuple[BookState, Any]:
         """The book, and the reply, where no other book is read."""
-        asked, book = worker.asks, book_in(store.books, worker.book or fresh_id(store.books))
+        asked, book = worker.asks, book_in(store.books, worker.book or self._chores.fresh_id(store.books))
         match asked:
             case OpenNumbers():
                 book, numbers = book.opened(asked)
@@ -90,7 +102,7 @@ class Processes:
 
     def _first_writing(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
         """The store gets the book before its first number is used."""
-        book = book_in(store.books, worker.book or fresh_id(store.books))
+        book = book_in(store.books, worker.book or self._chores.fresh_id(store.books))
         write = WriteDown(book.id, book.now)
         there = self._world.land(write, store).store
         owner = self._workers.with_book(worker, book.id)
@@ -104,7 +116,7 @@ class Processes:
         """Books of others are read."""
         asked = worker.asks
         assert isinstance(asked, FindPaid)  # noqa: S101
-        book = self._clerk.compared(book_in(store.books, worker.book or fresh_id(store.books)), asked)
+        book = self._clerk.compared(book_in(store.books, worker.book or self._chores.fresh_id(store.books)), asked)
         ids = self._clerk.asks(book, asked)
         paid = self._clerk.paid(book, asked.transactions)
         found: dict[frozenset[str], bool] = {}

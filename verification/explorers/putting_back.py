@@ -1,4 +1,4 @@
-"""Entities whose documents are put back to an earlier version, as a backup or an operator does it, while their pages stay."""
+"""What a restored database has lost: later versions of an entity, whose pages are there; or pages of an entity that is there."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def put_back(world: World, workers: Workers, state: State) -> Iterator[tuple[str
             after, idle = tidied(world.stores, workers, after, idle, delayed)
             said = f"The entity is put back to version {position}"
             yield said, (after, queue, idle, delayed, spent(left, PLACES["put_back"]))
+
+
+def emptied(world: World, state: State) -> Iterator[tuple[str, State]]:
+    """Every way to lose the pages of an entity, with what is said of it."""
+    store, queue, standing, delayed, left = state
+    for number, library in enumerate(store.libraries):
+        pages = tuple(id for id in library.now if id.startswith("page:"))
+        if not pages:
+            continue
+        lost = world.stores.library((*library.writes, *((id, None) for id in pages)))
+        after = world.stores.changed(world.stores.with_library(store, number, lost), emptied=store.emptied + 1)
+        yield "The pages are lost", (after, queue, standing, delayed, spent(left, PLACES["emptied"]))
 
 
 def _kept(committed: frozenset[tuple[str, str]], entity: Entity) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:

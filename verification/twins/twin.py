@@ -38,7 +38,7 @@ def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
     """The world in which modules are replaced."""
 
     def twin(shipped: Any) -> Any:
-        module = made.get(shipped.__module__)
+        module = made.get(getattr(shipped, "__module__", ""))
         return shipped if module is None else getattr(module, shipped.__name__)
 
     kind = _kind_in(world)

@@ -230,7 +230,7 @@ class World:
             found.setdefault(above, aged)
         for reply, aged in found.items():
             said = f"finds {', '.join(f'page {one.version}' for one, _ in reply.pages) or 'no page'} above {effect.version}"
-            yield Answer(reply, store, said=said, aged=aged)
+            yield Answer(reply, store, STALE if aged else None, said=said)  # Each fence in vain makes another version.
 
     def _pages(
         self, effect: FindPages | FindPagesAbove, store: Store

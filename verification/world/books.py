@@ -77,7 +77,8 @@ class BookState:
             if number not in taken:
                 numbers.append(number)
         fresh = ((one, effect.entity.key, effect.version) for one in numbers)
-        return replace(self, open=tuple(sorted((*self.open, *fresh)))), tuple(transaction(self.id, one) for one in numbers)
+        opened = tuple(sorted((*self.open, *fresh)))
+        return replace(self, open=opened, lives=True), tuple(transaction(self.id, one) for one in numbers)
 
     def wrote(self, value: BookWritten) -> BookState:
         """The book once this was written."""

@@ -242,7 +242,7 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
     return replace(
         work,
         messages=tuple(
-            _at(envelope, AT + ages.times[number] * TICK, timed=number not in ages.untimed)
+            _at(envelope, AT + (tick if ages.arriving else ages.times[number]) * TICK, timed=number not in ages.untimed)
             for number, envelope in zip(messages, work.messages, strict=True)
         ),
         handle=AgeCheck(work.handle, work.entity, lifetimes, Outbox().forgets)

@@ -15,8 +15,10 @@ from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.books import Book
+from exactlyonce.records.pages import Page
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
 from verification.twins.room import outbox
+from verification.world.books import Books, Clerk, fresh_id
 
 UNLIMITED: Final = -1
 
@@ -43,6 +45,7 @@ class Budget:
         raising: deliveries whose handler raises in every attempt that is made for them before they are given back.
         nudges: looks at a read model in which something can be released, or a gap skipped, as a timer takes them.
         replays: sendings again of what a stream has sent: of all, or of what the scenario says is missing.
+        emptied: losses of all pages that an entity has.
         put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then, and
             all processes start anew.
     """
@@ -61,6 +64,7 @@ class Budget:
     raising: int = 0
     nudges: int = 0
     replays: int = 0
+    emptied: int = 0
     put_back: int = 0
 
     @property
@@ -71,6 +75,14 @@ class Budget:
 
 PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 """Place of each amount in the tuple of what is left of a budget."""
+
+
+def _page_name(page: Page) -> str:
+    return f"page:{page.after}"
+
+
+def _in_the_way(there: Page, page: Page) -> bool:
+    return there != page
 
 
 def _kept(there: Any, written: Any) -> Any:
@@ -90,6 +102,13 @@ class Chores:
     is_to: Callable[[Answer, str], bool] = Answer.is_to
     process_book: type[ProcessBook] = ProcessBook
     book: type[Book] = Book
+    clerk: type[Clerk] = Clerk
+    fresh_id: Callable[[Books], str] = fresh_id
+    page_name: Callable[[Page], str] = _page_name
+    in_the_way: Callable[[Page, Page], bool] = _in_the_way
+    """Whether a page is another one than is to be written, and stays."""
+    books_first: bool = True
+    """Whether the store gets a book before its first number is used."""
     kept: Callable[[Any, Any], Any] = _kept
     """What is there of a request once its answer is kept: of what was there, None for nothing, and what is written."""
 
@@ -167,6 +186,7 @@ class Ages:
         limits: whether what is too old to be published is parked instead, as what ships does.
         prompt: whether an attempt that has begun ends, and what it wrote takes effect, before another tick.
         untimed: numbers of the messages whose copies need not share that time.
+        arriving: whether copies carry the time at which they arrive, against the rule.
     """
 
     last: int
@@ -180,6 +200,7 @@ class Ages:
     limits: bool = True
     prompt: bool = False
     untimed: frozenset[int] = frozenset()
+    arriving: bool = False
 
     def heard(self, now: int) -> tuple[bool, ...]:
         """Whether a process has heard of the change of the retention: all that may be, at a tick."""

@@ -183,6 +183,7 @@ class Store:
         books: what processes know of their transactions and of those of others, and what they wrote of that.
         undone: keys of the messages whose commits were undone when an entity was put back.
         put_back: how often an entity was put back.
+        emptied: how often pages were lost.
     """
 
     entities: tuple[Entity, ...]
@@ -199,6 +200,7 @@ class Store:
     books: tuple[BookState, ...] = ()
     undone: frozenset[str] = frozenset()
     put_back: int = 0
+    emptied: int = 0
 
     @property
     def partition(self) -> Entity:

@@ -91,8 +91,9 @@ class Writes:
         self._logs_parked = scenario.logs_parked
         self._dates = scenario.ages is not None
         self._stamps = not scenario.companions  # Only the outbox reads when an entity was written.
-        self._keeps_versions = bool(scenario.budget.stale or scenario.budget.put_back)
+        self._stale, self._put_back = bool(scenario.budget.stale), scenario.budget.put_back
         self._linearizable = scenario.linearizable
+        self._chores = scenario.chores
         self._kept = scenario.chores.kept
         self._reopened = scenario.reopened
 
@@ -158,11 +159,12 @@ class Writes:
         """Create a page, where none follows the same one. One that has expired may be gone, or not: it is in the way."""
         number = entity_number(write.entity)
         library = store.libraries[number]
-        id, there = f"page:{write.page.after}", library.now.get(f"page:{write.page.after}")
+        id = self._chores.page_name(write.page)
+        there = library.now.get(id)
         said = described(write)
-        if there is not None and there.page != write.page:
+        if there is not None and self._chores.in_the_way(there.page, write.page):
             return Answer(OTHER_PAGE, store, said=f"{said}: another page is there", witnessed=IN_THE_WAY)
-        if there is None:
+        if there is None or there.page != write.page:
             expires = store.now * int(TICK.total_seconds()) + write.seconds if self._dates else None
             stored = StoredPage(write.page, str(library.end + 1), expires)
             library = self._stores.library((*library.writes, (id, stored)))
@@ -213,7 +215,7 @@ class Writes:
         if not _holds(write, entity):
             said = f"{described(write)}: conflict"
             return Answer(Conflict(self.entity_token(entity)), store, said=said, witnessed=OTHER)
-        saved = self.entity_after(entity, write, store.now)
+        saved = self.entity_after(entity, write, store.now, keeps=self._keeps(store))
         committed, violation = self._judge.commit(write, entity, saved, store)
         entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
         after = self._stores.changed(store, entities=entities, committed=committed)
@@ -225,7 +227,11 @@ class Writes:
         """The session token of the newest version."""
         return token_at(entity.newest)
 
-    def entity_after(self, entity: Entity, write: Commit, tick: int) -> Entity:
+    def _keeps(self, store: Store) -> bool:
+        """Whether anybody may see an earlier version again."""
+        return self._stale or store.put_back < self._put_back
+
+    def entity_after(self, entity: Entity, write: Commit, tick: int, *, keeps: bool) -> Entity:
         """The entity with one more version."""
         companions = dict(entity.now)
         created, replaced = _companions_of(write)
@@ -233,7 +239,7 @@ class Writes:
         companions.update({id_of(write.entity, one): (one, etag) for one in (*created, *(one for one, _ in replaced))})
         tick = tick if self._stamps else 0
         version = Version(write.document, str(entity.newest + 1), tick=tick, companions=_listed(companions))
-        return self._with(entity, version)
+        return self._with(entity, version, keeps=keeps)
 
     def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
         """Write over companions. A write without change keeps the ETag: a writer conditional on it would write the same."""
@@ -259,16 +265,16 @@ class Writes:
         entity = store.partition
         if companions == entity.now:
             return Answer(None, store, said=described(write))
-        after = self._with(entity, replace(entity.truth, companions=_listed(companions)))
+        after = self._with(entity, replace(entity.truth, companions=_listed(companions)), keeps=self._stale)
         return Answer(None, self._stores.with_entity(store, 0, after), said=described(write))
 
     def _etag(self, entity: Entity, tick: int) -> str:
         """The ETag of companions that are written now."""
         return etag_at(entity.newest + 1, tick if self._dates else None)
 
-    def _with(self, entity: Entity, version: Version) -> Entity:
+    def _with(self, entity: Entity, version: Version, *, keeps: bool) -> Entity:
         """The entity with one more version."""
-        if self._keeps_versions:
+        if keeps:
             return self._stores.entity(entity.first, (*entity.versions, version))
         return self._stores.entity(entity.newest + 1, (version,))
 
