@@ -1,7 +1,7 @@
 """Damage to a copy of a game's database: one kind for each rule of the audit, each to a game of its own.
 
-The documents are raw, as anybody with an editor could spoil them. Records of an entity's commits lie in its ledger,
-among its companions or in the library's container, as its strategy has it; `History` hides where.
+The documents are raw, as anybody with an editor could spoil them. A game has marks in its ledger and its pages, or records
+among its companions, as its strategy has it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from exactlyonce.records.marks import destination_digit
+
 Document = dict[str, Any]
 Container = dict[str, Document]
 """Documents by what names them: `name_of`."""
@@ -21,6 +23,8 @@ LONG_AGO: Final = "2026-01-01T00:00:00Z"
 NOWHERE: Final = "00000000-0000-0000-0000-000000000000"
 FEWEST: Final = 6
 """Commits that a game needs to be damaged: there have to be older and younger ones."""
+_HASH, _KIND, _SENT = 7, 23, 28
+"""Where the parts of a mark begin: the hash of its message, the kind, and what was sent."""
 
 
 @dataclass
@@ -48,7 +52,7 @@ def name_of(document: Document) -> str:
 
 @dataclass
 class History:
-    """The records of one game's commits, oldest first."""
+    """What one game keeps of its commits."""
 
     database: Database
     game: str
@@ -76,13 +80,20 @@ class History:
         reception: Document = board["_ledger"]["receptions"][0]
         return reception
 
-    def receive(self, channel: str, source: str, first: int, last: int) -> bool:
-        """Put numbers in the game's ledger, whose version stays. Returns whether it is a ledger that has such."""
-        if self.ledger["protocol"] != "outbox":
-            return False
-        received = {"id": channel, "source": source, "received": [[first, last]], "marks": ""}
-        self.ledger["channels"].append(received)
-        return True
+    @property
+    def marks(self) -> list[str]:
+        """In the ledger, the oldest first; none where the strategy keeps records."""
+        text: str = self.ledger.get("marks", "")
+        return text.split(".") if text else []
+
+    def mark(self, marks: list[str]) -> None:
+        """Put marks into the ledger."""
+        self.ledger["marks"] = ".".join(sorted(marks))
+
+    def pages(self) -> list[Document]:
+        """Of the game, the oldest first."""
+        found = (one for one in self.database.exactlyonce.values() if (one["pk"], one["kind"]) == (self.key, "page"))
+        return sorted(found, key=lambda one: int(one["version"]))
 
     def taken(self) -> Document:
         """The document of some number that the board has taken."""
@@ -96,30 +107,19 @@ class History:
         held["order"]["number"] = number
         self.database.boards[name_of(held)] = held
 
-    def commits(self) -> list[Document]:
-        """Entries, records and companions, by version."""
+    def records(self) -> list[Document]:
+        """Companions of commits, by version; none where the ledger has marks."""
         companions = (one for one in self.database.games.values() if one["gameId"] == self.game and "_kind" in one)
-        apart = (
-            one for one in self.database.exactlyonce.values() if one["pk"] == self.key and one["kind"] == "processed"
-        )
-        return sorted([*self.ledger["entries"], *companions, *apart], key=lambda one: int(one["version"]))
+        return sorted(companions, key=lambda one: int(one["version"]))
 
-    def remove(self, commit: Document) -> None:
-        """Remove every record of a commit."""
-        if commit in self.ledger["entries"]:
-            self.ledger["entries"].remove(commit)
-        for _, container in self.database.containers():
-            container.pop(name_of(commit) if "id" in commit else "", None)
+    def remove(self, record: Document) -> None:
+        """Remove a record."""
+        del self.database.games[name_of(record)]
 
     def add(self, like: Document, **changes: Any) -> None:
         """Add a record like another one, with changes."""
-        record = {**deepcopy(like), **changes}
-        if "id" not in like:
-            self.ledger["entries"].append(record)
-            return
-        record["id"] = f"{like['id']}-again"
-        container = self.database.exactlyonce if "pk" in like else self.database.games
-        container[name_of(record)] = record
+        record = {**deepcopy(like), **changes, "id": f"{like['id']}-again"}
+        self.database.games[name_of(record)] = record
 
 
 Damage = Callable[[History], tuple[str, ...]]
@@ -129,66 +129,77 @@ Damage = Callable[[History], tuple[str, ...]]
 def twice(history: History) -> tuple[str, ...]:
     """A message changes the game again."""
     history.ledger["version"] += 1
-    history.add(history.commits()[0], tx="again", version=history.ledger["version"])
+    if records := history.records():
+        history.add(records[0], tx="again", version=history.ledger["version"])
+    else:
+        first, *others = history.marks
+        history.mark([first, f"{others[-1][:_HASH]}{first[_HASH:_SENT]}", *others])
     return ("at_most_one_state_change",)
 
 
 def hole(history: History) -> tuple[str, ...]:
     """The record of a commit between others goes. The board knows what it sent, but goes by numbers: no proof of age."""
-    history.remove(history.commits()[2])
+    if not history.records():
+        return ()
+    history.remove(history.records()[2])
     return ("ledger_hole",)
 
 
 def usurped(history: History) -> tuple[str, ...]:
     """Another message claims a version."""
-    history.add(history.commits()[1], message="demo/usurper", tx="usurper", outputs=[])
+    if not history.records():
+        return ()
+    history.add(history.records()[1], message="demo/usurper", tx="usurper", outputs=[])
     return ("two_owners",)
 
 
-def ghost(history: History) -> tuple[str, ...]:
-    """The board has taken a message that the game never sent, in place of one that it did."""
+def restored(history: History) -> tuple[str, ...]:
+    """The board has taken a message that the game does not know to have sent, in place of one that it has sent."""
     taken = history.taken()
     taken["message"] = f"{taken['message'].rpartition('/')[0]}/{NOWHERE}"
-    return ("consistent_state_and_output",)
+    return ("output_unknown", "output_lost")
 
 
 def owed(history: History) -> tuple[str, ...]:
     """The newest commit has not published what it owes."""
-    newest = history.commits()[-1]
+    if not history.records():
+        output = {"index": 0, "to": 0, "envelope": "{}"}
+        entry = {"cause": history.marks[-1][_HASH:_KIND], "tx": f"{'0' * 20}.0000001", "at": LONG_AGO, "since": 0}
+        history.ledger.setdefault("outbox", []).append({**entry, "outputs": [output]})
+        return ("owing_too_long",)
+    newest = history.records()[-1]
     if "owed" not in newest:
         return ()
     newest["owed"] = [{**output, "envelope": "{}", "delay": 0.0} for output in newest["outputs"]]
-    return ("output_owed",)
+    return ("owing_too_long",)
 
 
 def lost(history: History) -> tuple[str, ...]:
-    """An output was sent and never reached the board."""
-    history.commits()[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
+    """An output was sent, and was lost in its queue."""
+    if records := history.records():
+        records[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
+    else:
+        *others, newest = history.marks
+        history.mark([*others, newest + destination_digit(history.ledger["to"].index("leader-board"))])
     return ("output_lost",)
 
 
-def miscounted(history: History) -> tuple[str, ...]:
-    """The game knows a numbered message that its version does not count."""
-    return ("count_mismatch",) if history.receive("uncounted", "elsewhere", 1, 1) else ()
-
-
-def missed(history: History) -> tuple[str, ...]:
-    """The second message of somebody else has come, and the first one has not."""
-    if not history.receive("missed", "elsewhere", 2, 2):
+def page_deleted(history: History) -> tuple[str, ...]:
+    """Somebody deletes the newest page."""
+    if not (pages := history.pages()):
         return ()
-    history.ledger["version"] += 1
-    return ("number_missing",)
+    del history.database.exactlyonce[name_of(pages[-1])]
+    return ("page_missing",)
 
 
-def ahead(history: History) -> tuple[str, ...]:
-    """The game has received two messages of its own, and gave out one number."""
-    source = history.reception["source"]
-    if not history.receive("ahead", source, 1, 2):
+def taken_back(history: History) -> tuple[str, ...]:
+    """There is a page that the ledger never had: it was put back to an earlier version, and went on."""
+    if history.records():
         return ()
-    history.ledger["version"] += 2
-    sequence = {"destination": "itself", "receiver": source, "channel": "ahead", "last": 1, "ordered": False}
-    history.ledger["sequences"].append(sequence)
-    return ("channel_ahead",)
+    cut, time = history.ledger.get("cut", 0), history.ledger.get("until", 0)
+    page = {"after": cut, "version": cut + 1, "begin": time, "until": time, "marks": history.marks[0]}
+    history.database.put_apart(history.key, id=f"page:{cut}", kind="page", **page)
+    return ("history_taken_back",)
 
 
 def orphan(history: History) -> tuple[str, ...]:
@@ -200,13 +211,11 @@ def orphan(history: History) -> tuple[str, ...]:
 
 
 def unstaged(history: History) -> tuple[str, ...]:
-    """The newest commit owes outputs that were staged, and they are gone."""
-    newest = history.commits()[-1]
-    if newest not in history.ledger["entries"]:
+    """The game keeps a message, and the document that holds the message is gone."""
+    if history.records():
         return ()
-    newest.update(staged=True, owed="staged")
-    history.database.exactlyonce.pop(name_of({"pk": history.key, "id": f"staged:{newest['tx']}"}), None)
-    return ("staged_missing", "output_owed")
+    history.ledger.setdefault("kept", []).append({"id": NOWHERE, "due": "2099-01-01T00:00:00Z", "tx": NOWHERE})
+    return ("staged_missing",)
 
 
 def gap(history: History) -> tuple[str, ...]:
@@ -227,7 +236,9 @@ def stuck(history: History) -> tuple[str, ...]:
 
 def early(history: History) -> tuple[str, ...]:
     """The record of the oldest commit goes too early."""
-    history.remove(history.commits()[0])
+    if not history.records():
+        return ()
+    history.remove(history.records()[0])
     return ("dedup_expired_early",)
 
 
@@ -239,16 +250,20 @@ def deleted(history: History) -> tuple[str, ...]:
 
 def unanswered(history: History) -> tuple[str, ...]:
     """The reply to a call has not come."""
-    history.ledger["calls"].append(NOWHERE)
+    history.ledger.setdefault("calls", []).append(NOWHERE)
     return ("reply_awaited",)
 
 
 def answered(history: History) -> tuple[str, ...]:
-    """A commit has two records, with different answers to its request."""
+    """A request has two different answers."""
     first = {"status": 201, "headers": [], "body": None, "asked": "sha256:one"}
-    commit = history.commits()[1]
-    commit["answer"] = first
-    history.add(commit, answer={**first, "status": 409})
+    other = {**first, "status": 409}
+    if records := history.records():
+        records[1]["answer"] = first
+        history.add(records[1], answer=other)
+    else:
+        cause = history.marks[0][_HASH:_KIND]
+        history.ledger["answers"] = [{"cause": cause, "answer": one} for one in (first, other)]
     return ("one_answer",)
 
 
@@ -262,19 +277,19 @@ def left(history: History) -> tuple[str, ...]:
 
 def newer(history: History) -> tuple[str, ...]:
     """A later version of the library wrote a document."""
-    commit = history.commits()[4]
-    (commit if "id" in commit else history.ledger)["schema"] = 99
+    records = history.records()
+    (records[4] if records else history.ledger)["schema"] = 99
     return ("unreadable",)
 
 
 DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
     (newer,),
-    (early,),
+    (early, taken_back),
     (lost, unstaged),
-    (owed, miscounted, missed, ahead, deleted),
-    (ghost, unanswered, answered),
+    (owed, deleted),
+    (restored, unanswered, answered),
     (usurped, stuck, left),
-    (hole, gap),
+    (hole, gap, page_deleted),
     (twice, orphan),
 )
 """By game: what does not get into each other's way."""
@@ -289,7 +304,7 @@ def damaged(database: Database) -> set[tuple[str, str]]:
         ValueError: it has too few games with enough commits.
     """
     games = sorted({one["gameId"] for one in database.games.values()})
-    fit = [one for one in (History(database, game) for game in games) if len(one.commits()) >= FEWEST]
+    fit = [one for one in (History(database, game) for game in games) if int(one.ledger["version"]) >= FEWEST]
     if len(fit) < len(DAMAGES):
         raise ValueError(f"{len(fit)} games have {FEWEST} shots or more; {len(DAMAGES)} are needed: fire more shots.")
     expected = set()
