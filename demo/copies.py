@@ -29,9 +29,9 @@ def read(cosmos: Administration, database: str) -> Database:
 
 
 def without_garbage(copied: Database) -> Database:
-    """The same documents but for staged messages that no ledger names, which clean-up would take."""
-    kept = (message for one in copied.games.values() for message in one.get("_ledger", {}).get("kept", ()))
-    named = {message["tx"] for message in kept}
+    """The same documents but for those of messages that no game keeps, which clean-up would take."""
+    kept = (one for game in copied.games.values() for one in game.get("_ledger", {}).get("kept", ()))
+    named = {one["tx"] for one in kept}
     orphans = [name for name, one in copied.exactlyonce.items() if one["kind"] == "staged" and one["tx"] not in named]
     for name in orphans:
         del copied.exactlyonce[name]

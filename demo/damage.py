@@ -1,7 +1,7 @@
 """Damage to a copy of a game's database: one kind for each rule of the audit, each to a game of its own.
 
-The documents are raw, as anybody with an editor could spoil them. A game has marks in its ledger and its pages, or records
-among its companions, as its strategy has it.
+The documents are raw, as anybody with an editor could spoil them. What an entity has processed lies in marks, in its ledger and
+in pages, or in its companions, as its strategy has it; `History` hides where.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from exactlyonce.records.marks import destination_digit
+from exactlyonce.records.marks import Mark, destination_digit, split, written
+from exactlyonce.values.identity import message_hash
 
 Document = dict[str, Any]
 Container = dict[str, Document]
@@ -23,8 +24,6 @@ LONG_AGO: Final = "2026-01-01T00:00:00Z"
 NOWHERE: Final = "00000000-0000-0000-0000-000000000000"
 FEWEST: Final = 6
 """Commits that a game needs to be damaged: there have to be older and younger ones."""
-_HASH, _KIND, _SENT = 7, 23, 28
-"""Where the parts of a mark begin: the hash of its message, the kind, and what was sent."""
 
 
 @dataclass
@@ -52,7 +51,7 @@ def name_of(document: Document) -> str:
 
 @dataclass
 class History:
-    """What one game keeps of its commits."""
+    """What is known of one game's commits."""
 
     database: Database
     game: str
@@ -69,6 +68,16 @@ class History:
         return ledger
 
     @property
+    def marks(self) -> list[str]:
+        """Of the game, the oldest first; none if its strategy has records."""
+        return [*split(self.ledger.get("marks", ""))]
+
+    def mark(self, *marks: str) -> None:
+        """Write other marks, which are as many as the version says."""
+        self.ledger["marks"] = written(marks)
+        self.ledger["version"] = len(marks) + self.ledger.get("left", 0)
+
+    @property
     def board_key(self) -> str:
         """Of its line on the board."""
         return json.dumps(["board", self.game, self.game], separators=(",", ":"))
@@ -79,21 +88,6 @@ class History:
         board = self.database.boards[json.dumps([self.game, self.game])]
         reception: Document = board["_ledger"]["receptions"][0]
         return reception
-
-    @property
-    def marks(self) -> list[str]:
-        """In the ledger, the oldest first; none where the strategy keeps records."""
-        text: str = self.ledger.get("marks", "")
-        return text.split(".") if text else []
-
-    def mark(self, marks: list[str]) -> None:
-        """Put marks into the ledger."""
-        self.ledger["marks"] = ".".join(sorted(marks))
-
-    def pages(self) -> list[Document]:
-        """Of the game, the oldest first."""
-        found = (one for one in self.database.exactlyonce.values() if (one["pk"], one["kind"]) == (self.key, "page"))
-        return sorted(found, key=lambda one: int(one["version"]))
 
     def taken(self) -> Document:
         """The document of some number that the board has taken."""
@@ -108,7 +102,7 @@ class History:
         self.database.boards[name_of(held)] = held
 
     def records(self) -> list[Document]:
-        """Companions of commits, by version; none where the ledger has marks."""
+        """Records or entries of a stream, by version; none if its strategy has marks."""
         companions = (one for one in self.database.games.values() if one["gameId"] == self.game and "_kind" in one)
         return sorted(companions, key=lambda one: int(one["version"]))
 
@@ -129,17 +123,17 @@ Damage = Callable[[History], tuple[str, ...]]
 def twice(history: History) -> tuple[str, ...]:
     """A message changes the game again."""
     history.ledger["version"] += 1
-    if records := history.records():
-        history.add(records[0], tx="again", version=history.ledger["version"])
+    if marks := history.marks:
+        again = Mark.read(marks[0])
+        history.mark(*marks, again._replace(since=again.since + 1).text)
     else:
-        first, *others = history.marks
-        history.mark([first, f"{others[-1][:_HASH]}{first[_HASH:_SENT]}", *others])
+        history.add(history.records()[0], tx="again", version=history.ledger["version"])
     return ("at_most_one_state_change",)
 
 
 def hole(history: History) -> tuple[str, ...]:
     """The record of a commit between others goes. The board knows what it sent, but goes by numbers: no proof of age."""
-    if not history.records():
+    if history.marks:
         return ()
     history.remove(history.records()[2])
     return ("ledger_hole",)
@@ -147,25 +141,32 @@ def hole(history: History) -> tuple[str, ...]:
 
 def usurped(history: History) -> tuple[str, ...]:
     """Another message claims a version."""
-    if not history.records():
+    if history.marks:
         return ()
     history.add(history.records()[1], message="demo/usurper", tx="usurper", outputs=[])
     return ("two_owners",)
 
 
-def restored(history: History) -> tuple[str, ...]:
-    """The board has taken a message that the game does not know to have sent, in place of one that it has sent."""
+def contradicted(history: History) -> tuple[str, ...]:
+    """A second record of a commit says otherwise what it sent."""
+    if history.marks:
+        return ()
+    history.add(history.records()[2], digest="another")
+    return ("consistent_state_and_output",)
+
+
+def ghost(history: History) -> tuple[str, ...]:
+    """The board has taken a message that the game never sent, in place of one that it did."""
     taken = history.taken()
     taken["message"] = f"{taken['message'].rpartition('/')[0]}/{NOWHERE}"
     return ("output_unknown", "output_lost")
 
 
 def owed(history: History) -> tuple[str, ...]:
-    """The newest commit has not published what it owes."""
-    if not history.records():
-        output = {"index": 0, "to": 0, "envelope": "{}"}
-        entry = {"cause": history.marks[-1][_HASH:_KIND], "tx": f"{'0' * 20}.0000001", "at": LONG_AGO, "since": 0}
-        history.ledger.setdefault("outbox", []).append({**entry, "outputs": [output]})
+    """The newest commit has not sent what it owes, and nobody proves the contrary."""
+    if history.marks:
+        (*_, newest) = history.ledger["outbox"]
+        newest.update(tx="nobody.0000001", at=LONG_AGO)
         return ("owing_too_long",)
     newest = history.records()[-1]
     if "owed" not in newest:
@@ -175,35 +176,35 @@ def owed(history: History) -> tuple[str, ...]:
 
 
 def lost(history: History) -> tuple[str, ...]:
-    """An output was sent, and was lost in its queue."""
-    if records := history.records():
-        records[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
+    """An output was sent and never reached the board."""
+    if marks := history.marks:
+        place = history.ledger["to"].index("leader-board")
+        history.mark(f"{marks[0]}{destination_digit(place)}", *marks[1:])
     else:
-        *others, newest = history.marks
-        history.mark([*others, newest + destination_digit(history.ledger["to"].index("leader-board"))])
+        history.records()[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
     return ("output_lost",)
 
 
-def page_deleted(history: History) -> tuple[str, ...]:
-    """Somebody deletes the newest page."""
-    if not (pages := history.pages()):
+def unpaged(history: History) -> tuple[str, ...]:
+    """A page is gone in which there are marks."""
+    if not history.marks:
         return ()
-    del history.database.exactlyonce[name_of(pages[-1])]
+    history.ledger.update(cut=2, until=Mark.read(history.marks[0]).since)
     return ("page_missing",)
 
 
-def taken_back(history: History) -> tuple[str, ...]:
-    """There is a page that the ledger never had: it was put back to an earlier version, and went on."""
-    if history.records():
+def put_back(history: History) -> tuple[str, ...]:
+    """A page is of a history that the game does not have."""
+    if not history.marks:
         return ()
-    cut, time = history.ledger.get("cut", 0), history.ledger.get("until", 0)
-    page = {"after": cut, "version": cut + 1, "begin": time, "until": time, "marks": history.marks[0]}
-    history.database.put_apart(history.key, id=f"page:{cut}", kind="page", **page)
+    since, marks = Mark.read(history.marks[0]).since, history.marks[0]
+    page = {"after": 0, "version": 3, "begin": since, "until": since, "marks": marks, "to": history.ledger["to"]}
+    history.database.put_apart(history.key, id="page:0", kind="page", **page)
     return ("history_taken_back",)
 
 
 def orphan(history: History) -> tuple[str, ...]:
-    """A staged document of an attempt that never committed."""
+    """The document of messages that the game does not keep."""
     history.database.put_apart(
         history.key, id=f"staged:{NOWHERE}", kind="staged", message="demo/never", tx=NOWHERE, outputs=[]
     )
@@ -211,10 +212,10 @@ def orphan(history: History) -> tuple[str, ...]:
 
 
 def unstaged(history: History) -> tuple[str, ...]:
-    """The game keeps a message, and the document that holds the message is gone."""
-    if history.records():
+    """The game keeps a message, whose document is gone."""
+    if not history.marks:
         return ()
-    history.ledger.setdefault("kept", []).append({"id": NOWHERE, "due": "2099-01-01T00:00:00Z", "tx": NOWHERE})
+    history.ledger["kept"] = [{"id": NOWHERE, "due": "2999-01-01T00:00:00Z", "tx": "gone-kept"}]
     return ("staged_missing",)
 
 
@@ -236,7 +237,7 @@ def stuck(history: History) -> tuple[str, ...]:
 
 def early(history: History) -> tuple[str, ...]:
     """The record of the oldest commit goes too early."""
-    if not history.records():
+    if history.marks:
         return ()
     history.remove(history.records()[0])
     return ("dedup_expired_early",)
@@ -255,15 +256,16 @@ def unanswered(history: History) -> tuple[str, ...]:
 
 
 def answered(history: History) -> tuple[str, ...]:
-    """A request has two different answers."""
+    """A commit has two answers to its request."""
     first = {"status": 201, "headers": [], "body": None, "asked": "sha256:one"}
-    other = {**first, "status": 409}
-    if records := history.records():
-        records[1]["answer"] = first
-        history.add(records[1], answer=other)
+    answers = [first, {**first, "status": 409}]
+    if history.marks:
+        cause = message_hash("demo/request")
+        history.ledger["answers"] = [{"cause": cause, "answer": one} for one in answers]
     else:
-        cause = history.marks[0][_HASH:_KIND]
-        history.ledger["answers"] = [{"cause": cause, "answer": one} for one in (first, other)]
+        record = history.records()[1]
+        record["answer"] = first
+        history.add(record, answer=answers[1])
     return ("one_answer",)
 
 
@@ -277,20 +279,19 @@ def left(history: History) -> tuple[str, ...]:
 
 def newer(history: History) -> tuple[str, ...]:
     """A later version of the library wrote a document."""
-    records = history.records()
-    (records[4] if records else history.ledger)["schema"] = 99
+    (history.ledger if history.marks else history.records()[4])["schema"] = 99
     return ("unreadable",)
 
 
 DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
     (newer,),
-    (early, taken_back),
+    (early,),
     (lost, unstaged),
-    (owed, deleted),
-    (restored, unanswered, answered),
-    (usurped, stuck, left),
-    (hole, gap, page_deleted),
-    (twice, orphan),
+    (owed, deleted, unpaged),
+    (ghost, unanswered, answered),
+    (usurped, stuck, left, put_back),
+    (hole, gap),
+    (twice, contradicted, orphan),
 )
 """By game: what does not get into each other's way."""
 
@@ -304,7 +305,7 @@ def damaged(database: Database) -> set[tuple[str, str]]:
         ValueError: it has too few games with enough commits.
     """
     games = sorted({one["gameId"] for one in database.games.values()})
-    fit = [one for one in (History(database, game) for game in games) if int(one.ledger["version"]) >= FEWEST]
+    fit = [one for one in (History(database, game) for game in games) if one.ledger["version"] >= FEWEST]
     if len(fit) < len(DAMAGES):
         raise ValueError(f"{len(fit)} games have {FEWEST} shots or more; {len(DAMAGES)} are needed: fire more shots.")
     expected = set()

@@ -148,7 +148,7 @@ async def test_an_entity_whose_ledger_was_removed_is_left_alone(
     await bank.put(wire(deposit("m-0")))
     await bank.passed.until(1, Point.COPIED)
     assert_logged(caplog, LedgerRemoved, "web/m-0")
-    assert (await plumbing.accounts.read_item("a", "a"))["total"] == 17
+    assert (await plumbing.accounts.read_item("a", "a"))["total"] == 34
 
 
 @pytest.mark.parametrize("strategy", every_strategy())

@@ -41,8 +41,8 @@ def test_an_act_of_spark_tells_its_counts_by_rule_and_where_its_report_is() -> N
     assert output.getvalue().splitlines() == [
         " 0:09  Audit of a copy: 4 findings, all 3 that were planted, in 9 s.",
         "       12 documents would go.",
-        "       page_missing: 1",
         "       output_lost: 3",
+        "       page_missing: 1",
         "       report.html",
     ]
 
