@@ -193,7 +193,7 @@ async def sample(own_storage: Azurite, cosmos: RunningEmulator, tmp_path: Path, 
         sample.kill()
 
 
-@pytest.mark.parametrize("strategy", ["outbox", "transaction_id", "colocated"])
+@pytest.mark.parametrize("strategy", ["outbox", "colocated"])
 async def test_what_a_killed_process_owes_is_published_within_two_sweeps_though_its_message_never_returns(
     sample: Range,
 ) -> None:
