@@ -28,8 +28,6 @@ from tests.samples import Account, Deposit, Deposited, accounts
 DEQUEUES = 2
 STRATEGIES: dict[str, Strategy] = {
     "outbox": Outbox(),
-    "transaction_id": Outbox.transaction_id(),
-    "embedded": Outbox.embedded(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
