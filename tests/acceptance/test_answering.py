@@ -24,9 +24,9 @@ from tests.acceptance.lives import moments
 pytestmark = pytest.mark.acceptance
 REQUESTS: Final = int(os.environ.get("ANSWERING_REQUESTS", "60"))
 COUNTERS: Final = 4
-OFTEN: Final = ("SaveEntity", "Publish", "LoadEntity", "Begin")
+OFTEN: Final = ("SaveEntity", "Publish", "LoadEntity", "OpenNumbers")
 """Effects of every attempt."""
-SELDOM: Final = ("FindProcessed", "LoadProcessed", "WriteRecords")
+SELDOM: Final = ("WriteBook", "FindPages", "WritePage")
 """Of some attempts. A few requests have none of them."""
 DEATHS: Final = [*moments(OFTEN), *moments(OFTEN, 5), *moments(SELDOM)] if REQUESTS >= 500 else moments(OFTEN[:2])
 """In turn of the two hosts."""

@@ -24,6 +24,7 @@ from exactlyonce import (
     UndatedMessage,
     UnknownMessageType,
 )
+from exactlyonce.protocols.outbox.draft import MOST_MARKS
 from exactlyonce.values.frozen_json import Json
 from function_host import Point
 from tests.acceptance.conftest import STRATEGIES, Bank, Plumbing, every_strategy
@@ -140,7 +141,7 @@ async def test_a_damaged_entity_is_left_alone_and_the_others_are_processed(
 async def test_an_entity_whose_ledger_was_removed_is_left_alone(
     bank: Bank, plumbing: Plumbing, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for number in range(34):  # One more than the ledger of an outbox holds, so that there is a page.
+    for number in range(MOST_MARKS + 2):  # The last one cuts a page.
         await bank.put(wire(deposit(f"m-{number}")))
         await bank.passed.until(number + 1)
     document = await plumbing.accounts.read_item("a", "a")
@@ -148,7 +149,7 @@ async def test_an_entity_whose_ledger_was_removed_is_left_alone(
     await bank.put(wire(deposit("m-0")))
     await bank.passed.until(1, Point.COPIED)
     assert_logged(caplog, LedgerRemoved, "web/m-0")
-    assert (await plumbing.accounts.read_item("a", "a"))["total"] == 34
+    assert (await plumbing.accounts.read_item("a", "a"))["total"] == MOST_MARKS + 2
 
 
 @pytest.mark.parametrize("strategy", every_strategy())

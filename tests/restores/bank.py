@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Context, Destination, Entity, ExactlyOnceError, Outbox, message
@@ -125,6 +126,10 @@ class Bank:
             self.app.host.arrive("payments", Output(payment.id, "payments", payment.to_json()))
 
         return self._outcome(lambda: self.app.run(arrives()))
+
+    def later(self, **time: float) -> None:
+        """Let time pass while nothing runs."""
+        self.app.host.clock.advance(timedelta(**time).total_seconds())
 
     def hold(self) -> None:
         """Hold payments back from now on."""

@@ -67,7 +67,7 @@ def test_an_entity_whose_document_was_deleted_is_refused(times: int) -> None:
     assert bank.raw("source", "s")["orders"] == times + 21
     assert bank.again(bank.sent()[0]) == "LedgerRemoved"
     assert bank.app.state(bank.accounts, "r") is None
-    bank.app.advance(days=200)
+    bank.later(days=200)
     assert bank.again(bank.sent()[30]) != TAKEN
     assert bank.app.state(bank.accounts, "r") is None
 
