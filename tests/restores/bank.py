@@ -65,9 +65,7 @@ class Bank:
     """
 
     def __init__(self, *, timed: bool = True) -> None:
-        self.sources = Entity(
-            "source", state=Source, container="sources", partition_key="/owner", strategy=Outbox()
-        )
+        self.sources = Entity("source", state=Source, container="sources", partition_key="/owner", strategy=Outbox())
         self.accounts = Entity(
             "account", state=Account, container="accounts", partition_key="/owner", strategy=Outbox()
         )
@@ -97,8 +95,12 @@ class Bank:
         self._held: Any = None
 
     @property
+    def _host(self) -> Any:
+        return self.app.host
+
+    @property
     def _documents(self) -> Any:
-        return self.app.host.accounts.documents
+        return self._host.accounts.documents
 
     def pay(self, name: str, amount: int = 1, *, source: str = "s", to: str = "r") -> str:
         """Send an order under a name, which gives its id; "taken", or the name of the error that gave it or its payment up."""
@@ -129,27 +131,27 @@ class Bank:
 
     def later(self, **time: float) -> None:
         """Let time pass while nothing runs."""
-        self.app.host.clock.advance(timedelta(**time).total_seconds())
+        self.app.host.loop.run_for(timedelta(**time).total_seconds())
 
     def hold(self) -> None:
         """Hold payments back from now on."""
-        host, transport = self.app.host, self.app.host.accounts.addresses["payments"].transport
-        self._held = (host.takers.pop("payments"), host.arrive, transport)
-        arrive = host.arrive
+        host, arrive = self._host, self.app.host.arrive
+        transport = host.accounts.addresses["payments"].transport
+        self._held = (host.takers.pop("payments"), arrive, transport)
 
         def arrived(name: str, output: Output) -> None:
             arrive(name, output)
             if name == "payments":
                 self.waiting.append(Envelope.read(output.envelope.text))
 
-        host.arrive = arrived  # type: ignore[method-assign]
+        host.arrive = arrived
         transport._arrived = arrived
 
     def let_go(self) -> None:
         """Deliver payments again. Those that were held back stay so."""
         taker, arrive, transport = self._held
-        self.app.host.takers["payments"] = taker
-        self.app.host.arrive = arrive  # type: ignore[method-assign]
+        self._host.takers["payments"] = taker
+        self._host.arrive = arrive
         transport._arrived = arrive
 
     def backup(self, *types: str) -> Saved:
