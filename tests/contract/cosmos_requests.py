@@ -17,7 +17,7 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteParked, DeleteStaged, LoadParked, LoadStaged, Park, Stage
+from exactlyonce.effects.library import DeleteStaged, LoadParked, LoadStaged, Park, Stage, Unpark
 from exactlyonce.effects.pages import DeletePages, FindBlobs, FindPages, FindPagesAbove, HasPages, WritePage
 from exactlyonce.effects.requests import CloseRequest, DeleteRequests, KeepAnswers, LoadRequests, OpenRequest
 from exactlyonce.records.companions import entry_id
@@ -111,11 +111,11 @@ REQUESTS: dict[str, Request] = {
     "keep_answers": lambda store, entity: store.perform(KeepAnswers(entity, (an_answered(entity, "5f"),))),
     "close_request": lambda store, entity: store.perform(CloseRequest(entity, "5f")),
     "delete_requests": lambda store, entity: store.perform(DeleteRequests(entity, (("5f", "etag"),))),
-    "delete_parked": lambda store, entity: store.perform(DeleteParked(entity, "web/1", "etag")),
+    "unpark": lambda store, entity: store.perform(Unpark(entity, "web/1", "etag")),
 }
 READS = [name for name in REQUESTS if name.startswith(("load", "find", "has", "read"))]
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park", "open"))]
 REPEATED = ["keep_answers", "close_request"]
 """Writes that change nothing if they are sent again: client libraries do so more often than with others."""
-BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace"))]
+BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace", "unpark"))]
 BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_batch")]

@@ -10,12 +10,12 @@ import pytest
 
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
     DeleteStaged,
     FoundParked,
     FoundStaged,
     LoadStaged,
     Stage,
+    Unpark,
     Written,
 )
 from exactlyonce.stores.port import AsyncStore
@@ -126,22 +126,32 @@ class LibraryContract:
         assert second.message == later
         assert second.etag != first.etag
 
-    async def test_a_parked_message_is_deleted_only_as_it_was_read(self, store: AsyncStore) -> None:
+    async def test_a_parked_message_is_taken_away_only_as_it_was_read(self, store: AsyncStore) -> None:
         entity = plain_entity()
         message = a_parked(entity, "web/m-1")
         first = await parked(store, entity, "web/m-1", await park(store, entity, message))
         second = await parked(store, entity, "web/m-1", await park(store, entity, message))
         assert first.etag is not None
         assert second.etag is not None
-        await store.perform(DeleteParked(entity, "web/m-1", first.etag))
+        await store.perform(Unpark(entity, "web/m-1", first.etag))
         assert (await parked_now(store, entity, "web/m-1")).etag == second.etag
-        await store.perform(DeleteParked(entity, "web/m-1", second.etag))
+        await store.perform(Unpark(entity, "web/m-1", second.etag))
         assert (await parked_now(store, entity, "web/m-1")).message is None
 
-    async def test_deleting_a_parked_message_that_is_gone_does_nothing(self, store: AsyncStore) -> None:
+    async def test_taking_away_a_parked_message_that_is_gone_does_nothing(self, store: AsyncStore) -> None:
         entity = plain_entity()
         found = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
         assert found.etag is not None
-        for _ in range(2):
-            await store.perform(DeleteParked(entity, "web/m-1", found.etag))
-        assert (await parked_now(store, entity, "web/m-1")).message is None
+        for sent in ("web/m-1", "web/m-2", None):
+            await store.perform(Unpark(entity, "web/m-1", found.etag, sent, HOUR))
+            assert (await parked_now(store, entity, "web/m-1")).message is None
+
+    async def test_a_message_that_was_taken_away_can_be_parked_again(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
+        assert first.etag is not None
+        await store.perform(Unpark(entity, "web/m-1", first.etag))
+        again = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
+        assert again.message == a_parked(entity, "web/m-1")
+        await store.perform(Unpark(entity, "web/m-1", first.etag))
+        assert (await parked_now(store, entity, "web/m-1")).etag == again.etag

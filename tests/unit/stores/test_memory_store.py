@@ -17,7 +17,6 @@ from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
     DeleteStaged,
     FoundParked,
     FoundStaged,
@@ -25,6 +24,7 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
+    Unpark,
     Written,
 )
 from exactlyonce.effects.pages import (
@@ -159,7 +159,7 @@ def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
     store.perform(DeletePages(ENTITY, ((0, '"1"'),)))
     trouble.current = Fate.DELAYED
     store.perform(DeletePages(ENTITY, ((0, '"1"'),)))
-    store.perform(DeleteParked(ENTITY, "web/m-1", '"2"'))
+    store.perform(Unpark(ENTITY, "web/m-1", '"2"'))
     trouble.current = Fate.ANSWERED
     store.perform(WritePage(ENTITY, PAGE, DAY))
     store.perform(Park(ENTITY, PARKED))
