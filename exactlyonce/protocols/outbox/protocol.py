@@ -300,10 +300,10 @@ class Outbox:
         if not found.copies:
             return None
         hashes = {one.hash for one in found.copies}
-        owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes and not entry.paid)
-        transactions = tuple(entry.tx for entry in owing)
+        owing = tuple(entry for entry in looked.ledger.unpaid if entry.cause in hashes)
+        transactions = tuple(entry.tx for entry in looked.ledger.unpaid)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
-        paid = yield from FindPaid(entity, looked.ledger.version, transactions, transactions)
+        paid = yield from FindPaid(entity, looked.ledger.version, transactions, tuple(entry.tx for entry in owing))
         # Finish a processed message. Only its outputs may be missing.
         memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), looked)
         if isinstance(memory, Again):
