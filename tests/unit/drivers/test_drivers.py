@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.attempt import Again, Finished, Memory, Work
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
@@ -33,6 +33,7 @@ from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import Envelope
+from tests.asking import settle
 from tests.samples import accounts, deposit
 from tests.unit.drivers.waiting import ENTITY
 
@@ -134,6 +135,25 @@ class Gate(Awaited):
             self.reached.set()
             await asyncio.Event().wait()
         return await super().perform(effect)
+
+
+async def test_settling_a_message_does_not_pay_what_another_one_owes() -> None:
+    """An outbox that is told in part would close the numbers of the rest."""
+    setting, refuses = Setting(), True
+    transport = MemoryTransport(outcome=lambda _: (not refuses, not refuses))
+    driver = AsyncDriver(
+        Awaited(MemoryStore(setting.clock.now)),
+        Publisher({"receipts": Address(transport, "receipts")}),
+        setting.runtime,
+    )
+    for id in ("m-1", "m-2"):
+        assert isinstance(await driver.run(attempt(deposit(id))), Again)
+    refuses = False
+    settled = await driver.run(settle(ENTITY, deposit("m-2"), "given up", RUNNER.absent, Memory()))
+    assert isinstance(settled, Settled)
+    assert len(transport.queues["receipts"]) == 1
+    assert isinstance(await driver.run(attempt(deposit("m-1"))), Finished)
+    assert len({output.id for output in transport.queues["receipts"]}) == 2
 
 
 async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
