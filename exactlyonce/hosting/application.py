@@ -339,7 +339,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             fingerprint: of the request as it was sent, at most 128 characters; a retry has the same.
             source: the caller.
             time: when the request came about, the same in every retry; None for the present. Then a key may be applied again
-                after the retention.
+                after the retention. A key that is a UUID of version 7 is judged by the time that it carries.
 
         Raises:
             KeyReused: another request had the key.

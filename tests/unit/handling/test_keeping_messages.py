@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -22,7 +23,7 @@ from exactlyonce.attempt import Before, Work, keeps_nothing
 from exactlyonce.handling.kept_messages import NUMBERED, utc
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outputs import MOST_CARRIED, Output
 from exactlyonce.testing import run
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -150,6 +151,14 @@ def test_a_kept_message_leaves_room_for_its_number() -> None:
     with pytest.raises(OutputTooLarge):
         context(limit=size + NUMBERED - 1).send("books", Remind(), at=LATER)
     assert released(kept(text="x" * 100)).envelope.size <= kept(text="x" * 100).envelope.size + NUMBERED
+
+
+def test_a_kept_message_travels_by_reference_only_where_its_queue_needs_that() -> None:
+    """It may be kept for longer than such blobs are."""
+    for padding, apart in ((MOST_CARRIED, False), (48 * 1024, True)):
+        given = Context(ORIGIN, AT, replace(routes(48 * 1024), blobs="https://a.example/b"), tx="5f" * 16, kept=NOTHING)
+        given.send("books", Remind(text="x" * padding), at=LATER)
+        assert bool(given.blobs) is apart
 
 
 def test_an_unknown_destination_is_refused_when_the_message_is_kept() -> None:
