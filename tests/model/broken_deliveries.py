@@ -8,7 +8,7 @@ from typing import Any
 
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import Begin, Begun
-from exactlyonce.effects.library import DeleteParked
+from exactlyonce.effects.library import Unpark
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps import park as parking
@@ -75,7 +75,7 @@ BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
     BrokenDelivery(
         "a requeue that deletes before it sends",
         SENT_AGAIN,
-        twin(around(parking.requeue, deferred(Publish, PUBLISHED, until=DeleteParked))),
+        twin(around(parking.requeue, deferred(Publish, PUBLISHED, until=Unpark))),
         "nothing_lost",
     ),
     BrokenDelivery(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
+from exactlyonce.effects.library import Unpark, FoundParked, LoadParked, Park, Written
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.renewal import RenewingScenario
 from verification.mutants.twin import Twin
@@ -66,10 +66,10 @@ def deleted_first(requeue: Any) -> Any:
                 effect, reply = step.send(reply), None
             except StopIteration as end:
                 return end.value
-            if isinstance(effect, DeleteParked):
+            if isinstance(effect, Unpark):
                 continue
             if kept is not None:
-                yield from DeleteParked(arguments[0], arguments[1], kept)
+                yield from Unpark(arguments[0], arguments[1], kept)
             reply = yield effect
             kept = reply.etag if isinstance(reply, FoundParked) else None
 

@@ -147,7 +147,7 @@ class AgedExplorer(Explorer):
             return None
         if not isinstance(error, MessageError):
             return f"raised {type(error).__name__}: {error}"
-        if not self._is_old(self.keys.index(key), store.now):
+        if not self._ages.arriving and not self._is_old(self.keys.index(key), store.now):
             return f"no_failure: {key} is refused, though it can be judged"
         done = not any(key == one for one, _ in store.committed) or self._is_left(key, store)
         return None if done else self.judge.lost(key, store)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.library import DeleteParked
+from exactlyonce.effects.library import Unpark
 from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
@@ -275,7 +275,7 @@ class Explorer:
         after, workers = tidied(self.world.stores, self.workers, after, workers, rest)
         self.witnessed.add("a delayed write took effect")
         violation = answer.violation
-        if violation is None and isinstance(write, DeleteParked):
+        if violation is None and isinstance(write, Unpark):
             violation = vanished(self.scenario, self.keys, after, queue, workers)
         return Move((after, queue, workers, rest, left), False, violation, -1, None, answer, write=write)
 
@@ -287,7 +287,7 @@ class Explorer:
         outcomes = self._outcomes.get((worker, store))
         if outcomes is None:
             outcomes = self._outcomes[worker, store] = tuple(self._answered(worker, store))
-        unparks = isinstance(worker.asks, DeleteParked)
+        unparks = isinstance(worker.asks, Unpark)
         for answer, outcome, fell, over in outcomes:
             moved, violation, ended = outcome, fell, over
             after, place, later = answer.store, answer.cost, delayed

@@ -33,7 +33,7 @@ class Processes:
         self._world = world
         self._workers = workers
         self._chores = scenario.chores
-        self._clerk = scenario.chores.clerk(scenario.chores.process_book, scenario.chores.book)
+        self._clerk = scenario.chores.clerk(scenario.chores.shelf, scenario.chores.process_book, scenario.chores.book)
 
     def by_itself(self, worker: Worker, store: Store) -> tuple[Worker, Store]:
         """Worker and store after all that it asks of its own book, for which nobody else is needed."""
@@ -74,9 +74,7 @@ class Processes:
         book = book_in(store.books, worker.book or "")
         if isinstance(worker.asks, OpenNumbers):
             return self._chores.books_first and not book.written
-        return isinstance(worker.asks, FindPaid) and bool(
-            self._clerk.asks(self._clerk.compared(book, worker.asks), worker.asks)
-        )
+        return isinstance(worker.asks, FindPaid) and bool(self._clerk.compared(book, worker.asks)[1])
 
     def _reply(self, worker: Worker, store: Store) -> tuple[BookState, Any]:
         """The book, and the reply, where no other book is read."""
@@ -87,9 +85,9 @@ class Processes:
                 given = self._workers.given(worker, asked, numbers)
                 return book, Opened(self._workers.present(worker, store.now), given)
             case CloseNumbers():
-                return self._clerk.closed(book, asked.transactions), None
+                return self._clerk.closed(book, asked), None
             case FindPaid():
-                book = self._clerk.compared(book, asked)
+                book, _ = self._clerk.compared(book, asked)
                 return book, self._clerk.paid(book, asked.transactions)
         raise TypeError(asked)
 
@@ -116,8 +114,8 @@ class Processes:
         """Books of others are read."""
         asked = worker.asks
         assert isinstance(asked, FindPaid)  # noqa: S101
-        book = self._clerk.compared(book_in(store.books, worker.book or self._chores.fresh_id(store.books)), asked)
-        ids = self._clerk.asks(book, asked)
+        own = book_in(store.books, worker.book or self._chores.fresh_id(store.books))
+        book, ids = self._clerk.compared(own, asked)
         paid = self._clerk.paid(book, asked.transactions)
         found: dict[frozenset[str], bool] = {}
         for proved, aged in self._clerk.looks(store.books, ids, asked.transactions):

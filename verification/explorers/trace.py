@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect
-from exactlyonce.effects.library import DeleteParked, DeleteStaged
+from exactlyonce.effects.library import Unpark, DeleteStaged
 from exactlyonce.effects.pages import DeletePages
 from exactlyonce.records.marks import split
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
@@ -26,7 +26,7 @@ from verification.world.workers import OfBooks, Worker
 from yieldcheck import path_through
 
 NOBODY: Final = -1
-BEST_EFFORT: Final = (DeleteStaged, DeletePages, DeleteParked, ReplaceCompanions, DeleteCompanions)
+BEST_EFFORT: Final = (DeleteStaged, DeletePages, Unpark, ReplaceCompanions, DeleteCompanions)
 """Writes whose reply does not say whether they took effect."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 

@@ -11,7 +11,7 @@ from verification.world.scenario import UNLIMITED, Budget, Request, Scenario
 
 
 def _scenario(name: str, copies: tuple[int, ...], *seen: str, **more: object) -> Scenario:
-    return Scenario(f"books: {name}", copies, books=True, witnesses=frozenset((PROVED, *seen)), **more)  # type: ignore[arg-type]
+    return Scenario(f"books: {name}", copies, books=True, witnesses=frozenset(seen), **more)  # type: ignore[arg-type]
 
 
 def _asked(name: str, keys: tuple[int, ...], *seen: str, **more: object) -> Scenario:
@@ -23,8 +23,8 @@ def _asked(name: str, keys: tuple[int, ...], *seen: str, **more: object) -> Scen
 
 
 SMALL: Final = (
-    _scenario("one process, then another, every fault", (2,), OWN, LATE, STALE, workers=1, budget=Budget(1, 1, 1, 1)),
-    _scenario("two processes", (2, 1), OTHER, budget=Budget(crashes=1)),
+    _scenario("one process, then another, every fault", (2,), PROVED, OWN, LATE, STALE, workers=1, budget=Budget(1, 1, 1, 1)),
+    _scenario("two processes", (2, 1), PROVED, OTHER, budget=Budget(crashes=1)),
     _scenario("two messages, and the sweeper", (1, 1), LATE, workers=1, budget=Budget(1, 1, sweeps=1)),
     _scenario("the settler", (1, 1), PARKED, workers=1, budget=Budget(2, poisoned=1)),
     _scenario("from memory", (2, 1), workers=1, remembering=True, room=0, budget=Budget(1, 1)),

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from exactlyonce.drivers import book as books
+from exactlyonce.drivers import shelf
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import due, owed
 from exactlyonce.protocols.outbox import clean as retention
@@ -44,7 +44,7 @@ from verification.twins.all_effects import effects
 
 STEPS: Final = (keeping, times, loading, saving, parking, settling, truncation, clean_blobs, batching, publishing)
 OUTBOX: Final = (judging, looking, drafting, due, owed, outbox)
-BOOKS: Final = (recorded_books, books)
+BOOKS: Final = (recorded_books, shelf)
 """What drivers do with books."""
 EVERYTHING: Final = (
     *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),

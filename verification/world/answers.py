@@ -28,7 +28,7 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
+    Unpark,
     DeleteStaged,
     FoundParked,
     FoundStaged,
@@ -142,7 +142,7 @@ class World:
                 yield from self._load_parked(effect, store)
             case Publish():
                 yield from self._publish(effect, store)
-            case DeleteStaged() | DeletePages() | DeleteParked() | ReplaceCompanions() | DeleteCompanions():
+            case DeleteStaged() | DeletePages() | Unpark() | ReplaceCompanions() | DeleteCompanions():
                 yield from self._best_effort(effect, store)
             case SaveEntity() | SaveBatch() | WritePage() | Stage() | Park() | KeepAnswers():
                 yield from self._write(effect, store)

@@ -7,17 +7,20 @@ that was given out later, nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from itertools import product
 from typing import Final
 
-from exactlyonce.drivers.book import _UNPAID, ProcessBook
-from exactlyonce.effects.books import FindPaid, OpenNumbers
-from exactlyonce.records.books import Book, books_of, number_of, transaction
+from exactlyonce.drivers.shelf import ProcessBook, Shelf
+from exactlyonce.effects.books import CloseNumbers, FindPaid, FoundBooks, OpenNumbers
+from exactlyonce.records.books import Book, number_of, transaction
 
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_LATER: Final = _SOME_TIME + timedelta(days=10_000)
+"""So late that all transactions are old."""
+_WITHIN: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,70 +129,72 @@ class Clerk:
     """What a driver does with books, by the code that ships.
 
     Args:
+        shelf: `Shelf`, or a broken twin of it.
         process_book: `ProcessBook`, or a broken twin of it.
         book: `Book`, or a broken twin of it.
     """
 
-    def __init__(self, process_book: type[ProcessBook] = ProcessBook, book: type[Book] = Book) -> None:
+    def __init__(
+        self, shelf: type[Shelf] = Shelf, process_book: type[ProcessBook] = ProcessBook, book: type[Book] = Book
+    ) -> None:
+        self._shelf = shelf
         self._process_book = process_book
         self._book = book
 
-    def closed(self, book: BookState, transactions: tuple[str, ...]) -> BookState:
+    def closed(self, book: BookState, effect: CloseNumbers) -> BookState:
         """The book once outputs of transactions were sent, or are known to be none."""
-        own = self._process(book)
-        for tx in transactions:
-            name, number = number_of(tx)
-            if name == book.id:
-                own.close(number)
-        known = book.known.union(tx for tx in transactions if number_of(tx)[0] != book.id)
-        return self._with(replace(book, known=known), own)
+        shelf = self._shelf_with(book)
+        shelf.close(effect, _LATER)
+        return _as_on(shelf, book)
 
-    def compared(self, book: BookState, effect: FindPaid) -> BookState:
-        """The book once it was told what the outbox of an entity holds."""
-        own = self._process(book)
-        own.compare(effect.entity.key, effect.version, effect.transactions)
-        return self._with(book, own)
+    def compared(self, book: BookState, effect: FindPaid) -> tuple[BookState, tuple[str, ...]]:
+        """The book once it was told what the outbox of an entity holds, and the books of others that are to be read."""
+        shelf = self._shelf_with(book)
+        others = shelf.compare(effect, _LATER)
+        return _as_on(shelf, book), others
 
     def paid(self, book: BookState, transactions: tuple[str, ...]) -> frozenset[str]:
         """Those of the transactions that the process knows to be paid."""
-        own = self._process(book)
-        numbers = ((tx, *number_of(tx)) for tx in transactions)
-        return frozenset(tx for tx, name, number in numbers if (own.pays(number) if name == book.id else tx in book.known))
+        return self._shelf_with(book).paid(transactions)
 
-    def asks(self, book: BookState, effect: FindPaid) -> tuple[str, ...]:
-        """The books of others that a driver reads."""
-        unpaid = [tx for tx in effect.transactions if tx not in self.paid(book, effect.transactions)]
-        if len(unpaid) < _UNPAID and {*unpaid}.isdisjoint(effect.needed):
-            return ()
-        return tuple(name for name in books_of(unpaid) if name != book.id)
-
-    def looks(self, books: Books, ids: tuple[str, ...], transactions: tuple[str, ...]) -> Iterator[tuple[frozenset[str], bool]]:
+    def looks(
+        self, books: Books, ids: tuple[str, ...], transactions: tuple[str, ...]
+    ) -> Iterator[tuple[frozenset[str], bool]]:
         """What reads of books may prove of transactions, the newest view first, each with whether it is old."""
         written = [(None, *book_in(books, id).written) for id in ids]
         for views in product(*(tuple(reversed(one)) for one in written)):
             read = dict(zip(ids, views, strict=True))
-            proved = frozenset(tx for tx in transactions if self._proves(read, tx))
+            proved = frozenset(tx for tx in transactions if number_of(tx)[0] in read and self.proves(read, tx))
             yield proved, any(view is not versions[-1] for view, versions in zip(views, written, strict=True))
 
-    def _proves(self, read: dict[str, BookWritten | None], tx: str) -> bool:
+    def proves(self, read: Mapping[str, BookWritten | None], tx: str) -> bool:
+        """Whether what was read of books proves a transaction paid."""
         name, number = number_of(tx)
-        written = read.get(name)
+        written = read[name]
         if written is None:
             return False
         used = number if number in written.open | written.paid else number - 1
-        return self._book(name, used, tuple(sorted(written.open))).pays(number)
+        shelf = self._shelf(str, _WITHIN)
+        shelf.learn(FoundBooks((self._book(name, used, tuple(sorted(written.open))),)), _LATER)
+        return shelf.pays(tx)
 
-    def _process(self, book: BookState) -> ProcessBook:
-        """The book as drivers have it."""
+    def _shelf_with(self, book: BookState) -> Shelf:
+        """What the process knows, as drivers have it."""
         own = self._process_book(book.id, "")
         own._used = max(book.numbers, default=0)
         for number, entity, version in book.open:
             own._open[number] = _SOME_TIME
             own._entity[number] = entity
             own._begun[entity][number] = version
-        return own
+        shelf = self._shelf(str, _WITHIN)
+        shelf._mine[book.id] = own
+        shelf._paid.update(dict.fromkeys(sorted(book.known)))
+        return shelf
 
-    def _with(self, book: BookState, own: ProcessBook) -> BookState:
-        still = tuple(one for one in book.open if one[0] in own._open)
-        gone = frozenset(one[0] for one in book.open if one[0] not in own._open)
-        return replace(book, open=still, closed=book.closed | gone) if gone else book
+
+def _as_on(shelf: Shelf, book: BookState) -> BookState:
+    """The book as it is on a shelf."""
+    open = shelf._mine[book.id]._open
+    gone = frozenset(one[0] for one in book.open if one[0] not in open)
+    still = tuple(one for one in book.open if one[0] in open)
+    return replace(book, open=still, closed=book.closed | gone, known=frozenset(shelf._paid))

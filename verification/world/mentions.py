@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import DeleteParked, DeleteStaged, Park, Stage
+from exactlyonce.effects.library import Unpark, DeleteStaged, Park, Stage
 from exactlyonce.effects.pages import DeletePages, WritePage
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.records.books import transaction
@@ -38,12 +38,12 @@ Write = (
     | DeleteStaged
     | DeletePages
     | Park
-    | DeleteParked
+    | Unpark
     | KeepAnswers
     | WriteDown
     | OfCompanions
 )
-BestEffort = DeleteStaged | DeletePages | DeleteParked | ReplaceCompanions | DeleteCompanions
+BestEffort = DeleteStaged | DeletePages | Unpark | ReplaceCompanions | DeleteCompanions
 
 
 def described(write: Write) -> str:  # noqa: C901, PLR0911
@@ -65,7 +65,7 @@ def described(write: Write) -> str:  # noqa: C901, PLR0911
             return f"writes the book {write.id}: {sorted(said.open)} are open, {sorted(said.paid)} are closed"
         case Park():
             return f"parks {write.message.message}"
-        case DeleteParked():
+        case Unpark():
             return f"deletes the parked document of {write.message}"
         case KeepAnswers():
             return f"keeps the answers to {', '.join(document.request for document in write.documents)}"
@@ -88,7 +88,7 @@ def transactions_in(write: Write) -> frozenset[str]:
             named = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
             owing = transactions_of(write.document) if isinstance(write, SaveBatch) else frozenset()
             return owing.union(named)
-        case WritePage() | DeletePages() | Park() | DeleteParked() | KeepAnswers():
+        case WritePage() | DeletePages() | Park() | Unpark() | KeepAnswers():
             return frozenset()
 
 
@@ -99,7 +99,7 @@ def messages_in(write: Write) -> frozenset[str]:
             return frozenset(document.message for document in write.documents)
         case Park():
             return frozenset({write.message.message})
-        case DeleteParked():
+        case Unpark():
             return frozenset({write.message})
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return frozenset(one.message for one in companions_in(write) if one.message is not None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
-from exactlyonce.drivers.book import ProcessBook
+from exactlyonce.drivers.shelf import ProcessBook, Shelf
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer.gaps import Rebuild
@@ -100,6 +100,7 @@ class Chores:
     replay: Callable[..., Step[Any]] = replaying.replay
     missing: Callable[..., replaying.Missing] = replaying.Missing
     is_to: Callable[[Answer, str], bool] = Answer.is_to
+    shelf: type[Shelf] = Shelf
     process_book: type[ProcessBook] = ProcessBook
     book: type[Book] = Book
     clerk: type[Clerk] = Clerk

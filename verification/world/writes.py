@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteParked, DeleteStaged, Park, Stage, Written
+from exactlyonce.effects.library import Unpark, DeleteStaged, Park, Stage, Written
 from exactlyonce.effects.pages import OTHER as OTHER_PAGE
 from exactlyonce.effects.pages import DeletePages, WritePage
 from exactlyonce.effects.requests import KeepAnswers
@@ -108,7 +108,7 @@ class Writes:
                 return self._delete(write, store)
             case Park():
                 return self._park(write, store)
-            case DeleteParked():
+            case Unpark():
                 return self._unpark(write, store)
             case WritePage():
                 return self._write_page(write, store)
@@ -199,7 +199,7 @@ class Writes:
         said = described(write)
         return Answer(Written(token), parked, violation=violation, said=said, witnessed="a message was parked")
 
-    def _unpark(self, write: DeleteParked, store: Store) -> Answer:
+    def _unpark(self, write: Unpark, store: Store) -> Answer:
         number = entity_number(write.entity)
         library = store.libraries[number]
         id = f"parked:{write.message}"
