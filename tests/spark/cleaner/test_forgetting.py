@@ -6,9 +6,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from exactlyonce.records.channels import Forgotten
 
 from exactlyonce import Envelope, Outbox
+from exactlyonce.records.channels import Forgotten
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import channel_id

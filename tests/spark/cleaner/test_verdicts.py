@@ -9,11 +9,11 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from exactlyonce.records.channels import Channel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry
+from exactlyonce.records.channels import Channel
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.library import StagedOutputs
