@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from exactlyonce.records.books import BOOKS, read_book
 from exactlyonce.records.library import library_document, read_parked, read_request, read_staged
+from exactlyonce.records.marks import Mark, split, written
 from exactlyonce.records.pages import read_page
 from exactlyonce.stores.cosmos.layout import book_id, to_library
 from exactlyonce.stores.memory.store import MemoryStore
@@ -128,33 +129,35 @@ def _position(partition: Any, until: int | None) -> int:
     return position
 
 
-def moved(found: Iterable[tuple[str, str]], by: timedelta, suffix: str, words: str) -> Iterator[tuple[str, str]]:
-    """The rows with all their times later, and some names with a suffix, so that many histories fit into one frame.
+def moved(found: Iterable[tuple[str, str]], by: timedelta) -> Iterator[tuple[str, str]]:
+    """The rows with all their times later.
 
     Args:
         found: place and JSON text of each row.
         by: how much later.
-        suffix: what names get, such as entity types.
-        words: a regular expression of these names.
     """
     for place, raw in found:
-        yield place, json.dumps(_later(json.loads(renamed(raw, suffix, words)), by))
-
-
-def renamed(text: str, suffix: str, words: str) -> str:
-    """A text in which these words have a suffix."""
-    return re.sub(rf"(?<![A-Za-z0-9])({words})(?![A-Za-z0-9_])", rf"\g<1>{suffix}", text)
+        yield place, json.dumps(_later(json.loads(raw), by))
 
 
 def _later(value: Any, by: timedelta) -> Any:
     if isinstance(value, list):
         return [_later(one, by) for one in value]
     if isinstance(value, dict):
-        seconds = int(by.total_seconds())
-        return {
-            name: one + seconds if name in ("_ts", "seen") and isinstance(one, int) else _later(one, by)
-            for name, one in value.items()
-        }
+        return {name: _moved(name, one, by) for name, one in value.items()}
     if isinstance(value, str) and _INSTANT.fullmatch(value):
         return (datetime.fromisoformat(value) + by).isoformat().replace("+00:00", "Z")
     return value
+
+
+def _moved(name: str, value: Any, by: timedelta) -> Any:
+    """A property of a document, later. Marks and pages count milliseconds."""
+    milliseconds = by // timedelta(milliseconds=1)
+    if name == "_ts":
+        return value + milliseconds // 1000
+    if name in ("begin", "until", "before") and isinstance(value, int):
+        return value + milliseconds if value >= 0 else value
+    if name == "marks" and value:
+        marks = map(Mark.read, split(value))
+        return written(one._replace(since=one.since + milliseconds).text for one in marks)
+    return _later(value, by)

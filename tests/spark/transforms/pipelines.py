@@ -14,7 +14,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce import Colocated, Context, Destination, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.lanes import Assignment
 from exactlyonce.drivers.retry import Backoff
@@ -27,15 +27,10 @@ from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
-from tests.stateful.boards import DESTINATIONS, a_play, boards, players
+from tests.stateful.boards import Board, News, Played, a_play, players
 from tests.stateful.histories import FATES
 
 LIFETIMES = Lifetimes(Retention(timedelta(days=10)), delivery_limit=timedelta(days=4))
-PATHS: Mapping[str, tuple[str, ...]] = {"player": ("/player",), "board": ("/board",)}
-TYPES = frozenset({"player", "board"})
-WORDS = "player|board|boards|news"
-"""Names that a suffix makes unique."""
-
 SENDERS: Mapping[str, tuple[Strategy, ...]] = {
     "outbox": (Outbox(),),
     "colocated": (Colocated(),),
@@ -68,11 +63,26 @@ class Waiting:
     since: datetime
 
 
+def boards(name: str, strategy: Strategy) -> Entity[Board]:
+    """Boards that hear from players, and make news of some of it."""
+    entity = Entity(name, state=Board, container=name, partition_key="/board", strategy=strategy)
+
+    @entity.handles(Played, key=lambda played: played.board)
+    def note(state: Board, given: Played, context: Context) -> Board:
+        if given.total % 3 == 0:
+            context.announce(News(given.board, state.heard + 1))
+        told = {**state.told, given.player: [*state.told.get(given.player, []), [given.step, given.total]]}
+        return Board(told, state.heard + 1)
+
+    return entity
+
+
 class Pipeline:
     """One history.
 
     Args:
         seed: of all chance.
+        name: ends the names of its entity types and queues, so that many histories fit into one frame.
         senders: strategies of the players, one of which each delivery is handled by.
         reader: strategy of the boards.
         paces: how long nothing may happen.
@@ -82,26 +92,39 @@ class Pipeline:
     """
 
     def __init__(
-        self, seed: int, senders: Sequence[Strategy], reader: Strategy, paces: Sequence[timedelta] = PACES
+        self, seed: int, name: str, senders: Sequence[Strategy], reader: Strategy, paces: Sequence[timedelta] = PACES
     ) -> None:
+        self.player_type, self.board_type, self.queue_name = f"player{name}", f"board{name}", f"boards{name}"
+        told = Destination(
+            self.queue_name,
+            receives=(Played,),
+            to=self.board_type,
+            entity_by=lambda played: played.board,
+            ordered=isinstance(reader, Resequencer),
+        )
         self.random = Random(seed)
         self.clock = InstantClock()
         self.trouble = SeededTrouble(self.random, FATES, stale=0.2, lag=3)
         self.world = World(
-            DESTINATIONS,
+            (told, Destination(f"news{name}", receives=(News,))),
             random=self.random,
             store=Lagging(self.clock.now, self.trouble),
             outcome=lambda _: self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0],
             clock=self.clock,
             lifetimes=LIFETIMES,
         )
-        self.senders = [players("player", one) for one in senders]
-        self.board = boards(reader)
+        self.senders = [players(self.player_type, one) for one in senders]
+        self.board = boards(self.board_type, reader)
         self.paces = paces
         self.queue: list[Waiting] = []
         self.plays = 0
         self.fetched = 0
         self.removed = 0
+
+    @property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """Of the partition keys, by entity type."""
+        return {self.player_type: ("/player",), self.board_type: ("/board",)}
 
     async def run(self, rounds: int) -> None:
         """Go on for some rounds; the last one is left as it is, in the middle of things."""
@@ -149,13 +172,13 @@ class Pipeline:
         assignment = Assignment(
             *(ref, type.strategy, handle, runner.absent, runner.evolve, retention, LIFETIMES.refusal),
             send_limit=limit,
-            senders=TYPES,
+            senders=frozenset({self.player_type, self.board_type}),
         )
         await process._lanes.process(assignment, waiting.envelope)
 
     def fetch(self) -> None:
         """Take what arrived in the queue of the boards, some of it twice."""
-        queue = self.world.transport.queues["boards"]
+        queue = self.world.transport.queues[self.queue_name]
         arrived, self.fetched = queue[self.fetched :], len(queue)
         for output in arrived:
             waiting = Waiting(self.board, Envelope.read(output.envelope.text), self.clock.now())

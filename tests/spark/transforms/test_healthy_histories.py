@@ -17,24 +17,22 @@ from spark_jobs.transforms.facts import SEEN, Facts, Thresholds, facts_in
 from spark_jobs.transforms.rules import ALL
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.conftest import Kept, all_findings, as_findings
-from tests.spark.transforms.dumping import moved, renamed, rows, stored_in
-from tests.spark.transforms.pipelines import LIFETIMES, PATHS, READERS, SENDERS, WORDS, Pipeline
+from tests.spark.transforms.dumping import moved, rows, stored_in
+from tests.spark.transforms.pipelines import LIFETIMES, READERS, SENDERS, Pipeline
 from tests.spark.transforms.planting import NOW, seconds
 
-STILL = "_still"
-SNAPSHOTS = (16, 10)
-"""After how many more rounds each history is looked at."""
+SNAPSHOTS = (16, 26)
+"""After how many rounds each history is looked at."""
 
 
 @dataclass
 class Looked:
-    """All looks at all histories, as of one time.
+    """Looks at all histories, as of one time.
 
     Attributes:
-        rows: of the documents, those of each look under names of its own.
-        seen: what audits saw at the looks before, under the same names.
-        moving: of a look while documents are written, so that containers are of different moments; and, under names with
-            `STILL`, of all containers as they were when it began.
+        rows: of the documents.
+        seen: what audits saw before.
+        moving: of looks while documents are written, so that containers are of different moments.
         consumers: as thresholds have them.
         removed: how many documents clean-up took.
     """
@@ -45,27 +43,29 @@ class Looked:
     consumers: dict[str, str] = field(default_factory=dict)
     removed: int = 0
 
-    def add(self, pipeline: Pipeline, suffix: str, seen: list[tuple[str, int, datetime]]) -> None:
-        """What a history has come to."""
+    async def add(self, pipeline: Pipeline, last: int) -> None:
+        """Play a history up to one of the snapshots, and look at it."""
+        seen: list[tuple[str, int, datetime]] = []
+        for number, rounds in enumerate(SNAPSHOTS[: last + 1]):
+            seen += versions_of(pipeline)
+            await pipeline.run(rounds - (SNAPSHOTS[number - 1] if number else 0))
         now = pipeline.clock.now()
-        found = rows(stored_in(pipeline.world.store, PATHS))
-        self.rows += moved(found, NOW - now, suffix, WORDS)
-        self.seen += [(renamed(key, suffix, WORDS), version, seconds(now - at)) for key, version, at in seen]
-        self.consumers[f"boards{suffix}"] = f"board{suffix}"
+        self.rows += moved(rows(stored_in(pipeline.world.store, pipeline.paths)), NOW - now)
+        self.seen += [(key, version, seconds(now - at)) for key, version, at in seen]
+        self.consumers[pipeline.queue_name] = pipeline.board_type
+        self.removed += pipeline.removed
+        self._look_while_it_moves(pipeline)
 
-    def add_moving(self, pipeline: Pipeline, suffix: str) -> None:
-        """What a look sees that began some writes ago, and what one would have seen that took no time."""
+    def _look_while_it_moves(self, pipeline: Pipeline) -> None:
+        """What a look sees that began some writes ago, and whose reads took a while."""
         store, random = pipeline.world.store, pipeline.random
         begun, middle = sorted(store._writes - random.randint(0, 12) for _ in range(2))
-        until = dict(zip(random.sample(["player", "board"], 2), (begun, middle), strict=True))
+        until = dict(zip(random.sample([*pipeline.paths], 2), (begun, middle), strict=True))
         until[LIBRARY] = random.randint(middle, store._writes)
         written = (version for log in (*store.entities.values(), *store.library.values()) for version in log.log)
         start = max(version.timestamp for version in written if int(version.etag.strip('"')) <= begun)
         later = NOW - datetime.fromtimestamp(start, tz=NOW.tzinfo)
-        self.moving += moved(rows(stored_in(store, PATHS, until)), later, suffix, WORDS)
-        then = dict.fromkeys(("player", "board", LIBRARY), begun)
-        self.moving += moved(rows(stored_in(store, PATHS, then)), later, suffix + STILL, WORDS)
-        self.consumers[f"boards{suffix}{STILL}"] = f"board{suffix}{STILL}"
+        self.moving += moved(rows(stored_in(store, pipeline.paths, until)), later)
 
 
 def versions_of(pipeline: Pipeline) -> Iterator[tuple[str, int, datetime]]:
@@ -79,15 +79,11 @@ def versions_of(pipeline: Pipeline) -> Iterator[tuple[str, int, datetime]]:
 
 async def look() -> Looked:
     looked = Looked()
-    for seed, (senders, reader) in enumerate((one, other) for one in SENDERS for other in READERS):
-        pipeline = Pipeline(seed, SENDERS[senders], READERS[reader])
-        seen: list[tuple[str, int, datetime]] = []
-        for number, rounds in enumerate(SNAPSHOTS):
-            await pipeline.run(rounds)
-            looked.add(pipeline, f"_{senders}_{reader}_{number}", seen)
-            seen += versions_of(pipeline)
-        looked.add_moving(pipeline, f"_{senders}_{reader}_{len(SNAPSHOTS) - 1}")
-        looked.removed += pipeline.removed
+    kinds = ((senders, reader) for senders in SENDERS for reader in READERS)
+    for seed, (senders, reader) in enumerate(kinds):
+        for last in range(len(SNAPSHOTS)):
+            name = f"_{senders}_{reader}_{last}"
+            await looked.add(Pipeline(seed, name, SENDERS[senders], READERS[reader]), last)
     return looked
 
 
