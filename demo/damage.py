@@ -89,6 +89,11 @@ class History:
         reception: Document = board["_ledger"]["receptions"][0]
         return reception
 
+    def pages(self) -> list[Document]:
+        """Of the game, the oldest first."""
+        found = (one for one in self.database.exactlyonce.values() if (one["pk"], one["kind"]) == (self.key, "page"))
+        return sorted(found, key=lambda one: int(one["version"]))
+
     def taken(self) -> Document:
         """The document of some number that the board has taken."""
         numbers = (one for one in self.database.boards.values() if one["gameId"] == self.game and "_kind" in one)
@@ -186,10 +191,13 @@ def lost(history: History) -> tuple[str, ...]:
 
 
 def unpaged(history: History) -> tuple[str, ...]:
-    """A page is gone in which there are marks."""
+    """The newest page is deleted. A game that has none yet says that it has."""
     if not history.marks:
         return ()
-    history.ledger.update(cut=2, until=Mark.read(history.marks[0]).since)
+    if pages := history.pages():
+        del history.database.exactlyonce[name_of(pages[-1])]
+    else:
+        history.ledger.update(cut=2, until=Mark.read(history.marks[0]).since)
     return ("page_missing",)
 
 
@@ -197,9 +205,16 @@ def put_back(history: History) -> tuple[str, ...]:
     """A page is of a history that the game does not have."""
     if not history.marks:
         return ()
-    since, marks = Mark.read(history.marks[0]).since, history.marks[0]
-    page = {"after": 0, "version": 3, "begin": since, "until": since, "marks": marks, "to": history.ledger["to"]}
-    history.database.put_apart(history.key, id="page:0", kind="page", **page)
+    since, marks, cut = Mark.read(history.marks[0]).since, history.marks[0], history.ledger.get("cut", 0)
+    page = {
+        "after": cut,
+        "version": cut + 3,
+        "begin": since,
+        "until": since,
+        "marks": marks,
+        "to": history.ledger["to"],
+    }
+    history.database.put_apart(history.key, id=f"page:{cut}", kind="page", **page)
     return ("history_taken_back",)
 
 
