@@ -51,6 +51,13 @@ def cosmos() -> Iterator[RunningEmulator]:
         yield emulator
 
 
+@pytest.fixture
+def own_cosmos() -> Iterator[RunningEmulator]:
+    """A store whose time only one test moves."""
+    with running_emulator() as emulator:
+        yield emulator
+
+
 class Bank:
     """An app with one queue of envelopes and one of plain JSON, and everything there is to look at.
 

@@ -33,8 +33,8 @@ DEATHS: Final = [*moments(OFTEN), *moments(OFTEN, 5), *moments(SELDOM)] if REQUE
 
 
 @pytest.fixture
-async def hosts(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Hosts]:
-    found = Hosts(storage, cosmos, (DEATHS[::2], DEATHS[1::2]))
+async def hosts(storage: Azurite, own_cosmos: RunningEmulator) -> AsyncIterator[Hosts]:
+    found = Hosts(storage, own_cosmos, (DEATHS[::2], DEATHS[1::2]))
     try:
         await found.open()
         yield found

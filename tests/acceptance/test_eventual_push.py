@@ -185,9 +185,11 @@ def strategy() -> str:
 
 
 @pytest.fixture
-async def sample(own_storage: Azurite, cosmos: RunningEmulator, tmp_path: Path, strategy: str) -> AsyncIterator[Range]:
-    sample = Range(own_storage, cosmos, tmp_path, strategy)
-    create_containers(cosmos, sample.database)
+async def sample(
+    own_storage: Azurite, own_cosmos: RunningEmulator, tmp_path: Path, strategy: str
+) -> AsyncIterator[Range]:
+    sample = Range(own_storage, own_cosmos, tmp_path, strategy)
+    create_containers(own_cosmos, sample.database)
     for name in QUEUES:
         async with sample.queue(name) as queue:
             await queue.create_queue()
