@@ -6,17 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.attempt import Again, Memory, Work, never
+from exactlyonce.attempt import Again, Work, never
 from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.effects.publish import Owed, Publish
 from exactlyonce.errors import TooOldToJudge
-from exactlyonce.protocols.steps import publish_records as publishing
 from exactlyonce.protocols.stream import protocol as version_stream
-from exactlyonce.values.identity import EntityRef
 from tests.model.broken_ages import LOST, TWICE, BrokenAges, DeletedAtOnce, JudgedAtOnce
 from verification.scenarios.companions_ages import SMALL
 from verification.scenarios.outbox_ages import changing
-from verification.twins.alterations import asks, called, comes_to, unasked
+from verification.twins.alterations import called, comes_to, unasked
 from verification.twins.modules import around
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
@@ -55,15 +52,9 @@ def asked_first(handled_again: Callable[..., Step[Any]]) -> Callable[..., Step[A
     return twin
 
 
-def as_young_as_the_youngest(publish: Publish, entity: EntityRef, found: Any, _memory: Memory) -> Publish:
-    """What several records owe is taken to be owed since the last of them."""
-    return replace(publish, owed=Owed(entity, max(record.at for record, _ in found)))
-
-
 REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
 REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
-SINCE_THE_LAST = (around(publishing.publish_records, asks(Publish, as_young_as_the_youngest)),)
 
 BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAges, ...] = (
     BrokenAges("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
@@ -88,7 +79,6 @@ BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAges, ...] = (
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
     BrokenAges("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
-    BrokenAges("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
     BrokenAges("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
     BrokenAges("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
     BrokenAges("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),

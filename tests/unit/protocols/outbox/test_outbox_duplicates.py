@@ -9,7 +9,7 @@ from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import FindProcessed, Found, FoundStaged, LoadStaged, Stage, WriteRecords
-from exactlyonce.effects.publish import Owed, Publish
+from exactlyonce.effects.publish import Publish
 from exactlyonce.records.library import StagedOutputs
 from tests.samples import deposit
 from tests.unit.script import AT, ENTITY, Script, attempt
@@ -31,7 +31,7 @@ def test_a_duplicate_inside_the_window_publishes_what_is_owed_and_nothing_else()
     first = script.play(attempt(Outbox(), deposit("m-1", answers=2)))
     again = script.play(attempt(Outbox(), deposit("m-1", answers=2)))
     assert again.kinds == [Together, Publish]
-    assert again.only(Publish) == Publish(first.only(Publish).outputs, Owed(ENTITY, AT))
+    assert again.only(Publish) == Publish(first.only(Publish).outputs, ENTITY)
     assert again.finished.processed == ()
 
 
@@ -120,7 +120,7 @@ def test_a_duplicate_with_staged_outputs_reads_and_publishes_them() -> None:
     again = script.play(attempt(STAGING, deposit("m-1")), {LoadStaged: FoundStaged((document,))})
     assert again.kinds == [Together, LoadStaged, Publish]
     assert (again.only(LoadStaged).transactions, again.only(LoadStaged).token) == (("tx-1",), "0:-1#1")
-    assert again.only(Publish) == Publish(first.only(Publish).outputs, Owed(ENTITY, AT))
+    assert again.only(Publish) == Publish(first.only(Publish).outputs, ENTITY)
 
 
 def test_a_staged_document_that_is_gone_was_published() -> None:
