@@ -33,7 +33,7 @@ async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entit
     assert (reset.outcome, reset.kept) == ("reset", ())
     view = read_entity(entity, (await load(store, entity, reset.memory.entity_token)).document)
     assert view.ledger is not None
-    assert view.ledger == replace(ledger, token=view.ledger.token)
+    assert view.ledger == replace(ledger, token=view.ledger.token, lost=ledger.until)
     assert view.body == entity_document(entity, total=3)
     assert await find(store, entity, newest=10, token=view.ledger.token) == [10]
     again = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from exactlyonce.effects.books import FoundBooks, ReadBooks, WriteBook
+from exactlyonce.effects.books import FoundBooks, NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import Written
@@ -105,6 +105,11 @@ class CosmosPages(CosmosContainers):
         if not isinstance(reply, Documents):
             return reply
         return FoundBooks(tuple(read_book(from_library(one)) for one in reply.properties))
+
+    @performs(NoteSearch)
+    async def note_search(self, effect: NoteSearch) -> None:
+        document = to_library(None, effect.book, effect.seconds)
+        await self._books().replace(document["id"], document, effect.etag, Operation.NOTE)
 
     def _books(self) -> CosmosPartition:
         return CosmosPartition(self._connection, self._library_container, (BOOKS,), self._time_limit)

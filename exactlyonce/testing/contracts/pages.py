@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from exactlyonce.effects.books import FoundBooks, ReadBooks, WriteBook
+from exactlyonce.effects.books import FoundBooks, NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.library import Stage, Written
 from exactlyonce.effects.pages import (
     OTHER,
@@ -51,6 +51,10 @@ _MANY: Final = 100
 
 class PagesContract:
     """Pages are created once and found by what their messages have; books are written over."""
+
+    async def etag_of_book(self, store: AsyncStore, book: str) -> str:
+        """The ETag of a book, as the sweeper reads it; the port has no request for it."""
+        raise NotImplementedError("Override the method `etag_of_book`.")
 
     async def test_no_page_is_found_where_none_was_written(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -211,6 +215,17 @@ class PagesContract:
         for used in (900, 812):
             await keep(store, a_book(id, used))
         assert await books(store, id) == {a_book(id, 812)}
+
+    async def test_that_a_book_was_searched_is_noted_only_in_the_book_that_was_read(self, store: AsyncStore) -> None:
+        book, searched = a_book(unique()), replace(a_book(unique()), ended=True)
+        await store.perform(NoteSearch(searched, '"etag"', DAY))
+        await keep(store, book)
+        await store.perform(NoteSearch(replace(book, ended=True), '"etag"', DAY))
+        assert await books(store, book.id, searched.id) == {book}
+        etag = await self.etag_of_book(store, book.id)
+        for noted in (replace(book, ended=True), replace(book, used=1)):
+            await store.perform(NoteSearch(noted, etag, DAY))
+            assert await books(store, book.id) == {replace(book, ended=True)}
 
 
 async def three_pages(store: AsyncStore, entity: EntityRef) -> str:
