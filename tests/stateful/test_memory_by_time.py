@@ -84,16 +84,18 @@ class History(Interleaving):
         self.pages: dict[int, tuple[float, str]] = {}
         self.listed: list[tuple[tuple[str, str], ...]] = []
 
-    def play(self, steps: int = 500) -> list[str]:
+    def play(self, steps: int = 800) -> list[str]:
         """Everything at once, then every message once more; what is wrong with it."""
-        begin = [self.send, self.deliver, self.deliver, self.deliver, self.list_pages, self.clean, self.sweep]
+        begin = [self.send, self.deliver, self.deliver, self.deliver, self.sweep]
+        if not self.goes_back:  # What was taken back is noticed by the page that is in the way, while that is there.
+            begin += [self.list_pages, self.clean]
         for _ in range(steps):
             if len(self.jobs) < 3:
                 self.random.choice(begin)()
             self.advance()
-            if self.random.random() < 0.1:
-                self.now += timedelta(hours=self.random.choice([1, 1, 1, 30, 30, 24 * DAYS / 2]))
-            if self.goes_back and self.random.random() < 0.01:
+            if self.random.random() < 0.05:
+                self.now += timedelta(hours=self.random.choice([1, 1, 1, 1, 30, 24 * DAYS / 2]))
+            if self.goes_back and self.random.random() < 0.005:
                 self.put_back()
         self.calm()
         for key in self.sent:
@@ -125,7 +127,8 @@ class History(Interleaving):
         """A group of messages, in a process that may remember a document of long ago."""
         if not self.sent:
             return
-        group = keys or tuple(self.random.choices(list(self.sent), k=self.random.choice([1, 1, 2])))
+        waiting = [*self.sent][-8:] if self.random.random() < 0.7 else [*self.sent]
+        group = keys or tuple(self.random.choices(waiting, k=self.random.choice([1, 1, 2])))
         memory = self.random.choice([Memory(), self.memories[-1], self.random.choice(self.memories)])
         if memory.saved is not None:
             memory = replace(memory, saved=replace(memory.saved, right=TRUSTED))
@@ -179,7 +182,7 @@ class History(Interleaving):
         self.memories = [Memory()]
         log = [one for one in self.store._entity(ENTITY).log if one.id == ENTITY.id and one.document is not None]
         if log:
-            old = self.random.choice(log[-12:]).document
+            old = self.random.choice(log[-self.random.choice([9, 40]) :]).document
             assert old is not None
             saved, self.store._trouble = self.store._trouble, PEACE
             etag = log[-1].etag
@@ -248,9 +251,9 @@ class Stale(History):
 
 @pytest.mark.parametrize("history", [Hurried, Careless])
 def test_a_memory_that_is_not_there_in_time_is_convicted(history: type[History]) -> None:
-    assert any(history(seed).play() for seed in range(200))
+    assert any(history(seed).play() for seed in range(100))
 
 
 @pytest.mark.parametrize("history", [Believing, OldestFirst, Stale])
 def test_pages_of_another_history_that_count_are_convicted(history: type[History]) -> None:
-    assert any(history(seed, goes_back=True).play() for seed in range(400))
+    assert any(history(seed, goes_back=True).play() for seed in range(100))

@@ -36,9 +36,7 @@ from tests.unit.bookkeeping import Bookkeeper
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ENTITY = accounts().ref("a")
 ABSENT = accounts().shape.tombstone(ENTITY)
-RECEIPTS = Destination(
-    "receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1", ordered=True
-)
+RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1", ordered=True)
 ROUTES = Routes({"receipts": 1024 * 1024})
 READER = "reader/r-1"
 CHANNEL = channel_id(AT, "tx-1", 0)

@@ -61,7 +61,7 @@ class TestWhateverIsDone:
         readers = waiting(3)
         readers.at -= timedelta(seconds=1)
         played = tended(readers, strategy)
-        assert played.kinds == [LoadEntity, Begin, LoadEntity, Begin]
+        assert played.requests == [LoadEntity, LoadEntity]
         assert played.result == Finished(Memory(entity_token="0:-1#2"))
         assert readers.reception() == received("s", 1, ((3, 3),), gap_since=AT)
 
@@ -86,7 +86,7 @@ class TestWhateverIsDone:
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
     def test_nothing_is_done_in_an_unknown_view(self, strategy: Resequencer, reply: Any) -> None:
         played = tended(waiting(3), strategy, {LoadEntity: reply})
-        assert played.kinds == [LoadEntity]
+        assert played.requests == [LoadEntity]
         assert not played.again.progressed
 
 
@@ -101,7 +101,7 @@ class TestSkipping:
     def test_every_number_leaves_a_record_and_what_follows_is_released(self) -> None:
         readers = waiting(3, 5)
         first = tended(readers, SKIP)
-        assert first.kinds == [LoadEntity, Begin, SaveBatch]
+        assert first.requests == [LoadEntity, SaveBatch]
         assert first.again.progressed
         gone = [document_of(number, None, readers.at) for number in (1, 2)]
         assert first.only(SaveBatch).create == tuple(gone)
@@ -182,7 +182,7 @@ class TestAskingForThem:
     def test_the_source_is_asked_for_what_is_missing(self) -> None:
         readers = waiting(3, 4, 9)
         played = tended(readers, REBUILD)
-        assert played.kinds == [LoadEntity, Begin, Publish, LoadEntity, Begin]
+        assert played.requests == [LoadEntity, Publish, LoadEntity]
         (request,) = played.only(Publish).outputs
         assert request.destination == "accounts"
         envelope = Envelope.read(request.envelope.text)
@@ -213,7 +213,7 @@ class TestAskingForThem:
 
     def test_a_request_that_may_not_have_arrived_is_made_again(self) -> None:
         played = tended(waiting(3), REBUILD, {Publish: UNKNOWN})
-        assert played.kinds == [LoadEntity, Begin, Publish]
+        assert played.requests == [LoadEntity, Publish]
         assert "could not be asked" in played.again.reason
 
     def test_only_a_stream_can_be_asked(self) -> None:
@@ -288,7 +288,7 @@ class TestSweeping:
         readers.at = AT + HOUR
         assert readers.play(SKIP.sweep(readers.work(), Memory())).again.progressed
         played = readers.play(SKIP.sweep(readers.work(), Memory()), {SaveBatch: UNKNOWN})
-        assert (played.kinds[-1], Publish in played.kinds) == (SaveBatch, True)
+        assert (played.requests[-1], Publish in played.requests) == (SaveBatch, True)
         assert played.again.memory.published
 
     @pytest.mark.parametrize("kind", [LoadEntity, Publish, SaveEntity])

@@ -48,7 +48,7 @@ class TestWhatItSends:
     def test_it_is_owed_by_the_commit_and_published_after_it(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(1, answers=2), scored(2), scored(3, answers=1))
-        assert played.kinds == [LoadEntity, Begin, SaveBatch, Publish]
+        assert played.requests == [LoadEntity, SaveBatch, Publish]
         outputs = played.only(Publish).outputs
         one, other = readers.ledger.entries
         assert (one.message, one.version, one.at, one.staged) == ("s/m-1", 1, AT, False)
@@ -62,7 +62,7 @@ class TestWhatItSends:
         memory = readers.attempted(scored(1, answers=1)).finished.memory
         assert memory.published == {"tx-1"}
         played = readers.play(RESEQUENCER.mark(BOARD, memory))
-        assert played.kinds == [SaveEntity]
+        assert played.requests == [SaveEntity]
         assert played.result == Finished(Memory())
         assert readers.ledger.owing_since is None
         assert (readers.seen, readers.reception()) == (["1"], received("s", 2))
@@ -71,7 +71,7 @@ class TestWhatItSends:
         readers = Readers()
         memory = readers.attempted(scored(1, answers=1)).finished.memory
         played = readers.attempted(scored(2), memory=memory)
-        assert played.kinds == [LoadEntity, Begin, SaveBatch]
+        assert played.requests == [LoadEntity, SaveBatch]
         assert readers.ledger.entries == ()
         assert played.finished.memory == Memory(entity_token="0:-1#4")
 
@@ -79,7 +79,7 @@ class TestWhatItSends:
         readers = Readers()
         readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         played = readers.attempted(scored(2, answers=1))
-        assert played.kinds == [LoadEntity, Publish, Begin, SaveBatch, Publish]
+        assert played.requests == [LoadEntity, Publish, SaveBatch, Publish]
         assert shown(readers) == [1, 2]
         assert [entry.message for entry in readers.ledger.entries] == ["s/m-2"]
 
@@ -88,7 +88,7 @@ class TestWhatItSends:
         first = readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         assert first.again.memory.published == frozenset()
         played = readers.attempted(scored(1, answers=1), memory=first.again.memory)
-        assert played.kinds == [LoadEntity, Publish, LoadCompanions, Begin]
+        assert played.requests == [LoadEntity, Publish, LoadCompanions]
         memory = played.finished.memory
         assert memory.published == {"tx-1"}
         readers.play(RESEQUENCER.mark(BOARD, memory))
@@ -108,13 +108,13 @@ class TestWhatItSends:
         readers = Readers()
         readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         played = readers.attempted(scored(2), replies={Publish: UNKNOWN})
-        assert played.kinds == [LoadEntity, Publish]
+        assert played.requests == [LoadEntity, Publish]
         assert played.again.memory.published == frozenset()
 
     def test_what_this_process_published_is_not_published_again(self) -> None:
         readers = Readers()
         memory = readers.attempted(scored(1, answers=1)).finished.memory
-        assert readers.attempted(scored(1), memory=memory).kinds == [LoadEntity, LoadCompanions, Begin]
+        assert readers.attempted(scored(1), memory=memory).requests == [LoadEntity, LoadCompanions]
 
     def test_what_is_only_held_sends_nothing(self) -> None:
         readers = Readers()
@@ -133,7 +133,7 @@ class TestWhatItSends:
         work = readers.work(scored(1), handle=painting)
         played = readers.play(RESEQUENCER.attempt(work, Memory()), {WriteOnce: reply})
         commit = [SaveBatch] if reply is KEPT else []
-        assert played.kinds == [LoadEntity, Begin, WriteOnce, *commit]
+        assert played.requests == [LoadEntity, WriteOnce, *commit]
         assert isinstance(played.result, Finished if reply is KEPT else Again)
 
     def test_more_than_one_document_holds_is_sent_in_several_commits(self) -> None:
