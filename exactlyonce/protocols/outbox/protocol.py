@@ -35,6 +35,7 @@ from exactlyonce.protocols.outbox.judge import (
     arrived,
     contents_of,
     is_behind,
+    is_read_too_early,
     judged,
     may_have_left,
 )
@@ -154,6 +155,8 @@ class Outbox:
         found = judged(messages, view)
         if view.remembered and found.failed:
             return None
+        if any(is_read_too_early(one, view) for one in found.copies):
+            return Again(view.memory, "the document of a request was read in a view older than its answer")
         hashes = {one.hash for one in found.copies}
         owing = view.ledger.unpaid
         needed = tuple(entry.tx for entry in owing if entry.cause in hashes)
