@@ -29,6 +29,7 @@ from exactlyonce.records.marks import (
     split,
     time_in,
     written,
+    written_time,
 )
 from exactlyonce.records.outbox import OutboxEntry, pending
 from exactlyonce.records.outputs import Output
@@ -178,7 +179,7 @@ def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: f
     before = view.ledger
     gone = by_hash("" if page is None else page.marks)
     answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
-    oldest = milliseconds(draft.at) - work.retention // MILLISECOND
+    oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
     with_blobs = frozenset(one.cause for one in before.outbox if one.blobs)
     here = by_hash(before.marks).items()
     stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))

@@ -50,7 +50,7 @@ def test_the_order_of_times_is_that_of_their_texts(one: int, other: int) -> None
 
 @given(marks, times)
 def test_whether_a_mark_is_after_a_time_is_told_by_its_text(mark: Mark, time: int) -> None:
-    assert is_after(mark.text, time) == (mark.since > time)
+    assert is_after(mark.text, written_time(time)) == (mark.since > time)
 
 
 @given(st.lists(marks, max_size=10))
