@@ -137,7 +137,7 @@ class Script:
             return reply(effect) if callable(reply) else reply
         return self.usual(effect)
 
-    def usual(self, effect: Effect[Any]) -> Any:
+    def usual(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
         """What a world without trouble answers."""
         match effect:
             case Begin(messages=messages, more=more):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +16,9 @@ from exactlyonce.values.identity import EntityRef, derived_id
 from exactlyonce.values.shapes import read_shape, write_shape
 
 ENTITY = EntityRef("order", ("eu",), 'o/"1')
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 CAUSE = "0123456789abcdef"
-moments = st.datetimes(datetime(1980, 1, 1), datetime(2090, 1, 1), timezones=st.just(timezone.utc))
+moments = st.integers(3 * 10**14, 4 * 10**15).map(lambda micro: EPOCH + timedelta(microseconds=micro))
 sinces = st.integers(0, 4_000_000_000_000)
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.text(max_size=8)),

@@ -154,11 +154,20 @@ def test_nobody_is_judged_by_what_may_be_gone(history: History) -> None:
     by_job=draw.booleans(),
 )
 def test_a_message_that_is_judged_was_not_processed_unless_its_mark_or_its_page_is_there(
-    *, previous: int, current: int, since: int, ahead: int, stayed: int, older: int, lag: int, arrives: int, by_job: bool
+    *,
+    previous: int,
+    current: int,
+    since: int,
+    ahead: int,
+    stayed: int,
+    older: int,
+    lag: int,
+    arrives: int,
+    by_job: bool,
 ) -> None:
-    """The retention is changed at `NOW`. A message came about at `since`, up to a day ahead of its processing. Its mark stays in
-    the ledger for a while, then leaves in a page with a newer one, by a process that knows what was in force a while before. The
-    page goes by the time to live that it got then; or a job deletes it, by what is in force."""
+    """The retention is changed at `NOW`. A message came about at `since`, up to a day ahead of its processing. Its mark stays
+    in the ledger for a while, then leaves in a page with a newer one, by a process that knows what was in force a while before.
+    The page goes by the time to live that it got then; or a job deletes it, by what is in force."""
     changed = Retention(days(previous)).changed_to(days(current), NOW)
 
     def known(at: datetime) -> Retention:

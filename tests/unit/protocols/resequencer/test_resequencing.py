@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from exactlyonce import Envelope
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import Begin
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.records.companions import NumberedMessage, id_of
 from exactlyonce.records.ledger import LEDGER, entity_document

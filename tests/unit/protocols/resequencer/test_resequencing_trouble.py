@@ -10,7 +10,7 @@ import pytest
 from exactlyonce import DamagedDocument, Envelope, HandlerFailed, InvalidMessage, LedgerRemoved, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.protocols.resequencer.positions import FARTHEST_AHEAD
 from exactlyonce.records.companions import id_of

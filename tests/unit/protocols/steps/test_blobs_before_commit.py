@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-
 from typing import Any
 
 import pytest
 
 from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

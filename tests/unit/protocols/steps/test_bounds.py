@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Strategy, Work
 from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.companions import (
     FindEntries,
     FindOwing,
@@ -25,7 +26,6 @@ from exactlyonce.effects.companions import (
     ReplaceCompanions,
     SaveBatch,
 )
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -56,7 +56,7 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import RequestDocument, StagedOutputs
+from exactlyonce.records.library import RequestDocument
 from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler, Outbox
-from exactlyonce.attempt import Finished, Handle, Memory, Settled
+from exactlyonce.attempt import Handle, Memory, Settled
 from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.entity import Conflict, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.pages import FindPages, HasPages
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
