@@ -136,6 +136,8 @@ class OutboxJudge(Judge):
         if not written.startswith(entity.history):
             return store.committed, OVERWRITTEN
         handled = [f"web/{id}" for id in written.removeprefix(entity.history).split(">") if id]
+        renewed = {message_hash(key): key for key in handled}
+        new = [renewed.get(one, one) for one in new]
         made = _Made(entity.history, {one.id for one in before.kept}, dict(store.committed))
         violation = self._released(after, [one for one in new if released_by(one) is not None], made)
         for key in handled:
@@ -206,9 +208,10 @@ class OutboxJudge(Judge):
         """What is wrong with the entries that a commit drops, or takes for paid."""
         owing = {entry.tx for entry in after.unpaid}
         for entry in before.unpaid:
-            key = self._by_hash[entry.cause]
-            sent = released_by(key) or key
-            if entry.tx not in owing and entry.outputs and sent not in store.published | store.overdue:
+            if entry.tx in owing or not entry.outputs:
+                continue
+            key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to)))
+            if key not in store.published | store.overdue:
                 return f"nothing_lost: the outbox drops {key}, but its output was never published"
         return None
 
