@@ -184,8 +184,8 @@ def library_cases() -> Iterator[tuple[dict[str, Any], str | None]]:
     def opened(case: str, age: timedelta, answer: Answer | None = None) -> dict[str, Any]:
         return apart(ref(case), RequestDocument(ref(case).key, "r", NOW, None if answer else Json.of({}), answer), age)
 
-    def book(case: str, age: timedelta, *open: int, ended: bool = False, pk: str = BOOKS) -> dict[str, Any]:
-        return apart(ref(case), Book(case, 9, open, ended=ended), age, pk=pk)
+    def book(case: str, age: timedelta, pk: str = BOOKS) -> dict[str, Any]:
+        return apart(ref(case), Book(case, 9, ended=True), age, pk=pk)
 
     answers = (KeptAnswer("hash", answer),)
     parked = ParkedMessage(ref("parked").key, "web/m", "why", NOW, Json.of({}))
@@ -207,12 +207,10 @@ def library_cases() -> Iterator[tuple[dict[str, Any], str | None]]:
     yield opened("open", OLD), GOES
     yield opened("lately opened", RETENTION), None
     yield opened("answered", OLD, answer), "answered"
-    yield book("ended book", OLD, ended=True), GOES
-    yield book("lately ended book", RETENTION, ended=True), None
-    yield book("ended, not closed", OLD, 9, ended=True), "of a process that may go on"
-    yield book("silent book", OLD), "of a process that may go on"
-    yield book("forgotten book", 61 * DAY, 3), GOES
-    yield book("book of an entity", OLD, ended=True, pk=ref("y").key), "unreadable"
+    yield book("young book", RETENTION), None
+    yield book("silent book", OLD), "proves what was sent"
+    yield book("old book", 61 * DAY), GOES
+    yield book("book of an entity", 61 * DAY, pk=ref("y").key), "unreadable"
 
 
 def test_each_document_of_the_library_is_judged_by_its_kind(spark: SparkSession) -> None:
