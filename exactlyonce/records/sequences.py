@@ -49,7 +49,7 @@ def channel_id(at: datetime, tx: str, count: int) -> str:
 
 
 def named_after(tx: str) -> str:
-    """What the id of a channel has of the transaction that begins it. Transactions of one book share their beginning, so a hash."""
+    """What the id of a channel has of the transaction that begins it: a hash, since those of one book share their beginning."""
     return hashlib.sha256(tx.encode()).hexdigest()[:16]
 
 
