@@ -142,7 +142,9 @@ class OutboxJudge(Judge):
         violation = self._released(after, [one for one in new if released_by(one) is not None], made)
         for key in handled:
             violation = violation or self._handled(key, after, made, store)
-        if violation is None and sorted(new) != sorted((*handled, *(one for one in new if released_by(one) is not None))):
+        if violation is None and sorted(new) != sorted(
+            (*handled, *(one for one in new if released_by(one) is not None))
+        ):
             violation = "serial_execution: the marks of a commit are not those of its messages"
         if violation is None and after.version != before.version + len(new):
             violation = f"serial_execution: {len(new)} messages make version {after.version} of {before.version}"
