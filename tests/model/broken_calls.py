@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.attempt import Before
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge
@@ -13,7 +12,7 @@ from tests.model.careless import COMMIT, CONFLICT_TAKEN_FOR_A_COPY, UNKNOWN_SAVE
 from tests.model.zoo import Broken
 from verification.scenarios.calls import FIRST, SMALL
 from verification.twins.alterations import asks, called, replaced
-from verification.twins.modules import around, constant
+from verification.twins.modules import around
 from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name.removeprefix("calls: "): scenario for scenario in SMALL}
