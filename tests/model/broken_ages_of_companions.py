@@ -56,22 +56,22 @@ REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
 REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
 
-BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAges, ...] = (
-    BrokenAges("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
-    BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
-    BrokenAges("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
-    BrokenAges("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
-    BrokenAges("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
-    BrokenAges("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
-    BrokenAges("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
-    BrokenAges(
+BROKEN_AGES_OF_COMPANIONS: tuple[Broken[Scenario], ...] = (
+    aged("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
+    aged("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
+    aged("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
+    aged("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
+    aged("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
+    aged("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
+    aged("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
+    aged(
         "a shorter retention is deleted by at once",
         WORLDS["co-located: a retention is shortened"],
         TWICE,
         15,
         (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
     ),
-    BrokenAges(
+    aged(
         "a longer retention is judged by at once",
         WORLDS["co-located: a retention is lengthened"],
         TWICE,

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect
-from exactlyonce.effects.library import Unpark, DeleteStaged
+from exactlyonce.effects.library import DeleteStaged, Unpark
 from exactlyonce.effects.pages import DeletePages
-from exactlyonce.records.marks import split
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.records.marks import split
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
@@ -136,7 +136,9 @@ def _held(entity: Entity) -> tuple[str, ...]:
     owing = ", ".join(one.tx for one in ledger.unpaid)
     left = f", {ledger.left} have left" if ledger.left else ""
     history = history_of(entity.truth.document) or "nothing"
-    return (f": {history} in its state; {len(split(ledger.marks))} marks in its ledger{left}; {owing or 'nothing'} owes",)
+    return (
+        f": {history} in its state; {len(split(ledger.marks))} marks in its ledger{left}; {owing or 'nothing'} owes",
+    )
 
 
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:

@@ -46,8 +46,8 @@ class Budget:
         nudges: looks at a read model in which something can be released, or a gap skipped, as a timer takes them.
         replays: sendings again of what a stream has sent: of all, or of what the scenario says is missing.
         emptied: losses of all pages that an entity has.
-        put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then, and
-            all processes start anew.
+        put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then,
+            and all processes start anew.
     """
 
     crashes: int = 0
