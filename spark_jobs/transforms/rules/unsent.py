@@ -32,7 +32,8 @@ from spark_jobs.transforms.schemas import FINDING
 _RULE: Final = "output_unknown"
 _ADVICE: Final = (
     "Was its sender restored from a backup? Then what the sender did is undone, and what its receivers did is not: process "
-    "again what the sender has lost, and compare. Else find out which program sends in the name of entities without the library."
+    "again what the sender has lost, and compare. Else find out which program sends in the name of entities without the "
+    "library."
 )
 UNEXPLAINED: Final = StructType(
     [
