@@ -10,11 +10,13 @@ from exactlyonce.attempt import Again, Work, never
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.errors import TooOldToJudge
 from exactlyonce.protocols.stream import protocol as version_stream
-from tests.model.broken_ages import LOST, TWICE, BrokenAges, DeletedAtOnce, JudgedAtOnce
+from tests.model.broken_memory import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
+from tests.model.zoo import Broken
 from verification.scenarios.companions_ages import SMALL
 from verification.scenarios.outbox_ages import changing
 from verification.twins.alterations import called, comes_to, unasked
-from verification.twins.modules import around
+from verification.twins.modules import Patch, around
+from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 RECORDS = WORLDS["co-located: records go with age"]
@@ -52,6 +54,18 @@ def asked_first(handled_again: Callable[..., Step[Any]]) -> Callable[..., Step[A
     return twin
 
 
+def aged(
+    name: str,
+    scenario: Scenario,
+    falls: str,
+    steps: int | None = None,
+    ages: tuple[tuple[str, Any], ...] = (),
+    patches: tuple[Patch, ...] = (),
+) -> Broken[Scenario]:
+    """A twin of the clock, or of what ships where a clock moves."""
+    return Broken(name, patches, scenario, falls, steps, ages=ages)
+
+
 REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
 REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
@@ -78,10 +92,10 @@ BROKEN_AGES_OF_COMPANIONS: tuple[Broken[Scenario], ...] = (
         15,
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
-    BrokenAges("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
-    BrokenAges("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
-    BrokenAges("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
-    BrokenAges("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
-    BrokenAges("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
-    BrokenAges("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
+    aged("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
+    aged("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
+    aged("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
+    aged("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
+    aged("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
+    aged("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
 )
