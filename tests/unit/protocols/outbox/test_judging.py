@@ -30,7 +30,7 @@ from tests.asking import unhandled
 from tests.samples import SENT, accounts, deposit
 from tests.unit.script import ENTITY
 
-FORGETFUL: list[Strategy] = [Outbox(), Outbox.transaction_id(), Outbox.embedded(), Colocated(), VersionStream()]
+FORGETFUL: list[Strategy] = [Outbox(), Colocated(), VersionStream()]
 LIMITS = Lifetimes()
 OLDEST = LIMITS.oldest_judged(SENT)
 SENDABLE = LIMITS.send_limit(SENT)
@@ -151,7 +151,7 @@ class TestSenders:
         assert message.reason.startswith("committed by account/a at 2026-01-01T00:00:00+00:00, more than 14 days")
 
 
-@pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id(), Outbox.embedded(), Colocated()], ids=repr)
+@pytest.mark.parametrize("strategy", [Outbox(), Colocated()], ids=repr)
 async def test_the_sweeper_pays_by_parking_what_is_too_old(strategy: Strategy) -> None:
     shop = Shop(strategy)
     await shop.leave_owing(deposit("m-1"))
