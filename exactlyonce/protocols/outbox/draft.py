@@ -165,7 +165,7 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
     untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
     return Page(
         entity=entity.key,
-        after=ledger.cut,
+        number=ledger.cut + 1,
         version=ledger.version,
         before=ledger.until,
         begin=begin,
@@ -206,7 +206,7 @@ def next_ledger(
         to=draft.to,
         complete=before.complete if page is None else max(before.complete, page.until),
         left=version - len(marks),
-        cut=before.cut if page is None else page.version,
+        cut=before.cut if page is None else page.number,
         until=before.until if page is None else page.until,
         answers=(*answers, *draft.answers),
         outbox=(*unpaid(before, paid, hashes), *draft.outbox),
