@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import accumulate
 from math import log10
 from random import Random
@@ -101,7 +101,7 @@ class Episode:
         self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
         application = Application(protocols, self._boards, tallies_of(self._lacks_something), ROUTES, self._fails)
         settings = plan.settings(application)
-        self._hosts = Hosts(world, random, settings, plan.processes, plan.resting, self._parked)
+        self._hosts = Hosts(world, random, settings, plan.processes, self._parked)
         self._restores = Restores(world, random, self._hosts, plan.restored)
         self._caretakers = Caretakers(world, random, self._hosts, application, plan)
         self._operators = Operators(world, random, self._hosts, application, plan)

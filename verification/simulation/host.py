@@ -60,7 +60,6 @@ class Hosts:
         random: the source of chance.
         settings: of the processes.
         size: how many processes there are when all live.
-        resting: seconds without work after which one is ended.
         parked: called with each message that was parked, and its name.
 
     Attributes:
@@ -68,18 +67,11 @@ class Hosts:
     """
 
     def __init__(
-        self,
-        world: Surrounding,
-        random: Random,
-        settings: Settings,
-        size: int,
-        resting: float,
-        parked: Callable[[str, Envelope], None],
+        self, world: Surrounding, random: Random, settings: Settings, size: int, parked: Callable[[str, Envelope], None]
     ) -> None:
         self._world = world
         self._random = random
         self._settings = settings
-        self._resting = resting
         self._parked = parked
         self._numbers = count(1)
         self._backlog: list[Delivery] = []
@@ -256,7 +248,7 @@ class Hosts:
         self._asleep.discard(index)
         process = Process(self._world, self._random, self._settings, self._doom, self._parked)
         self._processes[index] = process
-        self._world.loop.call_later(self._resting, self._rest, index, process)
+        self._world.loop.call_later(self._settings.resting, self._rest, index, process)
 
     def _rest(self, index: int, process: Process) -> None:
         """End a process that has nothing to do, and look again later if it has."""
@@ -265,7 +257,7 @@ class Hosts:
         if process.is_idle:
             self._leave(index, in_order=self._world.weather.calm or self._random.random() < _IN_ORDER)
         else:
-            self._world.loop.call_later(self._resting, self._rest, index, process)
+            self._world.loop.call_later(self._settings.resting, self._rest, index, process)
 
     def _leave(self, index: int, *, in_order: bool) -> None:
         process = self._processes[index]

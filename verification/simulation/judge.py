@@ -71,8 +71,11 @@ def _judge_order(history: History, order: Order, times: int) -> Iterator[Violati
         if times:
             yield Violation("no_ghost_change", order.tally, f"{order.name} took place, and was given up")
         return
-    if order.asked:
-        return  # Whoever asked was told, or knows not whether it took place.
+    if not order.asked:  # Whoever asked was told, or knows that nobody knows.
+        yield from _judge_end(history, order, times)
+
+
+def _judge_end(history: History, order: Order, times: int) -> Iterator[Violation]:
     if not times and not order.looks:
         yield Violation("nothing_lost", order.tally, f"{order.name} never took place")
     if order.name not in history.acknowledged:

@@ -23,8 +23,8 @@ from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts, Message
 from verification.simulation.plans import Plan
-from verification.simulation.weather import HOUR
 from verification.simulation.settling import parked_etag
+from verification.simulation.weather import HOUR
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import REQUEUED
 

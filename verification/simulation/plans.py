@@ -136,8 +136,8 @@ class Plan:
     def with_restores(self, random: Random) -> Plan:
         """The plan with backups, by which a judge can still tell what there has to be in the end.
 
-        What took place since a backup is sent again, and has other outputs. So nothing may depend on these, and nothing may grow
-        too old meanwhile.
+        What took place since a backup is sent again, and has other outputs. So nothing may depend on these, and nothing may
+        grow too old meanwhile.
         """
         restored: Restored = random.choice(("tallies", "everything"))
         span = min(self.span, _DAY)
@@ -172,4 +172,5 @@ class Plan:
             self.batch,
             self.lifetimes,
             self.wrong,
+            self.resting,
         )

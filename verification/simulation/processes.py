@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import Any, Final, TypeVar
@@ -56,6 +56,7 @@ class Settings:
         batch: most deliveries that one call of a function takes.
         lifetimes: of messages.
         wrong: seconds by which its clock may be wrong.
+        resting: seconds without work after which it is ended.
     """
 
     application: Application
@@ -67,6 +68,7 @@ class Settings:
     batch: int
     lifetimes: Lifetimes
     wrong: float
+    resting: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,11 +79,11 @@ class Restores:
         self._hosts.end_all(in_order=False)
         tallies = sorted(world.history.writes)
         chosen = set(tallies if everything else self._random.sample(tallies, (len(tallies) + 1) // 2))
-        for key, partition in world.store.entities.items():
-            self._rewrite(partition, backup.entities.get(key, 0), chosen.__contains__)
+        for place, partition in world.store.entities.items():
+            self._rewrite(partition, backup.entities.get(place, 0), chosen.__contains__)
         if everything:
-            for name, partition in world.store.library.items():
-                self._rewrite(partition, backup.library.get(name, 0), lambda id: not id.startswith(_PARKED))
+            for key, partition in world.store.library.items():
+                self._rewrite(partition, backup.library.get(key, 0), lambda name: not name.startswith(_PARKED))
         return [
             name
             for tally in tallies
@@ -94,7 +94,7 @@ class Restores:
     def _rewrite(self, partition: Partition, position: int, chosen: Callable[[str], bool]) -> None:
         """Write what documents of a partition were at a position."""
         store = self._world.store
-        for id in filter(chosen, partition.ids(len(partition.log))):
-            was, there = partition.newest(id, position), partition.newest(id)
+        for name in filter(chosen, partition.ids(len(partition.log))):
+            was, there = partition.newest(name, position), partition.newest(name)
             if (was and was.document) != (there and there.document):
-                store._append(partition, id, was.document if was else None)  # noqa: SLF001
+                store._append(partition, name, was.document if was else None)  # noqa: SLF001

@@ -215,7 +215,7 @@ _STREAMS: Final[Mapping[str, Parts]] = {
         ),
     ),
     "stream: no entry where the state is unchanged": (around(_COMMIT_ENTRIES, _unnoticed_where_unchanged),),
-    "stream: duplicates not handled again": (around(versions.handled_again, replaced(_not_again)),),
+    "stream: duplicates not handled again": (around(version_stream.handled_again, replaced(_not_again)),),
     "stream: duplicates handled on the newest state": (_ON_THE_NEWEST_STATE,),
 }
 _RESEQUENCERS: Final[Mapping[str, Parts]] = {
@@ -234,7 +234,7 @@ _RESEQUENCERS: Final[Mapping[str, Parts]] = {
             first(lambda _entity, release, _view: Publish(tuple(release.outputs)) if release.outputs else None),
         ),
     ),
-    "read model: early messages not held": (around(Release._hold, replaced(lambda *_: None)),),
+    "read model: early messages not held": (around(Release._hold, replaced(lambda *_: None)),),  # noqa: SLF001
     "read model: skips what its handler refuses": (around(Release._handled_next, _skipping),),  # noqa: SLF001
     "read model: late messages not reported": (around(total_order.is_late, replaced(lambda *_: False)),),
     "read model: unknown publish taken as done": (around(_COMMIT_RELEASE, answers(Publish, lambda *_: PUBLISHED)),),
