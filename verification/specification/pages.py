@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 from typing import Final
@@ -15,6 +16,7 @@ from verification.specification.leftovers import can_be_finished, left_by
 from verification.specification.places import Place
 from verification.specification.vocabulary import (
     FINISHERS,
+    FREE,
     LEFTOVERS,
     NO_ANSWER_TO_READS,
     REPLIES,
@@ -32,8 +34,9 @@ takes the prose from their docstrings and comments. A test compares pages and co
 """
 OTHERS: Final = (("published-algorithm.md", "The algorithm as it was published, and what is different here."),)
 HOW_TO_READ: Final = """\
-Every step is one request, or two concurrent ones ("+"). The table below the steps of a part gives the next step for each reply;
-of several, the first that applies.
+Every step is one request, or two concurrent ones ("+"). A rounded one, in italics in tables, costs no request of the store: the
+process knows the answer, or its driver does (`FindPaid` may read books of other processes). The table below the steps of a part
+gives the next step for each reply; of several, the first that applies.
 
 - **Finished**: the attempt ends. Messages may be acknowledged, except failed ones; so may a settled delivery.
 - **Again**: nothing is proved. The caller starts over from the first step, at once or later.
@@ -76,27 +79,38 @@ def _page(chapter: Chapter) -> Iterator[str]:
     for part in chapter.parts:
         for place, seen in part.driven.steps.items():
             everything.setdefault(place, Seen(place)).add(seen)
-    numbers = {place: number for number, place in enumerate(everything, 1)}
-    for part in chapter.parts:
-        # A step that several parts have is described in the first, with all that was seen of it.
-        yield from _part(
-            part, {place: everything.pop(place) for place in part.driven.steps if place in everything}, numbers
-        )
+    owned = _owned(chapter, everything)
+    numbers = {place: number for number, place in enumerate(chain(*owned), 1)}
+    for part, steps in zip(chapter.parts, owned, strict=True):
+        yield from _part(part, {place: everything[place] for place in steps}, numbers)
+
+
+def _owned(chapter: Chapter, steps: Iterable[Place]) -> list[list[Place]]:
+    """The steps that each part describes: those of its own function, and of the others those that no earlier part has."""
+    owned: list[list[Place]] = [[] for _ in chapter.parts]
+    for place in steps:
+        own = (number for number, part in enumerate(chapter.parts) if place.is_of(part.function))
+        first = next(number for number, part in enumerate(chapter.parts) if place in part.driven.steps)
+        owned[next(own, first)].append(place)
+    return [sorted(one) for one in owned]
 
 
 def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int]) -> Iterator[str]:
-    """A part, and those of its steps that no earlier part has."""
+    """A part, and the steps that it describes."""
     yield from ("", f"## {part.title}", "", *prose(part.function).splitlines(), "")
+    begins = sorted(numbers[place] for place in part.driven.begins if isinstance(place, Place))
+    if len(begins) > 1:
+        yield from (f"It begins with step {listed(map(str, begins), 'or')}.", "")
     if len(steps) >= SMALLEST:
         drawn = diagram(steps, {place: f"{number} · {place.words.title}" for place, number in numbers.items()})
         yield from (*drawn, "", f"{DASHED} {CAPTION}" if any("dasharray" in line for line in drawn) else CAPTION, "")
     if not steps:
         yield f"Its steps are {listed(str(numbers[place]) for place in part.driven.steps)}."
         return
-    presets = {preset for place in steps for preset in part.driven.steps[place].presets}
+    presets = {preset for seen in steps.values() for preset in seen.presets}
     said = ""
-    for place in steps:
-        words, here = place.words, part.driven.steps[place].presets
+    for place, seen in steps.items():
+        words, here = place.words, seen.presets
         only = "" if here.keys() == presets else f"Only in {listed(f'`{one}`' for one in here)}."
         reasons = (words.occasion if words.occasion != said else "", words.reason, only)
         said = words.occasion
@@ -104,7 +118,8 @@ def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int])
         yield from wrap(text, 128, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     yield from ("", "| step | reply | then |", "| --- | --- | --- |")
     for place, seen in steps.items():
-        first = f"{numbers[place]} {' + '.join(f'`{one}`' for one in place.effect.split(' + '))}"
+        effect = " + ".join(f"`{one}`" for one in place.effect.split(" + "))
+        first = f"{numbers[place]} {f'*{effect}*' if place.effect in FREE else effect}"
         for reply, then in _rows(seen, numbers):
             yield f"| {first} | {reply} | {then} |"
             first = ""
