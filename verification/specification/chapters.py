@@ -40,7 +40,7 @@ class Part:
     Attributes:
         title: of the part.
         function: the generator function.
-        occasions: to start it; none for one that another part runs.
+        occasions: to start it; none for one that other parts run.
     """
 
     title: str
@@ -94,6 +94,12 @@ CHAPTERS: Final = (
         (
             Part("Loading the entity", Outbox.attempt, outbox_attempts),
             Part("Judging and handling messages", Outbox._process),
+        ),
+    ),
+    Chapter(
+        "outbox-commits.md",
+        "Commits of the outbox: of messages that were handled, and of kept messages that are released.",
+        (
             Part("Committing and publishing", Outbox._commit),
             Part("Taking back pages of another history", look.take_back),
         ),
@@ -103,8 +109,6 @@ CHAPTERS: Final = (
         "Maintenance of the outbox: sweeping and settling.",
         (
             Part("Sweeping an entity", Outbox.sweep, outbox_sweeps),
-            Part("Committing what is released", Outbox._commit),
-            Part("Taking back pages of another history", look.take_back),
             Part(SETTLING, Outbox.settle, partial(occasions.settlements, OUTBOX)),
         ),
     ),
@@ -169,8 +173,9 @@ CHAPTERS: Final = (
     ),
     Chapter(
         "resequencer-maintenance.md",
-        "Maintenance of a read model: settling and cleaning up.",
+        "Maintenance of a read model: sweeping, settling and cleaning up.",
         (
+            Part("Sweeping a read model", Resequencer.sweep, occasions.sweeps_of_models),
             Part(SETTLING, Resequencer.settle, partial(occasions.settlements, WAITING)),
             Part("Deleting documents of numbers", Resequencer.clean, partial(occasions.cleanings, WAITING)),
         ),

@@ -58,14 +58,29 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
 def _of_entries(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     """What the ledger's outbox owes, and messages that are staged and not kept."""
     for entry in ledger.unpaid:
-        outputs = tuple(output.id for output in entry.owed_outputs(ENTITY, ledger.to))
-        if not stored.published.issuperset(outputs) or _is_unanswered(entry, stored):
-            yield Leftover("committed, not published", entry.tx, entry.cause, outputs)
-        elif entry.tx not in stored.paid:
-            yield Leftover("published, not proved", entry.tx, entry.cause)
+        if kind := _owing(entry, ledger, stored):
+            outputs = _outputs(entry, ledger) if kind == "committed, not published" else ()
+            yield Leftover(kind, entry.tx, entry.cause, outputs)
     for staged in stored.library_documents(StagedOutputs):
         if staged.tx not in ledger.transactions:
             yield Leftover("staged, not kept", staged.tx, staged.message)
+
+
+def _owing(entry: OutboxEntry, ledger: Ledger, stored: Stored) -> str | None:
+    """What is half done of an entry of the outbox; None if a book pays it."""
+    if not stored.published.issuperset(_outputs(entry, ledger)) or _is_unanswered(entry, stored):
+        return "committed, not published"
+    return None if entry.tx in stored.paid else "published, not proved"
+
+
+def _outputs(entry: OutboxEntry, ledger: Ledger) -> tuple[str, ...]:
+    return tuple(output.id for output in entry.owed_outputs(ENTITY, ledger.to))
+
+
+def _told(ledger: Ledger, stored: Stored) -> set[str]:
+    """Hashes of messages that will not be delivered again, or of which an entry says what is half done."""
+    owing = {entry.cause for entry in ledger.unpaid if _owing(entry, ledger, stored)}
+    return {message_hash(key) for key in stored.acknowledged} | owing
 
 
 def _is_unanswered(entry: OutboxEntry, stored: Stored) -> bool:
@@ -76,7 +91,7 @@ def _is_unanswered(entry: OutboxEntry, stored: Stored) -> bool:
 
 def _of_marks(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     """Messages that were processed and will be delivered again, and pages that a commit was to follow."""
-    told = {message_hash(key) for key in stored.acknowledged} | {entry.cause for entry in ledger.unpaid}
+    told = _told(ledger, stored)
     texts = split(ledger.marks)
     for page in stored.library_documents(Page):
         if page.version <= ledger.cut:
@@ -101,14 +116,14 @@ def _of_companions(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
         outputs = tuple(output.id for output in record.outputs)
         if kind := _unfinished(record, stored):
             yield Leftover(kind, record.tx, record.message, outputs if kind == "committed, not published" else ())
-    owing = {entry.cause for entry in ledger.unpaid}
+    told = _told(ledger, stored)
     for numbered in stored.companions_of(NumberedMessage):
         key = numbered.message
-        if key is not None and key not in stored.acknowledged and message_hash(key) not in owing:
+        if key is not None and message_hash(key) not in told:
             kind = "committed, not acknowledged" if numbered.held is None else "held, not acknowledged"
             yield Leftover(kind, "", key)
         if numbered.held is not None and _is_releasable(ledger, numbered):
-            yield Leftover("held, could be released", "", key)
+            yield Leftover("held, could be released", "", key or "")
 
 
 def _is_releasable(ledger: Ledger, document: NumberedMessage) -> bool:

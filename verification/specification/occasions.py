@@ -84,7 +84,7 @@ def outbox_attempts() -> Iterator[Occasion]:
     for memory, stored in pasts(OUTBOX):
         for one in (EARLY, LATE, ASKED):
             yield Occasion(OUTBOX, attempt(strategy, Memory(), one), stored, (one,))
-        for one in (FIRST, keeping, failing) if memory.saved is not None else ():
+        for one in (FIRST, LATE, keeping, failing) if memory.saved is not None else ():
             yield Occasion(OUTBOX, attempt(strategy, memory, one), stored, (one,))
     yield Occasion(OUTBOX, attempt(strategy, Memory(), keeping), Stored(), (keeping,))
 
@@ -125,6 +125,11 @@ def sweeps() -> Iterator[Occasion]:
         ledger = ledger_of(stored.entity[-1] if stored.entity else None)
         if ledger is not None and ledger.protocol == STRATEGIES[OUTBOX].name:
             yield from (Occasion(OUTBOX, sweeping(OUTBOX), later) for later in changes(keeping, stored))
+
+
+def sweeps_of_models() -> Iterator[Occasion]:
+    """Sweep a read model."""
+    return (Occasion(WAITING, sweeping(WAITING), stored) for _, stored in pasts(WAITING))
 
 
 def sweeps_of_companions() -> Iterator[Occasion]:

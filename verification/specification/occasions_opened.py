@@ -13,8 +13,8 @@ from exactlyonce.protocols.outbox.requests import clean_requests, close_request,
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.values.envelope import Envelope
 from verification.specification.occasions import sweeping
-from verification.specification.pasts import NEW
-from verification.specification.playing import Occasion, Start, attempt, changes, finish, message, play
+from verification.specification.pasts import FIRST, NEW, SECOND, THIRD
+from verification.specification.playing import Occasion, Start, attempt, changes, finish, message, play, process
 from verification.specification.settings import OUTBOX, STRATEGIES
 from verification.specification.stored import ENTITY, TOKEN, Stored
 
@@ -30,7 +30,8 @@ def opened_attempts() -> Iterator[Occasion]:
         first = group[0]
         asked = attempt(strategy, Memory(), *group)
         opened = play(opening(first), Stored())[1]
-        for stored in (opened, *changes(asked, opened)):
+        later = process(strategy, opened, FIRST, SECOND, THIRD)[1]
+        for stored in (opened, later, *changes(asked, opened)):
             for now in (stored, play(closing(first), stored)[1]):
                 yield Occasion(OUTBOX, asked, now, group)
                 yield Occasion(OUTBOX, attempt(strategy, Memory(), NEW), now, (NEW,))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 from typing import Final
@@ -75,34 +74,58 @@ def _page(chapter: Chapter) -> Iterator[str]:
     yield from ("",) if further and rest else ()
     yield from (*rest.splitlines(), "") if rest else ("",)
     yield "See [how to read this page](README.md#how-to-read-the-pages)."
-    everything: dict[Place, Seen] = {}
+    numbers, links = _numbers(chapter), _links(chapter)
     for part in chapter.parts:
-        for place, seen in part.driven.steps.items():
-            everything.setdefault(place, Seen(place)).add(seen)
-    owned = _owned(chapter, everything)
-    numbers = {place: number for number, place in enumerate(chain(*owned), 1)}
-    for part, steps in zip(chapter.parts, owned, strict=True):
-        yield from _part(part, {place: everything[place] for place in steps}, numbers)
+        yield from _part(part, numbers, links)
 
 
-def _owned(chapter: Chapter, steps: Iterable[Place]) -> list[list[Place]]:
-    """The steps that each part describes: those of its own function, and of the others those that no earlier part has."""
-    owned: list[list[Place]] = [[] for _ in chapter.parts]
-    for place in steps:
-        own = (number for number, part in enumerate(chapter.parts) if place.is_of(part.function))
-        first = next(number for number, part in enumerate(chapter.parts) if place in part.driven.steps)
-        owned[next(own, first)].append(place)
-    return [sorted(one) for one in owned]
+@cache
+def _everything() -> Mapping[Place, Seen]:
+    """All that was seen, by any part."""
+    found: dict[Place, Seen] = {}
+    for driven in (part.driven for chapter in CHAPTERS for part in chapter.parts):
+        for place, seen in driven.steps.items():
+            found.setdefault(place, Seen(place)).add(seen)
+    return found
 
 
-def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int]) -> Iterator[str]:
+@cache
+def _homes() -> Mapping[Place, tuple[Chapter, Part]]:
+    """Where each step is described: with the function that it is of, or else in the first part that has it."""
+    parts = [(chapter, part) for chapter in CHAPTERS for part in chapter.parts]
+    homes: dict[Place, tuple[Chapter, Part]] = {}
+    for place in sorted(_everything()):
+        own = (one for one in parts if place.is_of(one[1].function))
+        homes[place] = next(own, None) or next(one for one in parts if place in one[1].driven.steps)
+    return homes
+
+
+@cache
+def _numbers(chapter: Chapter) -> Mapping[Place, int]:
+    """The steps of a page, in order, each with its number."""
+    steps = (place for part in chapter.parts for place, home in _homes().items() if home == (chapter, part))
+    return {place: number for number, place in enumerate(steps, 1)}
+
+
+def _links(chapter: Chapter) -> Mapping[Place, str]:
+    """What stands on a page for steps of others."""
+    return {
+        place: f"[{home.name.removesuffix('.md')} {_numbers(home)[place]}]({home.name})"
+        for place, (home, _) in _homes().items()
+        if home != chapter
+    }
+
+
+def _part(part: Part, numbers: Mapping[Place, int], links: Mapping[Place, str]) -> Iterator[str]:
     """A part, and the steps that it describes."""
+    steps = {place: _everything()[place] for place in numbers if _homes()[place][1] == part}
     yield from ("", f"## {part.title}", "", *prose(part.function).splitlines(), "")
-    begins = sorted(numbers[place] for place in part.driven.begins if isinstance(place, Place))
-    if len(begins) > 1:
-        yield from (f"It begins with step {listed(map(str, begins), 'or')}.", "")
+    begins = [place for place in part.driven.begins if isinstance(place, Place)]
+    if begins and begins != [*steps][:1]:
+        yield from (f"It begins with step {listed(_named(begins, numbers, links), 'or')}.", "")
     if len(steps) >= SMALLEST:
-        drawn = diagram(steps, {place: f"{number} · {place.words.title}" for place, number in numbers.items()})
+        labels = {place: f"{number} · {place.words.title}" for place, number in numbers.items()}
+        drawn = diagram(steps, {**{place: place.words.title for place in links}, **labels})
         yield from (*drawn, "", f"{DASHED} {CAPTION}" if any("dasharray" in line for line in drawn) else CAPTION, "")
     if not steps:
         yield f"Its steps are {listed(str(numbers[place]) for place in part.driven.steps)}."
@@ -120,24 +143,31 @@ def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int])
     for place, seen in steps.items():
         effect = " + ".join(f"`{one}`" for one in place.effect.split(" + "))
         first = f"{numbers[place]} {f'*{effect}*' if place.effect in FREE else effect}"
-        for reply, then in _rows(seen, numbers):
+        for reply, then in _rows(seen, numbers, links):
             yield f"| {first} | {reply} | {then} |"
             first = ""
 
 
-def _rows(seen: Seen, numbers: Mapping[Place, int]) -> Iterator[tuple[str, str]]:
+def _rows(seen: Seen, numbers: Mapping[Place, int], links: Mapping[Place, str]) -> Iterator[tuple[str, str]]:
     """Replies, and what follows them; at last a crash."""
     known = [*REPLIES[seen.place.effect.partition(" + ")[0]]]
     after = sorted(seen.after.items(), key=lambda item: known.index(item[0].partition(" + ")[0]))
     for reply, targets in rows_of(dict(after)):
-        steps = sorted(numbers[one] for one in targets if isinstance(one, Place))
+        steps = _named((one for one in targets if isinstance(one, Place)), numbers, links)
         ends = sorted(one for one in targets if isinstance(one, Outcome))
-        yield reply, "; ".join((*([", ".join(map(str, steps))] if steps else []), *map(_end, ends)))
+        yield reply, "; ".join((*([", ".join(steps)] if steps else []), *map(_end, ends)))
     unapplied, applied = _left(seen.before), _left(seen.applied)
     if seen.applied and applied != unapplied:
         yield "*a crash*", f"leaves {unapplied}; if the request was applied, {applied}"
     elif unapplied != NOTHING:
         yield "*a crash*", f"leaves {unapplied}"
+
+
+def _named(places: Iterable[Place], numbers: Mapping[Place, int], links: Mapping[Place, str]) -> list[str]:
+    """The steps of this page by their numbers, then those of others."""
+    found = sorted(places)
+    here = sorted(numbers[one] for one in found if one in numbers)
+    return [*map(str, here), *(links[one] for one in found if one in links)]
 
 
 def rows_of(after: Mapping[str, set[Target]]) -> list[tuple[str, frozenset[Target]]]:

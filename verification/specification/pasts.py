@@ -99,7 +99,7 @@ def _pasts(preset: str) -> Iterator[Past]:
     if preset in RESEQUENCERS:
         yield from ((Memory(), stored) for stored in _out_of_order())
     if preset == OUTBOX:
-        yield from ((Memory(), stored) for stored in _without_pages())
+        yield from ((Memory(), stored) for stored in _paged())
 
 
 def _made(maker: str) -> Iterator[Past]:
@@ -123,17 +123,17 @@ def _made(maker: str) -> Iterator[Past]:
         yield Memory(), stored.apply(DeleteCompanions(ENTITY, ((id, etag),)))[1]
 
 
-def _without_pages() -> Iterator[Stored]:
-    """Entities of an outbox whose pages are gone, and one that was put back, whose next page is in the way."""
+def _paged() -> Iterator[Stored]:
+    """Entities of an outbox with pages: that prove blobs, have an answer, are gone, or are of another history."""
     strategy = STRATEGIES[OUTBOX]
     _, stored = process(strategy, Stored(), FIRST, SECOND, THIRD)
     (page,) = stored.library_documents(Page)
+    yield process(strategy, Stored(), of_kind(FIRST, "blob"), SECOND, THIRD)[1]
+    yield process(strategy, Stored(), ASKED, NEW)[1]
     yield stored.apply(DeletePages(ENTITY, ((page.after, stored.library_etag(f"{PAGE}{page.after}")),)))[1]
     put_back = stored.with_entity(stored.entity[0])
     yield put_back
     yield process(strategy, put_back, LATE)[1]
-    _, asked = process(strategy, Stored(), ASKED, NEW)
-    yield asked
 
 
 def _out_of_order() -> Iterator[Stored]:

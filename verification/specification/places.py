@@ -18,6 +18,7 @@ from exactlyonce.telemetry.words import Line, Words, words_at
 _PROTOCOLS: Final = (Outbox, Colocated, VersionStream, Resequencer)
 _WHOLE: Final[tuple[Callable[..., Any], ...]] = (
     *(protocol.attempt for protocol in _PROTOCOLS),
+    Resequencer.tend,
     Outbox._process,
     Outbox._commit,
     look.take_back,

@@ -145,7 +145,9 @@ def _pages(effect: FindPages | FindPagesAbove, stored: Stored) -> Iterator[Optio
             above = tuple(
                 (page, stored.library_etag(f"{PAGE}{page.after}")) for page in view if page.version > effect.version
             )
-            yield Option("pages" if above else "none", FoundAbove(above), stored)
+            yield Option("pages", FoundAbove(above), stored)
+            read = tuple((page.after, etag) for page, etag in above)  # Another attempt deletes them.
+            yield Option("none", FoundAbove(()), stored.apply(DeletePages(effect.entity, read))[1])
 
 
 def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
