@@ -116,8 +116,8 @@ FINISHERS: Final[dict[str, Finisher]] = {
 OF_DELIVERIES: Final = (redeliver, settled)
 """They know of messages that will be delivered again, and of nothing else."""
 
-Finishes = dict[str, dict[str, dict[str, bool]]]
-"""For each kind of leftover, each finisher and each preset: whether it was gone afterwards in every case seen."""
+Finishes = dict[str, dict[str, dict[str, set[bool]]]]
+"""For each kind of leftover, each finisher and each preset: whether it was gone afterwards, in the cases seen."""
 
 
 def who_finishes(crashes: Iterable[Crash]) -> Finishes:
@@ -135,7 +135,7 @@ def who_finishes(crashes: Iterable[Crash]) -> Finishes:
             judged = _of_deliveries(left, occasion, stored) if finisher in OF_DELIVERIES else left
             for one in judged:
                 presets = found.setdefault(one.kind, {}).setdefault(name, {})
-                presets[occasion.preset] = presets.get(occasion.preset, True) and is_finished(one, played[key])
+                presets.setdefault(occasion.preset, set()).add(is_finished(one, played[key]))
     return found
 
 

@@ -23,6 +23,7 @@ from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from verification.specification import occasions, occasions_opened
 from verification.specification.driving import Driven
+from verification.specification.places import COMMITTING, PROCESSING
 from verification.specification.playing import Occasion
 from verification.specification.settings import COLOCATED, OUTBOX, STREAM, WAITING
 
@@ -73,8 +74,6 @@ class Chapter:
         return f"{prose(self.module).partition('.')[0]}."
 
 
-
-
 def outbox_attempts() -> Iterable[Occasion]:
     """Process messages with an outbox, opened requests among them."""
     return chain(occasions.outbox_attempts(), occasions_opened.opened_attempts())
@@ -93,14 +92,14 @@ CHAPTERS: Final = (
         outbox,
         (
             Part("Loading the entity", Outbox.attempt, outbox_attempts),
-            Part("Judging and handling messages", Outbox._process),
+            Part("Judging and handling messages", PROCESSING),
         ),
     ),
     Chapter(
         "outbox-commits.md",
         "Commits of the outbox: of messages that were handled, and of kept messages that are released.",
         (
-            Part("Committing and publishing", Outbox._commit),
+            Part("Committing and publishing", COMMITTING),
             Part("Taking back pages of another history", look.take_back),
         ),
     ),
@@ -116,7 +115,11 @@ CHAPTERS: Final = (
         "outbox-clean-up.md",
         "Clean-up of the outbox: documents of messages that are not kept, and old pages.",
         (
-            Part("Deleting documents of messages that are not kept", retention.clean_staged, occasions.cleanings_of_staged),
+            Part(
+                "Deleting documents of messages that are not kept",
+                retention.clean_staged,
+                occasions.cleanings_of_staged,
+            ),
             Part("Deleting pages", Outbox.clean, occasions.cleanings_of_pages),
         ),
     ),

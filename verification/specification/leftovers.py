@@ -25,7 +25,7 @@ class Leftover:
     Attributes:
         kind: a key of `vocabulary.LEFTOVERS`.
         tx: transaction it belongs to, or what else names it.
-        message: key of the message that it is about; its hash where an outbox says it.
+        message: key of the message that it is about; its hash where a mark or an entry of an outbox says it.
         outputs: ids of the outputs that it owes.
     """
 
@@ -121,7 +121,7 @@ def _of_companions(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
         key = numbered.message
         if key is not None and message_hash(key) not in told:
             kind = "committed, not acknowledged" if numbered.held is None else "held, not acknowledged"
-            yield Leftover(kind, "", key)
+            yield Leftover(kind, "", message_hash(key))  # As entries of the outbox name it.
         if numbered.held is not None and _is_releasable(ledger, numbered):
             yield Leftover("held, could be released", "", key or "")
 
@@ -157,13 +157,13 @@ def left_by(crash: tuple[Occasion, Stored]) -> frozenset[Leftover]:
     if not can_be_finished(occasion):
         return frozenset()
     before = leftovers(occasion.stored)
-    committed = {one.message for one in before if one.kind.startswith(("committed", "published"))}
-    # What is merely finished for an earlier attempt is progress. Where there is one order for all sources, a message may have
+    begun = {one.message for one in before if one.kind.startswith(("committed", "published", "held"))}
+    # What is merely carried on for an earlier attempt is progress. Where there is one order for all sources, a message may have
     # to wait for another source.
     return frozenset(
         one
         for one in leftovers(stored) - before
-        if not (one.kind == "committed, not acknowledged" and one.message in committed)
+        if not (one.kind == "committed, not acknowledged" and one.message in begun)
         and not (one.kind == "held, could be released" and occasion.preset == IN_TIME)
     )
 

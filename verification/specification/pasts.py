@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from exactlyonce import Resequencer
-from exactlyonce.attempt import Before, Handled, Memory, Strategy, key_of
+from exactlyonce.attempt import Before, Handled, Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions
 from exactlyonce.effects.pages import DeletePages
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS

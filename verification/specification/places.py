@@ -15,12 +15,14 @@ from exactlyonce.effects.effect import Effect, Step, Together
 from exactlyonce.protocols.outbox import look
 from exactlyonce.telemetry.words import Line, Words, words_at
 
+PROCESSING: Final = Outbox._process  # noqa: SLF001  # Their steps have parts of their own.
+COMMITTING: Final = Outbox._commit  # noqa: SLF001
 _PROTOCOLS: Final = (Outbox, Colocated, VersionStream, Resequencer)
 _WHOLE: Final[tuple[Callable[..., Any], ...]] = (
     *(protocol.attempt for protocol in _PROTOCOLS),
     Resequencer.tend,
-    Outbox._process,
-    Outbox._commit,
+    PROCESSING,
+    COMMITTING,
     look.take_back,
 )
 """What has the same steps wherever another generator runs it, in the order in which the steps follow each other."""

@@ -21,7 +21,16 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FoundParked, FoundStaged, LoadParked, LoadStaged, Park, Stage, Unpark
+from exactlyonce.effects.library import (
+    DeleteStaged,
+    FoundParked,
+    FoundStaged,
+    LoadParked,
+    LoadStaged,
+    Park,
+    Stage,
+    Unpark,
+)
 from exactlyonce.effects.pages import (
     OTHER,
     DeletePages,

@@ -33,8 +33,7 @@ REPLIES: Final = {
     },
     "FindPaid": {
         "all of them": "their outputs were sent, or nothing is asked for",
-        "not all of them": "the others may have been sent, by a process that died before it wrote its book; or a book could not "
-        "be read",
+        "not all of them": "the others were not; or by a process that died before it wrote its book; or no book could be read",
     },
     "CloseNumbers": {"done": "the process knows it; its book says so once it is written, or never if the process dies"},
     "HasPages": {
@@ -144,8 +143,7 @@ FREE: Final = frozenset({"Begin", "OpenNumbers", "FindPaid", "CloseNumbers"})
 
 LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "committed, not published": (
-        "the message is committed, and not all of its outputs have been sent, or its answer is not kept. In an outbox its entry "
-        "owes, and its number is open in the book, or beyond what the book says",
+        "not all outputs have been sent, or the answer is not kept; an outbox owes them under a number that no book proves",
         ("redelivery", "sweeper", "settler", "sending again"),
     ),
     "published, not proved": (
@@ -158,7 +156,7 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "committed, not acknowledged": (
         "nothing is owed, and the delivery is left",
-        ("redelivery", "settler", "the same again"),
+        ("redelivery", "settler"),
     ),
     "held, not acknowledged": (
         "the message waits for earlier ones, and the delivery is left",
@@ -169,12 +167,11 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         ("redelivery", "next message", "sweeper"),
     ),
     "page, without a commit": (
-        "a page of marks that are still in the ledger; harmless, since they agree, and the commit that drops them writes the same",
-        ("redelivery", "next message"),
+        "a page of marks that are still in the ledger; harmless, since the commit that drops them writes the same",
+        ("next message",),
     ),
     "staged, not kept": (
-        "the document of messages that no ledger keeps: of an attempt that was not committed, or will be; or they were released "
-        "or cancelled since; or it was written for its session token",
+        "messages of a commit that was not applied, or will be; or released or cancelled since; or a token was wanted",
         ("clean-up",),
     ),
     "blob, without a commit": ("a blob of a commit that was not applied, or will be", ("clean-up",)),
@@ -196,7 +193,7 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 FINISHERS: Final = {
     "redelivery": "redelivery",
     "next message": "the next message on the entity",
-    "sweeper": "the sweeper",
+    "sweeper": "the sweeper (which searches for all that no book of a process at work proves)",
     "settler": "the settler (if the host gives up the delivery)",
     "sending again": "replay (of a stream)",
     "clean-up": "clean-up",
