@@ -176,6 +176,13 @@ def is_behind(arrival: Arrival, view: View) -> bool:
     return arrival.reply is not None and view.ledger.version < arrival.reply.version
 
 
+def is_read_too_early(one: Arrival, view: View) -> bool:
+    """Whether the document of an opened request that was carried out was read in a view older than its answer."""
+    if one.kind != "q" or any(entry.cause == one.hash and entry.answer is not None for entry in view.ledger.outbox):
+        return False
+    return any(document.request == one.envelope.id and document.answer is None for document in view.requests)
+
+
 def answers_of(copies: Iterable[Arrival], view: View) -> Answers:
     """The answers to requests among copies, as far as this view has them."""
     kept = {one.cause: one.answer for page in view.pages or () for one in page.answers}

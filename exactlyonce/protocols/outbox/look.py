@@ -161,11 +161,11 @@ def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) 
 
 
 def _lacking_answers(messages: Arrived, view: View) -> tuple[Arrival, ...]:
-    """Requests whose mark is here, and whose answer has left for a page."""
+    """Requests that are known here, by a mark or by what they owe, and whose answer has left for a page."""
     ledger = view.ledger
     if ledger.cut == FIRST:
         return ()
-    here = by_hash(ledger.marks)
+    here = {*by_hash(ledger.marks), *(entry.cause for entry in ledger.outbox)}
     answers = {one.cause for one in ledger.answers}
     return tuple(
         one

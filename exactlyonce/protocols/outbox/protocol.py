@@ -38,6 +38,7 @@ from exactlyonce.protocols.outbox.judge import (
     arrived,
     contents_of,
     is_behind,
+    is_read_too_early,
     judged,
     proof_of,
 )
@@ -157,6 +158,8 @@ class Outbox:
         found = judged(messages, view)
         if view.remembered and found.failed:
             return None
+        if any(is_read_too_early(one, view) for one in found.copies):
+            return Again(view.memory, "the document of a request was read in a view older than its answer")
         paying = yield from _copies_paid(work.entity, found, view)
         if isinstance(paying, Again):
             return paying
