@@ -84,7 +84,9 @@ def _time_first(attempt: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
 
     def twin(*arguments: Any) -> Step[Any]:
         begun = yield from Begin()
-        aged = answers(OpenNumbers, lambda reply, *_: replace(reply, at=begun.at) if isinstance(reply, Opened) else reply)
+        aged = answers(
+            OpenNumbers, lambda reply, *_: replace(reply, at=begun.at) if isinstance(reply, Opened) else reply
+        )
         result = yield from aged(attempt)(*arguments)
         return result
 

@@ -12,8 +12,8 @@ from itertools import product
 from typing import Final
 
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.books import Opened
+from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import DatabaseRestored, MessageError
 from exactlyonce.records.companions import ColocatedRecord

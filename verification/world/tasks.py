@@ -24,7 +24,8 @@ class Start:
         messages: numbers of the messages it is about.
         memory: what its process remembers of the entity.
         candidates: what the task is about besides messages: transactions whose staged outputs are to be cleaned up; ids of
-            companions, or what pages follow, with ETags; keys of the messages whose handlers raise; first and last version to be sent again.
+            companions, or what pages follow, with ETags; keys of the messages whose handlers raise; first and last version to be
+            sent again.
         behind: how many ticks its process's present is behind the store's.
         heard: whether its process has heard of the last change of the retention.
         tick: at which it begins, where its process trims ledgers by a retention that changes.
