@@ -78,7 +78,7 @@ LEDGER_READ: Final = _struct(
     to=TO,
     left=_NUMBER,
     cut=_NUMBER,
-    until=_NUMBER,
+    complete=_NUMBER,
     answers=ANSWERS,
     outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_TIME, outputs=ArrayType(_struct(index=_NUMBER)), paid=_FLAG)),
     receptions=RECEPTIONS,
@@ -110,7 +110,7 @@ DOCUMENT: Final = StructType(
         StructField("held", _FLAG),
         StructField("renewed", _TIME),
         StructField("sent", _TEXT),
-        StructField("after", _NUMBER),
+        StructField("number", _NUMBER),
         StructField("before", _NUMBER),
         StructField("begin", _NUMBER),
         StructField("until", _NUMBER),
@@ -196,7 +196,7 @@ _IN_LIBRARY: Final[Mapping[str, DataType]] = {
     "renewed": _TIME,
     "sent": _TEXT,
     "version": _NUMBER,
-    "after": _NUMBER,
+    "number": _NUMBER,
     "before": _NUMBER,
     "begin": _NUMBER,
     "until": _NUMBER,
@@ -269,7 +269,7 @@ def partition_of(paths: tuple[str, ...]) -> str:
 
 
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
-    "Ledger": frozenset({"token", "deleted", "complete", "lost", "sequences", "snapshot_every", "event_sourced"}),
+    "Ledger": frozenset({"token", "deleted", "lost", "sequences", "snapshot_every", "event_sourced"}),
     "OutboxEntry": frozenset({"since", "request", "answer", "blobs"}),
     "Pending": frozenset({"to", "envelope", "delay", "id"}),
     "Page": frozenset({"hashes", "blobs"}),

@@ -96,7 +96,7 @@ def _time_first(attempt: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
 def _up_to_the_cut(found: Any, _find: Any, _entity: Any, _messages: Any, view: Any, *_: Any) -> Any:
     if not isinstance(found, FoundPages):
         return found
-    return FoundPages(tuple(replace(one, version=min(one.version, view.ledger.cut)) for one in found.pages))
+    return FoundPages(tuple(replace(one, number=min(one.number, view.ledger.cut)) for one in found.pages))
 
 
 def _token_of_before(reply: Any, _write: Any, _self: Any, _work: Any, view: Any, *_: Any) -> Any:

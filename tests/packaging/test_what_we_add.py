@@ -96,7 +96,7 @@ def test_an_entry_takes_the_bytes_of_the_page_besides_type_and_data_of_its_outpu
 
 
 def test_the_bytes_are_those_that_the_other_properties_take() -> None:
-    left = replace(Ledger(), complete=SINCE, left=48, cut=61, until=SINCE)
+    left = replace(Ledger(), complete=SINCE, left=48, cut=3)
     taken = {
         "complete": size(left) - size(Ledger()),
         "sequences": size(Sequence("payments", "payment/o-1", CHANNEL, 1)),

@@ -165,7 +165,7 @@ class History(Interleaving):
         library = self.store._library(ENTITY)
         there = [one for one in library.view(len(library.log)).values() if one.id.startswith("page:")]
         pages = [(read_page(one.document.value), one.etag) for one in there if one.document is not None]
-        self.listed.append(tuple((str(page.after), etag) for page, etag in pages if page.until < old))
+        self.listed.append(tuple((str(page.number), etag) for page, etag in pages if page.until < old))
 
     def clean(self) -> None:
         if self.listed:

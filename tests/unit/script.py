@@ -196,10 +196,10 @@ class Script:
 
     @property
     def pages(self) -> list[Page]:
-        """Those that there are, in the order of what they follow."""
+        """Those that there are, in their order."""
         partition = self.store._library(self.entity)
         found = [version.document.value for version in partition.view(len(partition.log)).values() if version.document]
-        return sorted((read_page(one) for one in found if one.get("kind") == "page"), key=lambda page: page.after)
+        return sorted((read_page(one) for one in found if one.get("kind") == "page"), key=lambda page: page.number)
 
     @property
     def body(self) -> dict[str, Any] | None:

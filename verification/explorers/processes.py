@@ -136,6 +136,6 @@ class Processes:
             moved, after = self.by_itself(moved, after)
             said = f"reads the books {', '.join(ids)}{', in an older view' if aged else ''}: {len(reply)} are paid"
             yield (
-                Answer(None, after, STALE if aged else None, said=said, witnessed=PROVED if reply - paid else None),
+                Answer(reply, after, STALE if aged else None, said=said, witnessed=PROVED if reply - paid else None),
                 moved,
             )

@@ -78,7 +78,7 @@ PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 
 
 def _page_name(page: Page) -> str:
-    return f"page:{page.after}"
+    return f"page:{page.number}"
 
 
 def _in_the_way(there: Page, page: Page) -> bool:

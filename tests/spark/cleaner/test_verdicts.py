@@ -166,7 +166,7 @@ def test_the_ledger_in_a_copy_of_a_document_decides_about_nothing_of_the_origina
 
 def page(entity: EntityRef, until: datetime, **more: Any) -> Page:
     mark = Mark(milliseconds(until), message_hash("web/m"), "f", True, "abcd").text
-    return Page(entity.key, 0, 33, milliseconds(until), milliseconds(until), mark, **more)
+    return Page(entity.key, 1, 33, milliseconds(until), milliseconds(until), mark, **more)
 
 
 def library_cases() -> Iterator[tuple[dict[str, Any], str | None]]:
@@ -246,7 +246,7 @@ def test_a_page_that_goes_knows_no_message_that_would_still_be_judged(
             marks.append(Mark(milliseconds(since), message_hash(f"{which}/{number}"), "f", timed, "abcd").text)
             latest.append(since if timed else processed + AHEAD)
         read = [Mark.read(one).since for one in split(written(marks))]
-        one = Page(ref(f"e{which}").key, 0, 33, read[0], read[-1], written(marks))
+        one = Page(ref(f"e{which}").key, 1, 33, read[0], read[-1], written(marks))
         document = apart(ref(f"e{which}"), one, HOUR)
         documents.append(document)
         times[document["_etag"]] = latest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from hypothesis import given
@@ -27,7 +28,7 @@ values = st.recursive(
 )
 trace = st.sampled_from([(), (("traceparent", f"00-{'a' * 32}-{'b' * 16}-01"),)])
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=9).filter(
-    lambda name: name not in ("specversion", "id", "source", "type", "time", "subject", "data", STABLE_TIME)
+    lambda name: name not in ("specversion", "id", "source", "type", "time", "subject", "data", "channel", STABLE_TIME)
 )
 extensions = st.dictionaries(names, st.one_of(st.booleans(), st.integers(0, 9), st.just('a "text"')), max_size=3)
 
@@ -41,11 +42,12 @@ def outputs(draw: st.DrawFn) -> tuple[Output, OutboxEntry, int]:
     time = draw(st.sampled_from([entry.at, None, datetime(2000, 1, 1, tzinfo=timezone.utc)]))
     since = draw(st.sampled_from([entry.since, entry.since + 1]))
     stable = ((STABLE_TIME, stable_text(since)),) if draw(st.booleans()) else ()
-    more = tuple(sorted({**draw(extensions), **dict(draw(trace)), **dict(stable)}.items()))
+    place = draw(st.sampled_from([None, Place("c", "reader/r", 7)]))
+    placed = dict(() if place is None else place.extensions)
+    more = tuple(sorted({**draw(extensions), **dict(draw(trace)), **dict(stable), **placed}.items()))
     source = draw(st.sampled_from([ENTITY.source, "else/where"]))
     data = Json.of(draw(st.one_of(values, st.just({STABLE_TIME: stable_text(since), "time": "x"}))))
     envelope = Envelope(source, id, draw(st.sampled_from(["said", 'a"b'])), data, time, extensions=more)
-    place = draw(st.sampled_from([None, Place("c", "reader/r", 7)]))
     return Output(id, "queue", envelope.to_json(), draw(st.sampled_from([0.0, 2.5])), place), entry, index
 
 
@@ -57,6 +59,16 @@ def test_an_output_comes_back_to_the_letter(one: tuple[Output, OutboxEntry, int]
     (owed,) = stored.owed_outputs(ENTITY, ("other", "queue"))
     assert owed == output
     assert owed.envelope.text == output.envelope.text
+
+
+def test_the_place_of_an_output_is_what_its_envelope_says() -> None:
+    bare = OutboxEntry(CAUSE, "b" * 20 + ".0000001", EPOCH)
+    place = Place("c1", "board/=7/b", 3)
+    envelope = Envelope("else/where", "o-1", "said", Json.of({"channel": "c"}), extensions=place.extensions).to_json()
+    entry = replace(bare, outputs=(pending(Output("o-1", "queue", envelope, place=place), 2, 0, ENTITY, bare),))
+    assert "place" not in write_shape(entry)["outputs"][0]
+    (owed,) = entry.owed_outputs(ENTITY, ("queue",))
+    assert (owed.id, owed.place) == ("o-1", place)
 
 
 def test_what_follows_from_the_entry_is_not_stored() -> None:

@@ -12,7 +12,7 @@ from exactlyonce.attempt import Again, Before, Handled
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import OTHER, DeletePages, FindPages, FindPagesAbove, FoundPages, WritePage
+from exactlyonce.effects.pages import OTHER, DeletePages, FindPages, FindPagesAbove, FoundAbove, FoundPages, WritePage
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.draft import MARKS_STAY, MOST_MARKS, leaving
@@ -54,11 +54,10 @@ class TestLeaving:
     def test_more_than_32_marks_lose_the_oldest_with_the_next_commit_and_16_stay(self) -> None:
         script = full(timed(33, -5))
         (page,) = script.pages
-        assert (page.after, page.version, page.begin, page.until) == (0, 33, NOW, NOW + LEFT - 1)
+        assert (page.number, page.version, page.begin, page.until) == (1, 33, NOW, NOW + LEFT - 1)
         assert (len(split(page.marks)), len(script.marks), page.hashes) == (LEFT, MARKS_STAY + 1, ())
         ledger = script.ledger
-        assert (ledger.version, ledger.left, ledger.cut, ledger.until) == (34, LEFT, 33, page.until)
-        assert ledger.complete == page.until
+        assert (ledger.version, ledger.left, ledger.cut, ledger.complete) == (34, LEFT, 1, page.until)
         assert script.marks[0].since == NOW - 5, "the new message is the oldest of those that stay"
 
     def test_the_page_is_written_before_the_commit_and_depends_on_the_loaded_ledger_alone(self) -> None:
@@ -87,7 +86,7 @@ class TestLeaving:
         (page,) = script.pages
         assert [one.cause for one in page.answers] == [message_hash("web/m-1"), message_hash("web/m-2")]
         assert (page.marks, page.hashes) == ("", tuple(one.cause for one in page.answers))
-        assert (script.ledger.left, script.ledger.cut, len(script.ledger.answers)) == (0, 2, 1)
+        assert (script.ledger.left, script.ledger.cut, len(script.ledger.answers)) == (0, 1, 1)
         played = script.play(attempt(OUTBOX, replace(deposit("m-1"), asked="f"), handle=answering))
         assert played.requests[1:] == [FindPages]
         assert played.finished.answers[0][1].body == page.answers[0].answer.body
@@ -134,7 +133,7 @@ class TestLooking:
     def test_an_older_one_is_looked_for_by_its_time_at_the_ledgers_token(self) -> None:
         script = full()
         played = script.play(attempt(OUTBOX, timed(3)))
-        assert played.only(FindPages) == FindPages(ENTITY, (NOW + 3,), (), 33, script.ledger.token)
+        assert played.only(FindPages) == FindPages(ENTITY, (NOW + 3,), (), 1, script.ledger.token)
         assert played.finished.processed == ()
 
     def test_one_as_old_as_the_newest_that_left_is_looked_for(self) -> None:
@@ -155,7 +154,7 @@ class TestLooking:
 
     def test_a_page_of_a_later_version_is_no_evidence(self) -> None:
         script = full()
-        later = replace(script.pages[0], after=33, version=90, begin=0, until=0, marks=script.pages[0].marks)
+        later = replace(script.pages[0], number=2, version=90, begin=0, until=0, marks=script.pages[0].marks)
         other = replace(script.pages[0], marks="")
         played = script.play(attempt(OUTBOX, timed(3)), {FindPages: FoundPages((later, other))})
         assert played.finished.processed == ("web/m-3",)
@@ -188,6 +187,12 @@ class TestLostPages:
         assert script.play(self.attempt(timed(201, 10**6))).finished.processed == ("web/m-201",)
 
 
+def found_above(script: Script) -> FoundAbove:
+    found = script.store.perform(FindPagesAbove(ENTITY, 0, None))
+    assert isinstance(found, FoundAbove)
+    return found
+
+
 class TestAnotherHistory:
     def test_its_pages_are_deleted_behind_a_fence_the_newest_first(self) -> None:
         script = Script()
@@ -195,7 +200,7 @@ class TestAnotherHistory:
         before = script.document
         for numbers in (range(33, 60), range(60, 80), range(80, 99)):
             script.play(attempt(OUTBOX, *map(timed, numbers)))
-        assert [page.after for page in script.pages] == [0, 33, 60]
+        assert [page.number for page in script.pages] == [1, 2, 3]
         assert before is not None
         script.put(before)
         played = script.play(attempt(OUTBOX, timed(500)))
@@ -203,10 +208,26 @@ class TestAnotherHistory:
         assert len(played.all(WritePage)) == 1, "the page after the first one is the same"
         script.play(attempt(OUTBOX, *(timed(number) for number in range(501, 520))))
         played = script.play(attempt(OUTBOX, timed(600)))
-        assert [after for after, _ in played.only(DeletePages).pages] == [60, 33]
+        assert [number for number, _ in played.only(DeletePages).pages] == [3, 2]
         assert isinstance(played.result, Again)
-        assert [page.after for page in script.pages] == [0]
+        assert [page.number for page in script.pages] == [1]
         assert script.play(attempt(OUTBOX, timed(600))).finished.processed == ("web/m-600",)
+
+    def test_a_page_is_in_the_way_though_the_one_before_was_deleted_for_its_age(self) -> None:
+        script = Script()
+        script.play(attempt(OUTBOX, *map(timed, range(33))))
+        before = script.document
+        for numbers in (range(33, 60), range(60, 80), range(80, 99)):
+            script.play(attempt(OUTBOX, *map(timed, numbers)))
+        assert before is not None
+        script.put(before)
+        (etag,) = [etag for page, etag in found_above(script).pages if page.number == 1]
+        script.store.perform(DeletePages(ENTITY, ((1, etag),)))
+        script.play(attempt(OUTBOX, *(timed(number) for number in range(501, 530))))
+        undone = timed(40)
+        assert script.ledger.cut == 1
+        assert script.play(attempt(OUTBOX, undone)).again.reason, "page 2 is of the other history"
+        assert script.play(attempt(OUTBOX, undone)).finished.processed == ("web/m-40",)
 
     def test_without_a_fence_nothing_is_deleted(self) -> None:
         script = full()
