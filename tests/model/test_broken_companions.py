@@ -66,7 +66,7 @@ def test_a_story_says_who_did_what_and_what_lies_in_the_partition() -> None:
         "B reads the companions web/m1, held",
         "B commits web/m0, web/m1",
         "A reads the companions web/m1",
-        "  entity: version 2, >m0>m1 in its state; web/m0, which owes, web/m1, which owes in its ledger; 3 is next in web1",
+        "  entity: version 2, >m0>m1 in its state; b0.0000001, b0.0000002 owes; 3 is next in web1",
         "  entity, companions: web/m1 as number 2, web/m0 as number 1",
         "  published: outputs of nothing",
     )

@@ -20,7 +20,7 @@ from verification.mutants import quiet_companions as quiet
 from verification.mutants.costs import costs_of_world
 from verification.mutants.reviewed import Verdict
 from verification.mutants.scenarios import STATES, WORLDS
-from verification.mutants.scenarios_companions import PATCHES, STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
+from verification.mutants.scenarios_companions import STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
 from verification.mutants.source import Mutant
 from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
 from verification.twins.twin import Twin
