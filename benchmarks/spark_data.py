@@ -118,7 +118,7 @@ def _entity(type: str, ledger: dict[str, Column]) -> Column:
 
 
 def _game() -> Column:
-    page = {"left": RECORDS_PER_ENTITY, "cut": RECORDS_PER_ENTITY + 1, "until": AT * 1000}
+    page = {"left": RECORDS_PER_ENTITY, "cut": 1, "until": AT * 1000}
     ledger = {name: F.lit(value).cast("bigint") for name, value in page.items()}
     marks = _marks(RECORDS_PER_ENTITY + 1, F.col("newest"))
     return _entity("range", {**ledger, "marks": marks, "to": F.array(F.lit(_TO))})

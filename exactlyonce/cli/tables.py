@@ -132,7 +132,7 @@ def _known(known: Proof | bool | str) -> str:
     """What an entity knows of a parked message."""
     if isinstance(known, Proof):
         at = "" if known.since is None else f", since {plain(time_of(known.since))}"
-        place = f"page:{known.after}" if known.place == "page" else f"the {known.place}"
+        place = f"page:{known.page}" if known.place == "page" else f"the {known.place}"
         return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
     if isinstance(known, str):
         return f"which cannot be looked at: {known}"

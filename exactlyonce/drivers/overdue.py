@@ -46,7 +46,7 @@ def divided(
     """
     if effect.owed is None:
         return effect.outputs, ()
-    entity, kept, parked = effect.owed.entity, [], []
+    entity, kept, parked = effect.owed, [], []
     place = place_of(entity)
     for output in effect.outputs:
         envelope = Envelope.read(output.envelope.text)

@@ -71,8 +71,8 @@ class FindPaid(Effect[frozenset[str]]):
     A number of this process that was opened for a lower version of the entity, and that the outbox does not hold, is closed: a
     commit on that version came first, so this one never comes; or it came, and somebody sent its outputs and dropped its entry.
 
-    Books of other processes are read, and remembered, if one of `needed` is not known to be paid, or three or more that are older
-    than a minute. What cannot be read pays nothing, which costs copies at most.
+    Books of other processes are read, and remembered, if one of `needed` is not known to be paid, or three or more that are
+    older than a minute. What cannot be read pays nothing, which costs copies at most.
 
     Attributes:
         entity: whose outbox it is.

@@ -17,7 +17,7 @@ from exactlyonce.records.calls import Calls
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.marks import KEPT, Mark, destination_place, split
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.pages import FIRST, KeptAnswer
+from exactlyonce.records.pages import KeptAnswer
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
@@ -49,7 +49,7 @@ class Ledger:
         complete: time of the newest mark that has left, in milliseconds since 1970; -1 if none has. A timed message that is
             younger and has no mark here was never processed.
         left: how many marks have left, those that expired included.
-        cut: version of the ledger from which the newest page was cut; `FIRST` if there is none.
+        cut: number of its newest page; 0 if there is none.
         until: time of the newest mark in that page; -1 if there is none.
         lost: time up to which pages may have been lost, since the library's container was restored or exchanged; -1 if none.
         answers: to requests among the marks.
@@ -73,7 +73,7 @@ class Ledger:
     to: Annotated[tuple[str, ...], absent_if(())] = ()
     complete: Annotated[int, absent_if(-1)] = -1
     left: Annotated[int, absent_if(0)] = 0
-    cut: Annotated[int, absent_if(FIRST)] = FIRST
+    cut: Annotated[int, absent_if(0)] = 0
     until: Annotated[int, absent_if(-1)] = -1
     lost: Annotated[int, absent_if(-1)] = -1
     answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
@@ -151,7 +151,7 @@ def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
             name, f"{len(marks)} marks and {ledger.left} that have left are not its version, {ledger.version}"
         )
     if ledger.left < 0 or ledger.cut > ledger.version:
-        raise damaged(name, f"{ledger.left} marks have left, the last page at version {ledger.cut} of {ledger.version}")
+        raise damaged(name, f"{ledger.left} marks have left in {ledger.cut} pages, at version {ledger.version}")
     if ledger.protocol == "stream" and ledger.version and ledger.snapshot_every is None:
         raise damaged(name, "it does not say what its stream holds")
     if ledger.protocol == "resequencer" and ledger.version and not ledger.receptions:

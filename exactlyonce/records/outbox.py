@@ -26,8 +26,8 @@ class Pending:
     Attributes:
         index: its place among the messages of its handler, from which its id derives.
         to: its destination, as a place in the ledger's list.
-        envelope: to the letter, with its place in a channel if it has one; or the pieces of it that do not follow from the entry:
-            two, or three if it is timed. Every commit writes what is owed, so each byte of it is paid again and again.
+        envelope: to the letter, with its place in a channel if it has one; or the pieces of it that do not follow from the
+            entry: two, or three if it is timed. Every commit writes what is owed, so each byte of it is paid again and again.
         delay: seconds that it stays invisible after it was published.
         id: of the output, where it does not derive from cause and index.
     """

@@ -45,7 +45,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "answer", "owes")
 _OF_LEDGER: Final = ("version", "protocol", "marks", "to", "cut", "until", "answers", "receptions", "calls", "kept")
-_OF_PAGE: Final = ("entity", "after", "version", "before", "begin", "until", "marks", "to", "answers", "ts")
+_OF_PAGE: Final = ("entity", "number", "version", "before", "begin", "until", "marks", "to", "answers", "ts")
 _PAGE: Final = (*_OF_PAGE, "cut", "stored")
 
 
@@ -104,8 +104,8 @@ class Facts:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
             `prefix` (that source as message keys begin with it), and `version, protocol, marks, to, cut, until, answers,
             receptions, calls, kept` of its ledger.
-        pages: `entity, after, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
-            version of its newest page, and its own. Pages above `cut` do not count: the ledger was read before.
+        pages: `entity, number, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
+            number of its newest page, and its version. Pages above `cut` do not count: the ledger was read before.
         owing: entries of ledgers that were not known to be paid: `entity, cause, tx, at, outputs` (their places among the
             messages of their handler), `ts` of the ledger.
         transactions: records and stream entries in the entity's partition: `entity, version, message, tx, at, digest, outputs,

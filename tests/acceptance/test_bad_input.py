@@ -146,6 +146,7 @@ async def test_an_entity_whose_ledger_was_removed_is_left_alone(
         await bank.passed.until(number + 1)
     document = await plumbing.accounts.read_item("a", "a")
     await plumbing.accounts.replace_item("a", {name: document[name] for name in document if name != "_ledger"})
+    await bank.redeploy(bank.entity.strategy)  # A process that has seen the ledger knows the copy.
     await bank.put(wire(deposit("m-0")))
     await bank.passed.until(1, Point.COPIED)
     assert_logged(caplog, LedgerRemoved, "web/m-0")

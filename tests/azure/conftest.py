@@ -12,7 +12,7 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from azure.identity.aio import DefaultAzureCredential
 
-from exactlyonce.effects.books import ReadBooks, WriteBook
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import Settings, StorageConnection
 from exactlyonce.hosting.config.connections import ServiceBusConnection
@@ -96,7 +96,7 @@ class Tidy:
 
     async def perform(self, effect: Any) -> Any:
         match effect:
-            case WriteBook(book):
+            case WriteBook(book) | NoteSearch(book):
                 self.books.add(book.id)
             case ReadBooks():
                 pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from exactlyonce.effects.books import ReadBooks, WriteBook
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -79,8 +79,9 @@ REQUESTS: dict[str, Request] = {
     "find_blobs": lambda store, entity: store.perform(FindBlobs(entity, ("a.1", "a.2"), None)),
     "has_pages": lambda store, entity: store.perform(HasPages(entity)),
     "write_page": lambda store, entity: store.perform(WritePage(entity, a_page(entity), DAY)),
-    "delete_pages of one": lambda store, entity: store.perform(DeletePages(entity, ((0, "etag"),))),
+    "delete_pages of one": lambda store, entity: store.perform(DeletePages(entity, ((1, "etag"),))),
     "write_book": lambda store, entity: store.perform(WriteBook(a_book("b-1"), DAY)),
+    "note_search": lambda store, entity: store.perform(NoteSearch(a_book("b-1"), "etag", DAY)),
     "read_books of one": lambda store, entity: store.perform(ReadBooks(("b-1",))),
     "read_books of two": lambda store, entity: store.perform(ReadBooks(("b-1", "b-2"))),
     "stage of one": lambda store, entity: store.perform(Stage(entity, (a_staged(entity),))),
@@ -117,5 +118,5 @@ READS = [name for name in REQUESTS if name.startswith(("load", "find", "has", "r
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park", "open"))]
 REPEATED = ["keep_answers", "close_request"]
 """Writes that change nothing if they are sent again: client libraries do so more often than with others."""
-BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace", "unpark"))]
+BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace", "unpark", "note"))]
 BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_batch")]

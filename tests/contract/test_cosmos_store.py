@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from exactlyonce.records.books import BOOKS
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import request_id
+from exactlyonce.stores.cosmos.layout import book_id, request_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.store import StoreContract
@@ -25,6 +26,11 @@ class TestCosmosStore(StoreContract):
     @pytest.fixture
     def store(self, connection: CosmosConnection) -> AsyncStore:
         return CosmosStore(connection, ENTITY_CONTAINERS)
+
+    async def etag_of_book(self, store: AsyncStore, book: str) -> str:
+        container = await self._connection.container(LIBRARY_CONTAINER)
+        document = await container.read_item(book_id(book), BOOKS)
+        return str(document["_etag"])
 
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
         container = await self._connection.container(LIBRARY_CONTAINER)

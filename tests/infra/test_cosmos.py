@@ -16,7 +16,7 @@ from tests.infra.bicep import deployment, one
 from tests.infra.conftest import settings_of
 from tests.infra.recording import Recorded
 
-NARROWS_NOTHING = {"/_ledger/?", "/_ledger/type/?", "/_ledger/deleted/?", "/blobs/[]/?"}
+NARROWS_NOTHING = {"/_ledger/?", "/_ledger/type/?", "/_ledger/deleted/?", "/ended/?", "/blobs/[]/?"}
 """Asked for beside something that does, and the same in most documents of a container; or, of blobs, only by clean-up."""
 
 

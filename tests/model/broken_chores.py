@@ -12,7 +12,7 @@ from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.steps import save as saving
-from tests.model.broken_strategies import SAVED, taken_for
+from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.twins.alterations import answers, comes_to, deferred, unasked

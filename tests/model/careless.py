@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from exactlyonce import Outbox
@@ -19,6 +20,11 @@ SAVED = Saved("0", None)
 
 def _finished_by_a_conflict(reply: Any, _save: Any, _self: Any, _work: Any, view: Any, *_: Any) -> Finished | None:
     return Finished(view.memory) if isinstance(reply, Conflict) else None
+
+
+def taken_for(reply: Any, *kinds: Any) -> Callable[..., Any]:
+    """Replies of these kinds are taken for another one."""
+    return lambda given, *_: reply if isinstance(given, kinds) else given
 
 
 def saved_all_the_same(reply: Any, *_: Any) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.broken_ages import BrokenAges
 from tests.model.broken_ages_of_companions import BROKEN_AGES_OF_COMPANIONS
 from tests.model.searches import assert_falls, assert_holds, name_of
+from tests.model.zoo import Broken
 from verification.checker.search import explore
 from verification.scenarios.companions_ages import SMALL
 from verification.world.scenario import Scenario
@@ -33,7 +33,7 @@ def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenari
 
 
 @pytest.mark.parametrize("twin", BROKEN_AGES_OF_COMPANIONS, ids=name_of)
-def test_a_broken_twin_is_found(twin: BrokenAges) -> None:
+def test_a_broken_twin_is_found(twin: Broken[Scenario]) -> None:
     assert_falls(twin, LIMIT, twin.steps)
 
 

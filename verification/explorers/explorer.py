@@ -125,7 +125,7 @@ class Explorer:
             return move
         return move._replace(state=after, fault=fault, violation=violation)
 
-    def _moves(self, state: State) -> Iterator[Move]:
+    def _moves(self, state: State) -> Iterator[Move]:  # noqa: C901
         store, queue, workers, delayed, left = state
         for slot, worker in enumerate(workers):
             if slot and worker is workers[slot - 1]:
@@ -234,11 +234,14 @@ class Explorer:
         """Processes write their books."""
         store, queue, workers, delayed, left = state
         for write in self._processes.writes(store):
+            slot = next(slot for slot, worker in enumerate(workers) if worker.book == write.id)
             after = self.world.land(write, store).store
-            yield Move((after, queue, workers, delayed, left), False, None, -1, None, f"A process {described(write)}")
+            now = (after, queue, workers, delayed, left)
+            yield Move(now, False, None, slot, None, described(write), workers[slot], write)
             if left[UNKNOWN] and len(delayed) < self.scenario.delayed and write not in delayed:
                 late = (store, queue, workers, (*delayed, write), spent(left, UNKNOWN))
-                yield Move(late, True, None, -1, None, f"A process {described(write)}, which will arrive later")
+                said = f"{described(write)}, which will arrive later"
+                yield Move(late, True, None, slot, None, said, workers[slot], write)
 
     def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
         store, queue, _, delayed, left = state
@@ -365,7 +368,7 @@ class Explorer:
                 moved = self.workers.named(moved, frozenset(), store.now)
             moved, after = self._processes.by_itself(moved, answer.store)
             if after is not answer.store:
-                answer = replace(answer, store=after)
+                answer = replace(answer, store=after)  # noqa: PLW2901
             if moved.begins:
                 yield Outcome(answer, moved, answer.violation, ended=False)
             else:

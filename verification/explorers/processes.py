@@ -55,7 +55,11 @@ class Processes:
     def writes(self, store: Store) -> Iterator[WriteDown]:
         """The writings of books of living processes that would say something new."""
         for book in store.books:
-            if book.lives and (book.written or not self._chores.books_first) and book.now != (book.written or (BookWritten(),))[-1]:
+            if (
+                book.lives
+                and (book.written or not self._chores.books_first)
+                and book.now != (book.written or (BookWritten(),))[-1]
+            ):
                 yield WriteDown(book.id, book.now)
 
     def finds(self, store: Store, entity: int) -> bool:
@@ -66,7 +70,9 @@ class Processes:
         ledger = store.entities[entity].ledger
         written = {book.id: book.written[-1] for book in store.books if book.written}
         numbers = (number_of(entry.tx) for entry in ledger.unpaid)
-        return bool(ledger.kept) or any(book in written and number not in written[book].paid for book, number in numbers)
+        return bool(ledger.kept) or any(
+            book in written and number not in written[book].paid for book, number in numbers
+        )
 
     def _needs_store(self, worker: Worker, store: Store) -> bool:
         if not self._books:
@@ -108,7 +114,10 @@ class Processes:
         yield Answer(None, after, said=described(write)), moved
         lost = f"{described(write)}; the reply is lost"
         yield Answer(UNKNOWN, there, LOST, said=lost), self._workers.answered(owner, UNKNOWN)
-        yield Answer(UNKNOWN, store, LOST, said=f"{described(write)}, which is lost"), self._workers.answered(worker, UNKNOWN)
+        yield (
+            Answer(UNKNOWN, store, LOST, said=f"{described(write)}, which is lost"),
+            self._workers.answered(worker, UNKNOWN),
+        )
 
     def _reading(self, worker: Worker, store: Store) -> Iterator[tuple[Answer, Worker]]:
         """Books of others are read."""
@@ -126,4 +135,7 @@ class Processes:
             moved, after = self._with(worker, learnt, store, reply)
             moved, after = self.by_itself(moved, after)
             said = f"reads the books {', '.join(ids)}{', in an older view' if aged else ''}: {len(reply)} are paid"
-            yield Answer(None, after, STALE if aged else None, said=said, witnessed=PROVED if reply - paid else None), moved
+            yield (
+                Answer(reply, after, STALE if aged else None, said=said, witnessed=PROVED if reply - paid else None),
+                moved,
+            )

@@ -74,7 +74,8 @@ def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
     sorts: tuple[Hashable, ...] = scenario.messages or tuple(
-        (scenario.target(number), scenario.since[number] if scenario.since else 0) for number in range(len(scenario.copies))
+        (scenario.target(number), scenario.since[number] if scenario.since else 0)
+        for number in range(len(scenario.copies))
     )
     kinds = {number: (copies, sorts.index(sorts[number])) for number, copies in enumerate(scenario.copies)}
     return kinds if len(set(kinds.values())) < len(kinds) else {}

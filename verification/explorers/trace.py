@@ -12,22 +12,26 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect
-from exactlyonce.effects.library import Unpark, DeleteStaged
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.library import DeleteStaged, Unpark
 from exactlyonce.effects.pages import DeletePages
-from exactlyonce.records.marks import split
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.records.marks import split
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
+from verification.explorers.processes import FROM_MEMORY
 from verification.explorers.reductions import State
 from verification.world.scenario import PLACES
 from verification.world.store import Entity, Store, history_of
-from verification.world.workers import OfBooks, Worker
+from verification.world.tasks import Start
+from verification.world.workers import Worker
 from yieldcheck import path_through
 
 NOBODY: Final = -1
 BEST_EFFORT: Final = (DeleteStaged, DeletePages, Unpark, ReplaceCompanions, DeleteCompanions)
 """Writes whose reply does not say whether they took effect."""
+_HAPPENING: Final = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned", PASSES: None}
+"""The budget that what happens takes from."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 
 
@@ -48,6 +52,7 @@ class Event:
         delayed: whether the write is still to take effect.
         store: afterwards.
         crashed: whether the process finished with this step, and crashed before it acknowledged.
+        start: how the run starts that the process begins with this step.
     """
 
     process: int
@@ -61,6 +66,7 @@ class Event:
     delayed: bool
     store: Store
     crashed: bool = False
+    start: Start | None = None
 
     @property
     def crash(self) -> bool:
@@ -69,8 +75,8 @@ class Event:
 
     @property
     def from_memory(self) -> bool:
-        """Whether the process began a task and has asked nobody for anything yet."""
-        return self.task is not None and (self.effect is None or isinstance(self.effect, Begin | OfBooks))
+        """Whether the process has asked nobody for anything in this step."""
+        return self.said.startswith(FROM_MEMORY) or (self.task is not None and self.effect is None)
 
     def __str__(self) -> str:
         if self.process == NOBODY:
@@ -136,7 +142,9 @@ def _held(entity: Entity) -> tuple[str, ...]:
     owing = ", ".join(one.tx for one in ledger.unpaid)
     left = f", {ledger.left} have left" if ledger.left else ""
     history = history_of(entity.truth.document) or "nothing"
-    return (f": {history} in its state; {len(split(ledger.marks))} marks in its ledger{left}; {owing or 'nothing'} owes",)
+    return (
+        f": {history} in its state; {len(split(ledger.marks))} marks in its ledger{left}; {owing or 'nothing'} owes",
+    )
 
 
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:
@@ -167,17 +175,14 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     """One step as an event. `processes` gives the process in each place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
-        happened = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned", PASSES: None}.get(
-            move.what, "poisoned"
-        )
-        return Event(process, move.what, None, (), None, None, False, happened, False, move.state[0])
+        fault, late = _HAPPENING.get(move.what, "poisoned"), move.write is not None and move.fault
+        if move.write is not None:
+            fault = "unknown" if late else None
+        return Event(process, move.what, None, (), move.write, None, not late, fault, late, move.state[0])
     answer = move.what
-    task: str | None = None
-    messages: tuple[str, ...] = ()
+    start = None if move.begun is None or move.begun.situation is None else move.begun.situation.start
+    messages = () if start is None else tuple(explorer.keys[number] for number in start.messages)
     effect: Effect[Any] | None
-    if move.begun is not None and move.begun.situation is not None:
-        task = move.begun.situation.start.task
-        messages = tuple(explorer.keys[number] for number in move.begun.situation.start.messages)
     if move.slot >= 0:
         worker = move.begun or before[2][move.slot]
         effect = worker.asks
@@ -191,7 +196,7 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     return Event(
         process,
         said,
-        task,
+        None if start is None else start.task,
         messages,
         effect,
         answer.reply,
@@ -200,6 +205,7 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
         answer.delayed is not None,
         move.state[0],
         move.crashed,
+        start,
     )
 
 

@@ -23,7 +23,9 @@ def _asked(name: str, keys: tuple[int, ...], *seen: str, **more: object) -> Scen
 
 
 SMALL: Final = (
-    _scenario("one process, then another, every fault", (2,), PROVED, OWN, LATE, STALE, workers=1, budget=Budget(1, 1, 1, 1)),
+    _scenario(
+        "one process, then another, every fault", (2,), PROVED, OWN, LATE, STALE, workers=1, budget=Budget(1, 1, 1, 1)
+    ),
     _scenario("two processes", (2, 1), PROVED, OTHER, budget=Budget(crashes=1)),
     _scenario("two messages, and the sweeper", (1, 1), LATE, workers=1, budget=Budget(1, 1, sweeps=1)),
     _scenario("the settler", (1, 1), PARKED, workers=1, budget=Budget(2, poisoned=1)),

@@ -17,9 +17,7 @@ SENT_AGAIN: Final = "a parked message was sent again"
 Replies = tuple[Reply | None, ...]
 
 
-def _scenario(
-    name: str, copies: tuple[int, ...], replies: Replies, *seen: str, **more: object
-) -> Scenario:
+def _scenario(name: str, copies: tuple[int, ...], replies: Replies, *seen: str, **more: object) -> Scenario:
     witnesses = frozenset(seen)
     return Scenario(f"calls: {name}", copies, replies=replies, witnesses=witnesses, **more)  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.stream.protocol import VersionStream
 from verification.explorers.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
-from verification.scenarios.outbox import BEHIND, LATE, OTHER, OWN, PARKED, RECORD, STALE
+from verification.scenarios.outbox import BEHIND, LATE, OTHER, OWN, PARKED, STALE
 from verification.twins.alterations import seeing
 from verification.twins.modules import around, twin_of
 from verification.world.answers import ASKED
@@ -29,6 +29,7 @@ FAULTS: Final = Budget(crashes=1, unknown=1, repeated=1, stale=UNLIMITED)
 """Every fault once, and any read as old as its token allows."""
 READS: Final = Budget(stale=UNLIMITED)
 FRESH: Final = Budget(crashes=1, unknown=1, repeated=1)
+RECORD: Final = "duplicate found its record"
 WITHOUT_TOKENS: Final = (RECORD, OWN, OTHER, LATE, STALE)
 SEEN: Final = (*WITHOUT_TOKENS, BEHIND)
 READ: Final = SEEN[1:]
@@ -179,7 +180,6 @@ RESEQUENCED: Final = (
         budget=Budget(1, 1, nudges=UNLIMITED),
     ),
     scenario_of("resequencer: the settler", numbered(1, 1), IN_ORDER, PARKED, budget=replace(FRESH, poisoned=1)),
-    scenario_of("resequencer: marking", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FRESH, marking=True),
 )
 
 ONCE: Final = Budget(crashes=1, unknown=1, forgotten=1)

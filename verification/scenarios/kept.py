@@ -27,7 +27,7 @@ def swept(**faults: int) -> Budget:
 SMALL: Final = (
     _scenario("released, lost replies", (1,), LATE, OTHER, budget=swept(crashes=1, unknown=1)),
     _scenario("released, repeated saves", (1,), OWN, OTHER, budget=swept(repeated=1)),
-    _scenario("released, stale reads", (1,), STALE, OTHER, GONE, budget=swept(stale=1)),
+    _scenario("released, stale reads", (1,), STALE, OTHER, budget=swept(stale=1)),
     _scenario("cancelled, lost replies", (1, 1), LATE, OTHER, workers=1, budget=swept(unknown=1, repeated=1)),
     _scenario("cancelled, stale reads", (1, 1), STALE, workers=1, budget=swept(crashes=1, stale=1)),
     _scenario("cancelled, two instances", (1, 1), OTHER, budget=swept()),

@@ -22,9 +22,7 @@ LARGE_ANSWER: Final = Request(0, LARGE_BODY)
 Requests = tuple[Request | None, ...]
 
 
-def _scenario(
-    name: str, copies: tuple[int, ...], requests: Requests, *seen: str, **more: object
-) -> Scenario:
+def _scenario(name: str, copies: tuple[int, ...], requests: Requests, *seen: str, **more: object) -> Scenario:
     witnesses = frozenset((LEFT, *seen))
     return Scenario(name, copies, requests=requests, witnesses=witnesses, **more)  # type: ignore[arg-type]
 

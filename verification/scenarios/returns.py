@@ -17,9 +17,7 @@ SOME: Final = (Cause.OWN, Cause.UNKNOWN)
 
 def _scenario(name: str, budget: Budget, *seen: str, **more: Any) -> ReturningScenario:
     witnesses = frozenset((RETURNED, PARKED, *seen))
-    return ReturningScenario(
-        name, **{"copies": (1,), "budget": budget, "witnesses": witnesses, **more}
-    )
+    return ReturningScenario(name, **{"copies": (1,), "budget": budget, "witnesses": witnesses, **more})
 
 
 SMALL: Final = (

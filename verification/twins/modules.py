@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from exactlyonce.drivers import shelf
 from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox import due, owed
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import due, owed
 from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import look as looking
 from exactlyonce.protocols.outbox import protocol as outbox

@@ -28,7 +28,6 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
-    Unpark,
     DeleteStaged,
     FoundParked,
     FoundStaged,
@@ -36,6 +35,7 @@ from exactlyonce.effects.library import (
     LoadStaged,
     Park,
     Stage,
+    Unpark,
 )
 from exactlyonce.effects.pages import (
     DeletePages,
@@ -220,16 +220,18 @@ class World:
             names = ", ".join(f"page {one.version}" for one in reply.pages) or "no page"
             marks = by_hash(written(mark for one in reply.pages for mark in split(one.marks)))
             seen = EXPIRED if expired else FOUND if marks else None
-            yield Answer(reply, store, said=f"finds {names}{' of an older view' if aged else ''}", witnessed=seen, aged=aged)
+            yield Answer(
+                reply, store, said=f"finds {names}{' of an older view' if aged else ''}", witnessed=seen, aged=aged
+            )
 
     def _find_pages_above(self, effect: FindPagesAbove, store: Store) -> Iterator[Answer]:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
         found: dict[FoundAbove, bool] = {}
         for pages, aged, _ in self._pages(effect, store):
-            above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.version > effect.version))
+            above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.number > effect.number))
             found.setdefault(above, aged)
         for reply, aged in found.items():
-            said = f"finds {', '.join(f'page {one.version}' for one, _ in reply.pages) or 'no page'} above {effect.version}"
+            said = f"finds {', '.join(f'page {one.number}' for one, _ in reply.pages) or 'no page'} above {effect.number}"
             yield Answer(reply, store, STALE if aged else None, said=said)  # Each fence in vain makes another version.
 
     def _pages(
@@ -253,7 +255,12 @@ class World:
         library = store.libraries[entity_number(effect.entity)]
         there = [any(id.startswith("page:") for id in library.view(position)) for position in range(library.end + 1)]
         for reply in dict.fromkeys(reversed(there)):
-            yield Answer(reply, store, said=f"looks for any page, and finds {'one' if reply else 'none'}", aged=reply is not there[-1])
+            yield Answer(
+                reply,
+                store,
+                said=f"looks for any page, and finds {'one' if reply else 'none'}",
+                aged=reply is not there[-1],
+            )
         yield self._unread(store)
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import Unpark, DeleteStaged, Park, Stage
+from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark
 from exactlyonce.effects.pages import DeletePages, WritePage
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.records.books import transaction
@@ -32,16 +32,7 @@ class WriteDown:
 
 OfCompanions = SaveBatch | ReplaceCompanions | DeleteCompanions
 Write = (
-    SaveEntity
-    | WritePage
-    | Stage
-    | DeleteStaged
-    | DeletePages
-    | Park
-    | Unpark
-    | KeepAnswers
-    | WriteDown
-    | OfCompanions
+    SaveEntity | WritePage | Stage | DeleteStaged | DeletePages | Park | Unpark | KeepAnswers | WriteDown | OfCompanions
 )
 BestEffort = DeleteStaged | DeletePages | Unpark | ReplaceCompanions | DeleteCompanions
 
@@ -53,7 +44,7 @@ def described(write: Write) -> str:  # noqa: C901, PLR0911
             return "saves the entity" if write.etag else "creates the entity"
         case WritePage():
             marks = len(split(write.page.marks))
-            return f"writes the page after {write.page.after}, of version {write.page.version}, with {marks} marks"
+            return f"writes page {write.page.number}, of version {write.page.version}, with {marks} marks"
         case Stage():
             return f"stages outputs of {', '.join(document.message for document in write.documents)}"
         case DeleteStaged():

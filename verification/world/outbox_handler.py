@@ -55,7 +55,7 @@ def envelope_in(scenario: Scenario, number: int) -> Envelope:
     reply = None
     if answered is not None:
         reply = ReplyTo(call_of(answered.call), answered.version, entity_ref(scenario.target(number)).source)
-    untimed = reply is not None or (request := scenario.request(number)) is not None and request.opened
+    untimed = reply is not None or ((request := scenario.request(number)) is not None and request.opened)
     since = None if untimed or scenario.ages is not None else since_of(scenario, number)
     return envelope_of(number, since, scenario.request(number), reply)
 
@@ -245,9 +245,7 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
             _at(envelope, AT + (tick if ages.arriving else ages.times[number]) * TICK, timed=number not in ages.untimed)
             for number, envelope in zip(messages, work.messages, strict=True)
         ),
-        handle=AgeCheck(work.handle, work.entity, lifetimes, Outbox().forgets)
-        if ages.judges
-        else work.handle,
+        handle=AgeCheck(work.handle, work.entity, lifetimes, Outbox().forgets) if ages.judges else work.handle,
         retention=lifetimes.retention.kept(AT + tick * TICK) if ages.trimmed is None else ages.trimmed * TICK,
         refusal=lifetimes.refusal,
         send_limit=lifetimes.send_limit(AT + tick * TICK),

@@ -136,11 +136,15 @@ class OutboxJudge(Judge):
         if not written.startswith(entity.history):
             return store.committed, OVERWRITTEN
         handled = [f"web/{id}" for id in written.removeprefix(entity.history).split(">") if id]
+        renewed = {message_hash(key): key for key in handled}
+        new = [renewed.get(one, one) for one in new]
         made = _Made(entity.history, {one.id for one in before.kept}, dict(store.committed))
         violation = self._released(after, [one for one in new if released_by(one) is not None], made)
         for key in handled:
             violation = violation or self._handled(key, after, made, store)
-        if violation is None and sorted(new) != sorted((*handled, *(one for one in new if released_by(one) is not None))):
+        if violation is None and sorted(new) != sorted(
+            (*handled, *(one for one in new if released_by(one) is not None))
+        ):
             violation = "serial_execution: the marks of a commit are not those of its messages"
         if violation is None and after.version != before.version + len(new):
             violation = f"serial_execution: {len(new)} messages make version {after.version} of {before.version}"
@@ -206,9 +210,15 @@ class OutboxJudge(Judge):
         """What is wrong with the entries that a commit drops, or takes for paid."""
         owing = {entry.tx for entry in after.unpaid}
         for entry in before.unpaid:
-            key = self._by_hash[entry.cause]
-            sent = released_by(key) or key
-            if entry.tx not in owing and entry.outputs and sent not in store.published | store.overdue:
+            if entry.tx in owing:
+                continue
+            document = store.libraries[0].now.get(f"request:{entry.request}")
+            if document is not None and document.answer is None:
+                return f"one_answer: the outbox drops the answer to {entry.request}, which was never kept"
+            if not entry.outputs:
+                continue
+            key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to)))
+            if key not in store.published | store.overdue:
                 return f"nothing_lost: the outbox drops {key}, but its output was never published"
         return None
 

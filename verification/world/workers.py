@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
 from itertools import permutations
 from typing import Any, Final
@@ -59,7 +59,7 @@ class Worker:
 
     __slots__ = ("asks", "begins", "book", "first", "held", "memories", "order", "saves", "situation", "transactions")
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         situation: Situation[Start] | None,
         first: Any,
@@ -333,7 +333,7 @@ class Workers:
         """The run that starts so."""
         return self._run(start)
 
-    def _run(self, start: Start) -> Step[Any]:  # noqa: C901  # One case for each task.
+    def _run(self, start: Start) -> Step[Any]:  # One case for each task.
         entity, memory = entity_ref(start.entity), start.memory
         strategy, chores = self._scenario.strategy, self._scenario.chores
         step: Step[Any]
@@ -403,7 +403,9 @@ class Workers:
             )
         deletes = self._keys[-1] if scenario.deletes else None
         id, sends = entity_ref(start.entity).id, outbox_handler.sends(scenario)
-        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends)
+        return partial(
+            outbox_handler.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends
+        )
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:

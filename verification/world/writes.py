@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import Unpark, DeleteStaged, Park, Stage, Written
+from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark, Written
 from exactlyonce.effects.pages import OTHER as OTHER_PAGE
 from exactlyonce.effects.pages import DeletePages, WritePage
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
-from verification.world.judge import Commit, Judge
 from verification.world.books import book_in, with_book
+from verification.world.judge import Commit, Judge
 from verification.world.mentions import Write, WriteDown, described
 from verification.world.scenario import TICK, Scenario
 from verification.world.store import (
@@ -97,7 +97,7 @@ class Writes:
         self._kept = scenario.chores.kept
         self._reopened = scenario.reopened
 
-    def applied(self, write: Write, store: Store) -> Answer:
+    def applied(self, write: Write, store: Store) -> Answer:  # noqa: PLR0911  # One case for each kind.
         """The answer if the write takes effect now, or fails on its condition."""
         match write:
             case SaveEntity() | SaveBatch():
@@ -117,9 +117,7 @@ class Writes:
             case _:
                 return self._append(write, store)
 
-    def _append(
-        self, write: Stage | DeleteStaged | DeletePages | KeepAnswers, store: Store
-    ) -> Answer:
+    def _append(self, write: Stage | DeleteStaged | DeletePages | KeepAnswers, store: Store) -> Answer:
         """Change the library's log. What changes no view needs no place in it."""
         number = entity_number(write.entity)
         library = store.libraries[number]
@@ -144,11 +142,7 @@ class Writes:
                 writes = tuple(sorted((one for one in dict(writes).items() if one[1] is not None), key=itemgetter(0)))
             library = self._stores.library(writes)
             store = self._stores.with_library(store, number, library)
-        reply = (
-            None
-            if isinstance(write, DeleteStaged | DeletePages)
-            else Written(self._token(library))
-        )
+        reply = None if isinstance(write, DeleteStaged | DeletePages) else Written(self._token(library))
         back = next((id for id, written in new if written is not None and id in store.closed), None)
         back = None if self._reopened else back
         violation = None if back is None else f"no_garbage: {back} is there again, though its caller has closed it"
@@ -307,4 +301,3 @@ def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
         return RESUMED
     _, replaced = _companions_of(write)
     return HELD if any(isinstance(one, NumberedMessage) and one.message for one, _ in replaced) else None
-

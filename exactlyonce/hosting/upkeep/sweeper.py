@@ -147,7 +147,10 @@ class Sweeper:
         run.open.update(book for owner in run.waiting.values() for book in owner.books)
         if run.is_cut or not whole:
             run.open.update(search.book for search in asked)
-        await self._note(searches, run)
+        try:
+            await self._note(searches, run)
+        except ExactlyOnceError as error:  # They are searched once more.
+            self._fail(run, "books", error)
         self._failed = frozenset(run.failed)
         if run.tried or run.failed:
             _log.info("swept %d entities; %d failed, %d are left", run.swept, len(run.failed), len(run.waiting))

@@ -29,6 +29,7 @@ from exactlyonce.records.marks import (
     split,
     time_in,
     written,
+    written_time,
 )
 from exactlyonce.records.outbox import OutboxEntry, pending
 from exactlyonce.records.outputs import Output
@@ -106,7 +107,7 @@ class Draft:
         return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
 
 
-def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Opened) -> Draft:
+def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Opened, refused: Failed = ()) -> Draft:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
@@ -114,19 +115,27 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         view: the entity as it was loaded.
         fresh: the messages to handle.
         opened: time, and a transaction for each message.
+        refused: key and error of those of them that cannot be judged.
     """
-    before = view.ledger
+    before, refused_keys = view.ledger, {key for key, _ in refused}
     draft = Draft(
-        None, view.body, opened.at, to=before.to, sequences=before.sequences, calls=before.calls, kept=before.kept
+        None,
+        view.body,
+        opened.at,
+        to=before.to,
+        failed=refused,
+        sequences=before.sequences,
+        calls=before.calls,
+        kept=before.kept,
     )
     for arrival, tx in zip(fresh, opened.transactions, strict=True):
-        if tx is None:  # Its delivery was given back.
+        if tx is None or arrival.key in refused_keys:  # Without a transaction, its delivery was given back.
             continue
         try:
             commit = Commit(tx, opened.at, since_of_outputs(arrival.envelope, opened.at, work.send_limit))
             calls = answered(draft.calls, arrival)
             handled = work.handle(_given(view, draft, commit, opened.name_of(tx)), arrival.envelope)
-            drafted = _added(replace(draft, calls=calls), work.entity, arrival, handled, commit)
+            drafted = _added(draft, work.entity, arrival, handled, commit, calls=(*calls, *handled.calls))
         except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
             continue
@@ -156,7 +165,7 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
     untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
     return Page(
         entity=entity.key,
-        after=ledger.cut,
+        number=ledger.cut + 1,
         version=ledger.version,
         before=ledger.until,
         begin=begin,
@@ -169,8 +178,10 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
     )
 
 
-def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str]) -> Ledger:
-    """The ledger of the commit, but for its token.
+def next_ledger(
+    work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str], *, token: str | None
+) -> Ledger:
+    """The ledger of the commit, which shows every page that was written up to this token.
 
     Marks that are older than the retention go for good: a copy is refused. But a page is to prove the commit of blobs, which
     may be younger than the message, so a mark with blobs stays until a page takes it.
@@ -178,7 +189,7 @@ def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: f
     before = view.ledger
     gone = by_hash("" if page is None else page.marks)
     answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
-    oldest = milliseconds(draft.at) - work.retention // MILLISECOND
+    oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
     with_blobs = frozenset(one.cause for one in before.outbox if one.blobs)
     here = by_hash(before.marks).items()
     stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
@@ -190,11 +201,12 @@ def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: f
         before,
         entity=work.entity.key,
         version=version,
+        token=token,
         marks=written(marks),
         to=draft.to,
         complete=before.complete if page is None else max(before.complete, page.until),
         left=version - len(marks),
-        cut=before.cut if page is None else page.version,
+        cut=before.cut if page is None else page.number,
         until=before.until if page is None else page.until,
         answers=(*answers, *draft.answers),
         outbox=(*unpaid(before, paid, hashes), *draft.outbox),
@@ -233,8 +245,10 @@ def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
     )
 
 
-def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit) -> Draft:
-    """The draft with one more message."""
+def _added(
+    draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, *, calls: Calls
+) -> Draft:
+    """The draft with one more message, and the calls that are awaited then."""
     to = tuple(dict.fromkeys((*draft.to, *(output.destination for output in handled.outputs))))
     places = _places(handled)
     sent = [KEPT] * (max(places.values(), default=-1) + 1)  # What its own handler cancelled has a place, too.
@@ -266,7 +280,7 @@ def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, 
         staged=(*draft.staged, *staged),
         blobs=(*draft.blobs, *handled.blobs),
         sequences=handled.sequences,
-        calls=(*draft.calls, *handled.calls),
+        calls=calls,
         kept=(*stay, *(Kept(output.id, due, tx) for due, output in handled.kept)),
         size=draft.size + len(mark) + sum(shape_json(one).size for one in (*entry, *answers)),
     )

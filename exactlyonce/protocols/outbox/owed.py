@@ -7,7 +7,7 @@ from dataclasses import replace
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.books import CloseNumbers, FindPaid
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.ledger import Ledger
@@ -63,7 +63,7 @@ def publish_owed(entity: EntityRef, entries: tuple[OutboxEntry, ...], view: View
     outputs = tuple(output for entry in entries for output in entry.owed_outputs(entity, view.ledger.to))
     if outputs:
         # Publish what entries owe. Copies do no harm: their ids and their times are the same.
-        published = yield from Publish(outputs, Owed(entity, min(entry.at for entry in entries)))
+        published = yield from Publish(outputs, entity)
         if published is not PUBLISHED:
             return Again(view.memory, "owed outputs could not be published")
     kept = yield from _keep_answers(entity, entries, view.memory)

@@ -38,6 +38,7 @@ from exactlyonce.protocols.outbox.judge import (
     arrived,
     contents_of,
     is_behind,
+    is_read_too_early,
     judged,
     proof_of,
 )
@@ -157,6 +158,8 @@ class Outbox:
         found = judged(messages, view)
         if view.remembered and found.failed:
             return None
+        if any(is_read_too_early(one, view) for one in found.copies):
+            return Again(view.memory, "the document of a request was read in a view older than its answer")
         paying = yield from _copies_paid(work.entity, found, view)
         if isinstance(paying, Again):
             return paying
@@ -182,19 +185,14 @@ class Outbox:
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
         if isinstance(opened, NoAnswer):
             return Again(view.memory, "whether the store has the book of this process is not known")
-        refused = lost_pages(work, messages, view, opened.at)
-        keys = {key for key, _ in refused}
-        pairs = [(one, tx) for one, tx in zip(messages, opened.transactions, strict=True) if one.key not in keys]
-        fresh, transactions = tuple(one for one, _ in pairs), tuple(tx for _, tx in pairs)
-        draft = draft_commit(work, view, fresh, replace(opened, transactions=transactions))
-        draft = replace(draft, failed=(*refused, *draft.failed))
+        draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at))
         undecided = view.remembered and (draft.failed or draft.more)
         if undecided or not draft.processed:
             # Close the numbers. No commit has them.
             yield from CloseNumbers(opened.given)
             return None if undecided else replace(known, failed=(*known.failed, *draft.failed))
         outcome = yield from self._commit(work, view, draft, opened, paid)
-        answers = (*known.answers, *draft.replies(fresh))
+        answers = (*known.answers, *draft.replies(messages))
         if isinstance(outcome, Again):
             return replace(outcome, answers=answers) if outcome.progressed else outcome
         return replace(outcome, failed=(*known.failed, *draft.failed), answers=answers, contents=known.contents)
@@ -207,7 +205,7 @@ class Outbox:
         token = yield from _written_before(work, view, draft, page)
         if isinstance(token, Again):
             return token
-        ledger = replace(next_ledger(work, view, draft, page, paid), token=token)
+        ledger = next_ledger(work, view, draft, page, paid, token=token)
         document = draft.document(ledger)
         # Commit: save the entity if it is unchanged. The save also drops what leaves, and what is paid. Nothing is undone if it
         # fails: it may still land.

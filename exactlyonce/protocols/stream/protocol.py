@@ -20,7 +20,7 @@ from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal
 from exactlyonce.effects.companions import FindEntries, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import (
     ConfigurationError,
     EntityTooLarge,
@@ -270,7 +270,7 @@ def handled_again(
     if outputs:
         # Handle duplicates again, and publish. On the same state, at the same time and with the same ids, a deterministic
         # handler sends the same: copies. If the digest differs, nothing of that message is sent.
-        published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))
+        published = yield from Publish(tuple(outputs), work.entity)
         if published is not PUBLISHED:
             return Again(view.memory, "the outputs of a duplicate could not be published")
     return tuple(failed)

@@ -39,7 +39,9 @@ _MOST_SEARCHES: Final = 50
 """Books that one query searches for."""
 _log = logging.getLogger(__name__)
 _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
-_THERE: Final = f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND NOT IS_DEFINED(c.{LEDGER}.deleted)))"
+_THERE: Final = (
+    f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND NOT IS_DEFINED(c.{LEDGER}.deleted)))"
+)
 """Of a document: it is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
 _COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
@@ -203,7 +205,7 @@ def _asked(searches: tuple[Search, ...]) -> tuple[str, dict[str, str]]:
 
 
 def _listed_book(row: Row) -> ListedBook:
-    book = read_book({name: value for name, value in from_library(row).items() if name != "ttl"})
+    book = read_book(from_library(row))
     return ListedBook(book, row["_etag"], book.written or row["_ts"])
 
 

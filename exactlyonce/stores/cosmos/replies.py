@@ -66,6 +66,7 @@ class Operation(Enum):
     DELETE = "delete documents of the library"
     OPEN_REQUEST = "create the document of a request"
     KEEP = "keep the answer to a request"
+    NOTE = "write a note over a document of the library"
 
 
 class Meaning(Enum):
@@ -115,8 +116,10 @@ TABLE: Final = (
     Row(_ALL, 409, 1006, Meaning.UNKNOWN),  # An operation on the account is under way.
     Row(_COMMITS, 409, None, Meaning.TAKEN),
     Row(frozenset({Operation.PAGE, Operation.STAGE, Operation.OPEN_REQUEST}), 409, None, Meaning.CONFLICT),
-    Row(_SAVES | _OF_COMPANIONS | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
-    Row(_OF_COMPANIONS | {Operation.REPLACE, Operation.DELETE, Operation.KEEP}, 404, 0, Meaning.CONFLICT),
+    Row(_SAVES | _OF_COMPANIONS | {Operation.DELETE, Operation.NOTE}, 412, None, Meaning.CONFLICT),
+    Row(
+        _OF_COMPANIONS | {Operation.REPLACE, Operation.DELETE, Operation.KEEP, Operation.NOTE}, 404, 0, Meaning.CONFLICT
+    ),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
     # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
     Row(_READS, 429, None, Meaning.BUSY),

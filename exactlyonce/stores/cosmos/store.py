@@ -35,12 +35,11 @@ from exactlyonce.stores.cosmos.pages import CosmosPages
 from exactlyonce.stores.cosmos.partition import Applied, Document, Documents
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
 from exactlyonce.stores.cosmos.requests import CosmosRequests
-from exactlyonce.stores.cosmos.searches import CosmosSearches
 from exactlyonce.stores.refusals import require_entity_document, require_same, unique_key_taken
 from exactlyonce.values.frozen_json import Json
 
 
-class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages, CosmosSearches):
+class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages):
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
@@ -127,5 +126,5 @@ class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages, CosmosSearches)
 
     @performs(Unpark)
     async def unpark(self, effect: Unpark) -> None:
-        note = {**to_library(effect.entity, effect.note), "ttl": effect.seconds}
-        await self._library(effect.entity).replace_all([(note, effect.etag)])
+        note = to_library(effect.entity, effect.note, effect.seconds)
+        await self._library(effect.entity).replace(note["id"], note, effect.etag, Operation.NOTE)

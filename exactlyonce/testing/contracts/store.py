@@ -5,6 +5,9 @@
         async def store(self) -> AsyncIterator[AsyncStore]:
             ...  # with containers for ENTITY_TYPES, whose unique keys are UNIQUE_KEYS
 
+        async def etag_of_book(self, store: AsyncStore, book: str) -> str:
+            ...  # read past the store
+
         async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
             ...  # read past the store
 
@@ -38,7 +41,7 @@ class StoreContract(
     CompanionContract,
     StreamContract,
 ):
-    """Inherit from it, and give it a fixture `store` and a way to read the ETags of requests."""
+    """Inherit from it, and give it a fixture `store` and ways to read the ETags of books and requests."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:

@@ -131,7 +131,7 @@ def test_an_attempt_that_is_cancelled_takes_the_request_from_nobody(process: Pro
 
     async def two() -> Any:
         one, other = (asyncio.ensure_future(process.books.open(OpenNumbers(ENTITY, 0, more=1))) for _ in range(2))
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(process.delay / 2)
         one.cancel()
         return await other
 

@@ -14,7 +14,7 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.calls import CALL_TYPE
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.places import Place
@@ -42,7 +42,7 @@ def an_output(
 
 def parked(*outputs: Output, now: datetime, destinations: tuple[str, ...] = ("receipts",)) -> list[str]:
     """Which of the outputs are parked."""
-    owed = Publish(outputs, Owed(ENTITY, AT))
+    owed = Publish(outputs, ENTITY)
     return [one.message.message for one in divided(owed, LIFETIMES, now, destinations)[1]]
 
 
@@ -74,7 +74,7 @@ def test_what_has_a_number_and_calls_have_no_age() -> None:
 @pytest.mark.parametrize(("days", "parks"), [(7, False), (8, True)])
 def test_an_output_whose_destination_is_gone_waits_for_the_delivery_limit(days: int, parks: bool) -> None:
     gone, other = an_output("o-1", "gone"), an_output("o-2")
-    kept, parks_these = divided(Publish((gone, other), Owed(ENTITY, AT)), LIFETIMES, AT + days * DAY, ("receipts",))
+    kept, parks_these = divided(Publish((gone, other), ENTITY), LIFETIMES, AT + days * DAY, ("receipts",))
     assert kept == ((other,) if parks else (gone, other))
     for one in parks_these:
         assert (one.entity, one.message.envelope, one.message.destination) == (place_of(ENTITY), gone.envelope, "gone")
@@ -88,7 +88,7 @@ async def test_what_is_owed_to_a_destination_that_is_gone_is_paid_in_the_end() -
     clock, transport = ManualClock(AT), MemoryTransport()
     store = MemoryStore(clock.now)
     driver = AsyncDriver(Awaited(store), Publisher({"receipts": Address(transport, "receipts")}), Runtime(clock))
-    owed = Publish((an_output("o-1", "gone"), an_output("o-2")), Owed(ENTITY, AT))
+    owed = Publish((an_output("o-1", "gone"), an_output("o-2")), ENTITY)
     assert await driver.run(iter(owed)) is UNKNOWN
     assert [output.id for output in transport.queues["receipts"]] == ["o-2"]
     clock.advance(8 * 86_400)

@@ -39,10 +39,16 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
         None,
         Conflict(TOKEN),
     ),
-    ("an etag that is outdated is a conflict", (*SAVES, *BATCHES, Operation.DELETE), 412, None, Conflict(TOKEN)),
+    (
+        "an etag that is outdated is a conflict",
+        (*SAVES, *BATCHES, Operation.DELETE, Operation.NOTE),
+        412,
+        None,
+        Conflict(TOKEN),
+    ),
     (
         "a document to replace that is gone is a conflict",
-        (Operation.REPLACE, *BATCHES, Operation.DELETE, Operation.KEEP),
+        (Operation.REPLACE, *BATCHES, Operation.DELETE, Operation.KEEP, Operation.NOTE),
         404,
         0,
         Conflict(TOKEN),
