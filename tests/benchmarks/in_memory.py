@@ -22,7 +22,7 @@ def competing_operations(store: MemoryStore) -> dict[type, Any]:
             if not partition.newest(staged):
                 return Conflict(partition.token)
             record = Json.of(library_document(effect.record))
-            store._append(partition, f"page:{effect.record.after}", record)
+            store._append(partition, f"page:{effect.record.number}", record)
             partition.within.add(len(partition.log))
             store._append(partition, staged, None)
             return Written(partition.token)

@@ -19,7 +19,7 @@ from verification.world.scenario import Budget, Scenario
 PAGE: Final = Path(__file__).parents[2] / "docs/protocols/published-algorithm.md"
 WIDTH: Final = 126
 _RECORDS: Final = (
-    (re.compile(r"writes the page after .*? with 1 marks"), "writes the record"),
+    (re.compile(r"writes page .*? with 1 marks"), "writes the record"),
     (re.compile(r"finds page \d+"), "finds the record"),
     (re.compile("finds no page"), "finds no record"),
 )
