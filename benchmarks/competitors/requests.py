@@ -62,7 +62,9 @@ class CompetingStore(CosmosStore):
 
     @performs(Overwrite)
     async def overwrite(self, effect: Overwrite) -> Unknown | None:
-        reply = await self._entity(effect.entity).write_all((effect.document.value,), Operation.WRITE)
+        reply = await self._entity(effect.entity).write_all(
+            (effect.document.value,), Operation.BOOK
+        )  # An upsert, as that of a book.
         return None if isinstance(reply, Applied) else UNKNOWN
 
     @performs(Claim)

@@ -52,7 +52,7 @@ class OneByOne(MachineHistory):
         if isinstance(self.entity.strategy, Outbox):
             return super().serially(ref)
         messages = {message_hash(key): one for key, one in self.messages.items()}
-        documents = (one.document for one in self.store._entity(ref).log)
+        documents = (one.document for one in self.store._entity(ref).log if one.id == ref.id)
         ledgers = (read_entity(ref, one).ledger or Ledger() for one in documents)
         markers = {entry.tx: messages[entry.cause] for one in ledgers for entry in one.outbox}
         return self._after(NOTHING, ref, [(self.given[tx], one) for tx, one in markers.items()])

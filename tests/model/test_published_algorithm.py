@@ -25,7 +25,6 @@ from verification.published.algorithm import AS_PUBLISHED, REPAIRED, WHATEVER, D
 from verification.published.faults import FAULTS, PAGE, Fault, playing, with_stories
 from verification.world.scenario import Budget, Scenario
 
-
 ENTITY = EntityRef("account", ("a",), "a")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 

@@ -1,8 +1,8 @@
 """The algorithm of the published library, in this project's effects and records: the first of the broken twins.
 
 Steps and order are the published ones; the words are ours. The entity carries a transaction-id marker (a ledger with one entry,
-which is not finished yet), outputs are staged under the transaction id before the commit, and a record in the library's partition
-says that a message is done: a page with one mark. Every attempt first finishes what the marker names.
+which is not finished yet). Outputs are staged under the transaction id before the commit. A record in the library's partition,
+a page with one mark, says that a message is done. Every attempt first finishes what the marker names.
 
 Each known repair is a switch, so that the checker shows which fault it ends and what it costs.
 """
@@ -22,7 +22,7 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.steps.since import since_of_outputs
 from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.records.marks import Mark, hash_in
+from exactlyonce.records.marks import Mark, destination_digit, hash_in
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import Envelope, milliseconds
@@ -219,6 +219,9 @@ def _is_marked(entity: EntityRef, loaded: Loaded, tx: str) -> bool:
 def _marked(entity: EntityRef, ledger: Ledger, message: str, handled: Handled, begun: Begun) -> Ledger:
     """The ledger of the commit of a message, with its marker."""
     cause = message_hash(message)
+    to = tuple(dict.fromkeys((*ledger.to, *(output.destination for output in handled.outputs))))
+    sent = "".join(destination_digit(to.index(output.destination)) for output in handled.outputs)
+    mark = Mark(milliseconds(begun.at), cause, "f", timed=False, content="----", sent=sent)
     return replace(
         ledger,
         version=ledger.version + 1,
@@ -226,7 +229,8 @@ def _marked(entity: EntityRef, ledger: Ledger, message: str, handled: Handled, b
         type=entity.type,
         deleted=handled.deleted,
         sequences=handled.sequences,
-        marks=Mark(milliseconds(begun.at), cause, "f", timed=False, content="----").text,
+        marks=mark.text,
+        to=to,
         left=ledger.version,
         outbox=(OutboxEntry(cause, begun.given[0], begun.at),),
     )
@@ -235,4 +239,4 @@ def _marked(entity: EntityRef, ledger: Ledger, message: str, handled: Handled, b
 def _record(entity: EntityRef, ledger: Ledger) -> Page:
     """The record of the message whose marker a ledger has."""
     mark = ledger.marks
-    return Page(entity.key, ledger.version, ledger.version, 0, 0, mark, hashes=(hash_in(mark),))
+    return Page(entity.key, ledger.version, ledger.version, 0, 0, mark, to=ledger.to, hashes=(hash_in(mark),))
