@@ -94,10 +94,10 @@ def _of_marks(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     told = _told(ledger, stored)
     texts = split(ledger.marks)
     for page in stored.library_documents(Page):
-        if page.version <= ledger.cut:
+        if page.number <= ledger.cut:
             texts += split(page.marks)
         elif ledger.protocol == OUTBOX:
-            yield Leftover("page, without a commit", str(page.after), page.marks)
+            yield Leftover("page, without a commit", str(page.number), page.marks)
     for mark in map(Mark.read, texts):
         if mark.kind != "l" and mark.hash not in told:  # Nobody delivers a release.
             yield Leftover("committed, not acknowledged", "", mark.hash)
