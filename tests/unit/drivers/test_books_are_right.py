@@ -80,7 +80,7 @@ class Processes(RuleBasedStateMachine):
     def look(self, process: Shelf, view: Version) -> frozenset[str]:
         """Find out what is paid, in a view that may be stale."""
         process.compare(FindPaid(ENTITY, view.version, tuple(view.outbox), (START,) * len(view.outbox)), self.now)
-        return process.paid(view.outbox)
+        return frozenset(filter(process.pays, view.outbox))
 
     @rule(who=some, view=some)
     def begin(self, who: int, view: int) -> None:
