@@ -47,15 +47,8 @@ def noting(before: Before, envelope: Envelope) -> Handled:
     """A handler whose state tells what was done, in its order; each message sends one."""
     state: dict[str, Any] = {"id": "a", "owner": "a", "done": []} if before.body is None else before.body.value
     id = Origin(ENTITY, key_of(envelope)).output_id(0)
-    assert before.since is not None
-    sent = Envelope(
-        ENTITY.source,
-        id,
-        "said",
-        Json.of(envelope.id),
-        before.at,
-        extensions=((STABLE_TIME, stable_text(before.since)),),
-    )
+    stable = () if before.since is None else ((STABLE_TIME, stable_text(before.since)),)
+    sent = Envelope(ENTITY.source, id, "said", Json.of(envelope.id), before.at, extensions=stable)
     state["done"].append(envelope.id)
     return Handled(Json.of(state), (Output(id, "receipts", sent.to_json(), index=0),))
 
