@@ -279,11 +279,10 @@ def _pages(known: DataFrame, entities: DataFrame) -> DataFrame:
 
 
 def _owing(ledgers: DataFrame) -> DataFrame:
-    """Entries of ledgers that may owe. One that was paid stays only if it proves blobs."""
+    """Entries of ledgers, which may owe."""
     rows = ledgers.select("entity", "ts", F.explode("ledger.outbox").alias("entry"))
-    unpaid = rows.where(~F.coalesce("entry.paid", F.lit(False)))
     places = F.transform("entry.outputs", lambda one: one["index"])
-    return unpaid.select("entity", "entry.cause", "entry.tx", "entry.at", places.alias("outputs"), "ts")
+    return rows.select("entity", "entry.cause", "entry.tx", "entry.at", places.alias("outputs"), "ts")
 
 
 def _transactions(known: DataFrame) -> DataFrame:

@@ -259,7 +259,9 @@ class Process:
     async def _run_once(self, start: Start) -> Any:
         """One run."""
         ages = self._family.scenario.ages
-        make_driver, lifetimes = (_AgelessDriver, Lifetimes()) if ages is None or not ages.limits else (AsyncDriver, ages.lifetimes)
+        make_driver, lifetimes = (
+            (_AgelessDriver, Lifetimes()) if ages is None or not ages.limits else (AsyncDriver, ages.lifetimes)
+        )
         publisher = _GatedPublisher(self._reality, self._at_gate)
         runtime = Runtime(self.clock, Random(0), self._new_transaction)
         store = self._gated(self._store())
