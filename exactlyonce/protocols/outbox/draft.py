@@ -77,6 +77,7 @@ class Draft:
         calls: ids of the calls whose replies are awaited.
         kept: messages that are kept until they are due.
         more: messages are left for another commit, since the document has no room for them in this one.
+        crowded: nothing is processed, since what the outbox owes takes the room of the first message.
         size: bytes of what these messages add to the ledger.
     """
 
@@ -97,6 +98,7 @@ class Draft:
     calls: Calls = ()
     kept: tuple[Kept, ...] = ()
     more: bool = False
+    crowded: bool = False
     size: int = 0
 
     def document(self, ledger: Ledger) -> Json:
@@ -110,7 +112,15 @@ class Draft:
         return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
 
 
-def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Opened, refused: Failed = ()) -> Draft:
+def draft_commit(
+    work: Work,
+    view: View,
+    fresh: tuple[Arrival, ...],
+    opened: Opened,
+    refused: Failed = (),
+    *,
+    paid: frozenset[str] = frozenset(),
+) -> Draft:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
@@ -119,6 +129,7 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         fresh: the messages to handle.
         opened: time, and a transaction for each message.
         refused: key and error of those of them that cannot be judged.
+        paid: transactions whose entries leave with the commit.
     """
     before, refused_keys = view.ledger, {key for key, _ in refused}
     draft = Draft(
@@ -142,8 +153,12 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
             continue
-        if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
+        if (size := _bytes(view, drafted)) > MAX_DOCUMENT_BYTES:
+            size -= _bytes_leaving(work.entity, before, paid)
+        if size <= MAX_DOCUMENT_BYTES:
             draft = drafted
+        elif not draft.processed and size - _bytes_owed(before, paid) <= MAX_DOCUMENT_BYTES:
+            return replace(draft, crowded=True)
         elif draft.processed and handled.body.size + drafted.size - draft.size <= _MOST_ALONE:
             return replace(draft, more=True)  # Without the others it may fit.
         else:
@@ -315,6 +330,22 @@ def _bytes(view: View, draft: Draft) -> int:
         shape_json(one, shape).size for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
     )
     return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
+
+
+def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> int:
+    """Bytes of what leaves the ledger with the next commit: entries that are paid, and answers that go to a page."""
+    page = leaving(entity, ledger)
+    answers = () if page is None else page.answers
+    return sum(shape_json(one).size for one in (*ledger.outbox, *answers)) - _bytes_staying(ledger, paid)
+
+
+def _bytes_owed(ledger: Ledger, paid: frozenset[str]) -> int:
+    """Bytes of the entries that owe, which would leave if their outputs were sent."""
+    return _bytes_staying(ledger, paid) - _bytes_staying(ledger, frozenset(one.tx for one in ledger.outbox))
+
+
+def _bytes_staying(ledger: Ledger, paid: frozenset[str]) -> int:
+    return sum(shape_json(one).size for one in unpaid(ledger, paid, frozenset(by_hash(ledger.marks))))
 
 
 def _too_large(entity: EntityRef, arrival: Arrival, handled: Handled, size: int) -> EntityTooLarge:

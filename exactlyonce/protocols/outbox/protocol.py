@@ -184,11 +184,14 @@ class Outbox:
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
         if isinstance(opened, NoAnswer):
             return Again(view.memory, "whether the store has the book of this process is not known")
-        draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at))
-        undecided = view.remembered and (draft.failed or draft.more)
+        draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at), paid=paid)
+        undecided = view.remembered and (draft.failed or draft.more or draft.crowded)
         if undecided or not draft.processed:
             # Close the numbers. No commit has them.
             yield from CloseNumbers(opened.given)
+            if draft.crowded and not undecided:
+                again = yield from _make_room(work.entity, view, paid)
+                return again
             return None if undecided else replace(known, failed=(*known.failed, *draft.failed))
         outcome = yield from self._commit(work, view, draft, opened, paid)
         answers = (*known.answers, *draft.replies(messages))
@@ -382,6 +385,15 @@ def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Mem
     copies = tuple(entry for entry in owing if entry.tx not in paid)
     memory = yield from publish_owed(entity, copies, view)
     return memory if isinstance(memory, Again) else (memory, paid | {entry.tx for entry in copies})
+
+
+def _make_room(entity: EntityRef, view: View, paid: frozenset[str]) -> Step[Again]:
+    """Publish all that an outbox owes, so that its entries leave with the next commit. At most 3 effects."""
+    owing = tuple(entry for entry in view.ledger.unpaid if entry.tx not in paid)
+    memory = yield from publish_owed(entity, owing, view)
+    if isinstance(memory, Again):
+        return memory
+    return Again(memory, "what the outbox owed took the room, and was sent", progressed=True)
 
 
 def _seconds(work: Work, page: Page, at: datetime) -> int:

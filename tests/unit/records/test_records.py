@@ -73,7 +73,7 @@ LEDGER_43 = Ledger(
 )
 PAGE = Page(
     GAME.key,
-    0,
+    3,
     40,
     SINCE - 2_000,
     SINCE,
@@ -244,7 +244,7 @@ def test_the_page_is_pinned() -> None:
         "kind": "page",
         "schema": 1,
         "entity": '["range","game-7","game-7"]',
-        "after": 0,
+        "number": 3,
         "version": 40,
         "begin": 1_795_255_200_000,
         "until": 1_795_255_202_000,
@@ -258,8 +258,8 @@ def test_the_page_is_pinned() -> None:
 
 
 def test_a_page_of_timed_marks_alone_has_nothing_else() -> None:
-    page = Page(GAME.key, 0, 40, 1, 2, MARKS)
-    assert [*library_document(page)] == ["entity", "after", "version", "begin", "until", "marks", "kind", "schema"]
+    page = Page(GAME.key, 3, 40, 1, 2, MARKS)
+    assert [*library_document(page)] == ["entity", "number", "version", "begin", "until", "marks", "kind", "schema"]
 
 
 def test_the_book_is_pinned() -> None:
