@@ -17,7 +17,7 @@ from verification.simulation.twins import NAMES, protocols_of
 from verification.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
-TELLING = (14, 9, 39, 6, 15)
+TELLING = (2, 3, 4, 5, 6, 7, 12)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
 FEW = 120
