@@ -148,7 +148,7 @@ FIRST, SECOND = split(LEDGER_43.marks)
     [
         (replace(LEDGER_43, version=44), "2 marks and 41 that have left are not its version, 44"),
         (replace(LEDGER_43, version=1, left=-1), "-1 marks have left"),
-        (replace(LEDGER_43, cut=44), "the last page at version 44 of 43"),
+        (replace(LEDGER_43, cut=44), "41 marks have left in 44 pages, at version 43"),
         (replace(LEDGER_43, marks=f"{SECOND}.{FIRST}"), "in no order"),
         (replace(LEDGER_43, marks=f"{FIRST[:20]}.{SECOND}"), "a mark is cut off"),
         (replace(LEDGER_43, marks=f"{FIRST}.{SECOND}2"), "a destination that its list does not have"),
