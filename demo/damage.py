@@ -197,7 +197,7 @@ def unpaged(history: History) -> tuple[str, ...]:
     if pages := history.pages():
         del history.database.exactlyonce[name_of(pages[-1])]
     else:
-        history.ledger.update(cut=1, until=Mark.read(history.marks[0]).since)
+        history.ledger.update(cut=1, complete=Mark.read(history.marks[0]).since)
     return ("page_missing",)
 
 

@@ -46,11 +46,10 @@ class Ledger:
         deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
         marks: of the latest messages, the oldest first. `version` is the number of marks and of those that have left.
         to: destinations that marks and entries name.
-        complete: time of the newest mark that has left, in milliseconds since 1970; -1 if none has. A timed message that is
-            younger and has no mark here was never processed.
+        complete: time of the newest mark that has left for a page, in milliseconds since 1970; -1 if none has. A timed
+            message that is younger and has no mark here was never processed.
         left: how many marks have left, those that expired included.
         cut: number of its newest page; 0 if there is none.
-        until: time of the newest mark in that page; -1 if there is none.
         lost: time up to which pages may have been lost, since the library's container was restored or exchanged; -1 if none.
         answers: to requests among the marks.
         outbox: transactions whose outputs are not known to be sent.
@@ -74,7 +73,6 @@ class Ledger:
     complete: Annotated[int, absent_if(-1)] = -1
     left: Annotated[int, absent_if(0)] = 0
     cut: Annotated[int, absent_if(0)] = 0
-    until: Annotated[int, absent_if(-1)] = -1
     lost: Annotated[int, absent_if(-1)] = -1
     answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
     outbox: Annotated[tuple[OutboxEntry, ...], absent_if(())] = ()

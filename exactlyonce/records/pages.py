@@ -33,9 +33,9 @@ class Page:
         entity: key of the entity.
         number: among the pages of the entity, from 1.
         version: of the ledger from which it was cut.
-        before: time of the newest mark in the page before; -1 if there is none. So an audit can tell whether that page is gone
-            too early.
-        begin, until: times of its oldest and of its newest mark, in milliseconds since 1970.
+        before: `until` of the page before; -1 if there is none. So an audit can tell whether that page is gone too early.
+        begin: time of its oldest mark, in milliseconds since 1970.
+        until: time of the newest mark that has left, in this page or before.
         marks: as the ledger had them.
         to: destinations that the marks name.
         hashes: of those of its messages that are looked for by hash: they are not timed, or their answers are here.

@@ -37,7 +37,7 @@ _RECEPTION: Final = ("channel", "source", "next", "held")
 _KEPT: Final = ("id", "due", "tx")
 _OWING: Final = ("cause", "tx", "at")
 _PARTS: Final = "struct<type: string, partition: string, id: string>"
-_EMPTY: Final = {"protocol": f"'{OUTBOX}'", "marks": "''", "left": "0", "cut": "0", "until": "-1"}
+_EMPTY: Final = {"protocol": f"'{OUTBOX}'", "marks": "''", "left": "0", "cut": "0", "complete": "-1"}
 """Properties of a ledger that are left out where they are empty, and no lists."""
 _MARK: Final = (
     rf"[{DIGITS.removeprefix('-')}-]{{7}}[A-Za-z0-9+/]{{16}}[{KINDS}{KINDS.upper()}][A-Za-z0-9+/=]{{4}}[^.]*+"

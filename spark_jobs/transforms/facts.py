@@ -44,7 +44,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The kinds of documents that the rows of each frame come from; those with a problem, of whatever kind, are `UNREADABLE`."""
 
 _COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "answer", "owes")
-_OF_LEDGER: Final = ("version", "protocol", "marks", "to", "cut", "until", "answers", "receptions", "calls", "kept")
+_OF_LEDGER: Final = ("version", "protocol", "marks", "to", "cut", "complete", "answers", "receptions", "calls", "kept")
 _OF_PAGE: Final = ("entity", "number", "version", "before", "begin", "until", "marks", "to", "answers", "ts")
 _PAGE: Final = (*_OF_PAGE, "cut", "stored")
 
@@ -102,7 +102,7 @@ class Facts:
 
     Attributes:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
-            `prefix` (that source as message keys begin with it), and `version, protocol, marks, to, cut, until, answers,
+            `prefix` (that source as message keys begin with it), and `version, protocol, marks, to, cut, complete, answers,
             receptions, calls, kept` of its ledger.
         pages: `entity, number, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
             number of its newest page, and its version. Pages above `cut` do not count: the ledger was read before.

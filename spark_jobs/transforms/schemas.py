@@ -78,7 +78,7 @@ LEDGER_READ: Final = _struct(
     to=TO,
     left=_NUMBER,
     cut=_NUMBER,
-    until=_NUMBER,
+    complete=_NUMBER,
     answers=ANSWERS,
     outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_TIME, outputs=ArrayType(_struct(index=_NUMBER)), paid=_FLAG)),
     receptions=RECEPTIONS,
@@ -269,7 +269,7 @@ def partition_of(paths: tuple[str, ...]) -> str:
 
 
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
-    "Ledger": frozenset({"token", "deleted", "complete", "lost", "sequences", "snapshot_every", "event_sourced"}),
+    "Ledger": frozenset({"token", "deleted", "lost", "sequences", "snapshot_every", "event_sourced"}),
     "OutboxEntry": frozenset({"since", "request", "answer", "blobs"}),
     "Pending": frozenset({"to", "envelope", "delay", "id"}),
     "Page": frozenset({"hashes", "blobs"}),

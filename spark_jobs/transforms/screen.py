@@ -99,7 +99,7 @@ def _of_outboxes(facts: Facts, thresholds: Thresholds, now: int) -> tuple[DataFr
     oldest = before(now, thresholds.retention) * 1000
     pages = counted(facts)
     below = F.when((F.col("number") > 1) & (F.col("before") >= oldest), F.col("number") - 1)
-    newest = F.when((F.col("cut") > 0) & (F.col("until") >= oldest), F.col("cut"))
+    newest = F.when((F.col("cut") > 0) & (F.col("complete") >= oldest), F.col("cut"))
     hashes = F.transform(marks_in("marks"), lambda mark: F.xxhash64(hash_in(mark)))
     counts = F.coalesce(F.col("number") <= F.col("cut"), F.lit(False))
     answers = F.transform("answers", lambda one: F.xxhash64(one["cause"]))

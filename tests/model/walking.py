@@ -6,6 +6,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from verification.scenarios.numbers import A1, A2, B1, ONE_CHANNEL
+from verification.scenarios.numbers import SMALL as NUMBERED
+
 from exactlyonce import Outbox
 from exactlyonce.stores.cosmos.store import CosmosStore
 from local_cosmos.inprocess import RunningEmulator
@@ -15,8 +18,6 @@ from verification.explorers.trace import Event
 from verification.reproduction.conductor import Reproduction, reproduce
 from verification.reproduction.reality import opened
 from verification.reproduction.walks import walk
-from verification.scenarios.numbers import A1, A2, B1, ONE_CHANNEL
-from verification.scenarios.numbers import SMALL as NUMBERED
 from verification.scenarios.outbox import SMALL
 from verification.world.scenario import Budget, Scenario
 

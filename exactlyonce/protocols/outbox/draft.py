@@ -161,15 +161,15 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
         return None
     hashes = frozenset(map(hash_in, gone))
     answers = answers or tuple(one for one in ledger.answers if one.cause in hashes)
-    begin, until = (time_in(gone[0]), time_in(gone[-1])) if gone else (ledger.complete, ledger.complete)
+    begin, until = (time_in(gone[0]), time_in(gone[-1])) if gone else (ledger.complete, -1)
     untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
     return Page(
         entity=entity.key,
         number=ledger.cut + 1,
         version=ledger.version,
-        before=ledger.until,
+        before=ledger.complete,
         begin=begin,
-        until=until,
+        until=max(until, ledger.complete),
         marks=written(gone),
         to=ledger.to,
         hashes=tuple(dict.fromkeys((*untimed, *(one.cause for one in answers)))),
@@ -204,10 +204,9 @@ def next_ledger(
         token=token,
         marks=written(marks),
         to=draft.to,
-        complete=before.complete if page is None else max(before.complete, page.until),
+        complete=before.complete if page is None else page.until,
         left=version - len(marks),
         cut=before.cut if page is None else page.number,
-        until=before.until if page is None else page.until,
         answers=(*answers, *draft.answers),
         outbox=(*unpaid(before, paid, hashes), *draft.outbox),
         deleted=draft.handled is not None and draft.handled.deleted,

@@ -93,7 +93,7 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
     """
     ledger = view.ledger
     there = not ledger.cut or view.pages is None or any(page.number == ledger.cut for page in view.pages)
-    lost = ledger.lost if there or _is_over(work, ledger.until, now) else ledger.complete
+    lost = ledger.lost if there or _is_over(work, ledger.complete, now) else ledger.complete
     if lost < 0:
         return ()
     return tuple(

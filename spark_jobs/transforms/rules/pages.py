@@ -36,7 +36,7 @@ def missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """
     pages = counted(facts)
     by_pages = pages.select("entity", (F.col("number") - 1).alias("number"), F.col("before").alias("until"), "ts")
-    by_ledgers = facts.entities.select("entity", F.col("cut").alias("number"), "until", "ts")
+    by_ledgers = facts.entities.select("entity", F.col("cut").alias("number"), F.col("complete").alias("until"), "ts")
     young = (F.col("number") > 0) & (F.col("until") >= before(now, thresholds.retention) * 1000)
     each = by_ledgers.unionByName(by_pages).where(young).groupBy("entity", "number")
     named = each.agg(F.max("until").alias("until"), F.min("ts").alias("ts"))

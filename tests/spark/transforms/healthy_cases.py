@@ -60,7 +60,7 @@ def page_written_first(case: str) -> list[Planted]:
     planted = outbox(case)
     assert planted.ledger is not None
     coming = page(planted.entity, list(marks_of(planted)[:1]), planted.ledger.version, None)
-    coming = replace(coming, number=planted.ledger.cut + 1, before=planted.ledger.until)
+    coming = replace(coming, number=planted.ledger.cut + 1, before=planted.ledger.complete)
     later = replace(coming, number=coming.number + 1, version=coming.version + 7)
     return [planted.keeping(coming, MINUTE).keeping(later, MINUTE)]
 

@@ -170,7 +170,6 @@ def outbox(
         complete=-1 if newest is None else newest.until,
         left=len(told) + lost - len(stay),
         cut=0 if newest is None else newest.number,
-        until=-1 if newest is None else newest.until,
         outbox=(entry,),
     )
     ages = [told[cut].age for cut in cuts]
@@ -185,7 +184,7 @@ def page(entity: EntityRef, marks: list[str], version: int, before: Page | None,
         1 if before is None else before.number + 1,
         version,
         min(times),
-        max(times),
+        max(times) if before is None else max(*times, before.until),
         written(marks),
         before=-1 if before is None else before.until,
         to=tuple(to),

@@ -72,7 +72,7 @@ def changed(raw: dict[str, Any], path: tuple[Any, ...], change: Callable[[Any, A
 
 COMPANIONS = ("co-located", "entry", "numbered")
 ABSENT = {
-    "ledger": "answers calls complete cut entity kept left lost marks outbox receptions sequences snapshot_every to token until "
+    "ledger": "answers calls complete cut entity kept left lost marks outbox receptions sequences snapshot_every to token "
     "outbox.blobs outbox.outputs outbox.paid outbox.since outbox.outputs.delay outbox.outputs.id outbox.outputs.index "
     "outbox.outputs.to",
     "page": "answers before blobs hashes to",

@@ -64,7 +64,6 @@ LEDGER_43 = Ledger(
     complete=SINCE - 9_000,
     left=41,
     cut=40,
-    until=SINCE - 9_000,
     lost=SINCE - 99_000,
     answers=(KeptAnswer(CAUSE, ANSWER),),
     outbox=(PROVING, OWING),
@@ -141,7 +140,6 @@ LEDGERS = st.builds(
     entity=st.sampled_from(["", GAME.key]),
     to=st.just(("audience", "leader-board")),
     complete=st.integers(-1, 2**41),
-    until=st.integers(-1, 2**41),
     answers=KEPT_ANSWERS,
     outbox=st.lists(ENTRIES, max_size=3).map(tuple),
     deleted=st.just(False),
@@ -179,7 +177,6 @@ STORED = {
         "complete": 1_795_255_193_000,
         "left": 41,
         "cut": 40,
-        "until": 1_795_255_193_000,
         "lost": 1_795_255_103_000,
         "answers": [{"cause": CAUSE, "answer": STORED_ANSWER}],
         "outbox": [

@@ -57,8 +57,7 @@ class TestLeaving:
         assert (page.number, page.version, page.begin, page.until) == (1, 33, NOW, NOW + LEFT - 1)
         assert (len(split(page.marks)), len(script.marks), page.hashes) == (LEFT, MARKS_STAY + 1, ())
         ledger = script.ledger
-        assert (ledger.version, ledger.left, ledger.cut, ledger.until) == (34, LEFT, 1, page.until)
-        assert ledger.complete == page.until
+        assert (ledger.version, ledger.left, ledger.cut, ledger.complete) == (34, LEFT, 1, page.until)
         assert script.marks[0].since == NOW - 5, "the new message is the oldest of those that stay"
 
     def test_the_page_is_written_before_the_commit_and_depends_on_the_loaded_ledger_alone(self) -> None:
