@@ -187,9 +187,9 @@ class _Conductor:
     async def _answer(self, event: Event, process: Process) -> None:
         """Open the gate of a process for one request."""
         entity = self._about[event.process]
-        await self._park_overdue(event, process)
+        parked = await self._park_overdue(event, process)
         turn = process.turn
-        if turn is None and isinstance(event.effect, Publish):
+        if parked and (turn is None or not isinstance(turn.effect, Publish)):
             return  # All was too old.
         if turn is None:
             raise self._divergence(("it asks for nothing",))
@@ -214,11 +214,14 @@ class _Conductor:
             paid = frozenset(map(self._names.transaction, event.reply))
             self._require(() if process.books.paid == paid else (f"{process.books.paid} are paid in place of {paid}",))
 
-    async def _park_overdue(self, event: Event, process: Process) -> None:
-        """What is too old to be sent is parked first. In the model that is a part of sending."""
+    async def _park_overdue(self, event: Event, process: Process) -> bool:
+        """What is too old to be sent is parked first, if anything is. In the model that is a part of sending."""
+        parked = False
         while isinstance(event.effect, Publish) and process.turn is not None and isinstance(process.turn.effect, Park):
             await self._performed(process.perform(process.turn.effect))
             await process.hear()
+            parked = True
+        return parked
 
     async def _performed(self, reply: Awaitable[Any]) -> Any:
         """The reply to a request, after which all is calm."""
@@ -250,6 +253,7 @@ class _Conductor:
                 version = int(event.said.rpartition(" ")[2])
                 for process in self.processes:
                     await process.crash()
+                    process.deeds.acknowledged.clear()  # What was acknowledged before may be undone.
                 await self._reality.put_back(entity_ref(number), self._names.lsn_after(entity_log(number), version))
         for number, library in enumerate(after.libraries if after.emptied > before.emptied else ()):
             if library is not before.libraries[number]:
@@ -316,7 +320,8 @@ class _Conductor:
         if isinstance(effect, OpenNumbers | FindPaid):  # The store is asked for what the process does not know of books.
             wanted = WriteBook if isinstance(effect, OpenNumbers) else ReadBooks
             return () if isinstance(asked, wanted) else (f"{type(asked).__name__} in place of {wanted.__name__}",)
-        if isinstance(effect, Publish) and isinstance(asked, Publish):
+        if self._family.scenario.ages is not None and isinstance(effect, Publish) and isinstance(asked, Publish):
+            # What is too old is parked.
             effect = replace(effect, outputs=tuple(one for one in effect.outputs if one in asked.outputs))
         return self._names.differences(asked, effect, entity)
 

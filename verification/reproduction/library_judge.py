@@ -148,11 +148,11 @@ class _Judge:
             if not one.restored:
                 new = sorted(set(one.marks) - {*before.marks, *self._releases})
                 released = set(one.marks) & self._releases - {*before.marks}
+                grew = one.ledger.version - before.ledger.version
                 # A tombstone keeps its history, and the next message starts anew.
-                base = "" if before.ledger.deleted and new else before.history
+                base = "" if before.ledger.deleted and grew else before.history
                 handled = one.history.removeprefix(base).split(">")[1:]
                 made = sorted(message_hash(f"web/{id}") for id in handled)
-                grew = one.ledger.version - before.ledger.version
                 if not one.history.startswith(base) or made != new or grew != len(new) + len(released):
                     return False
             before = one

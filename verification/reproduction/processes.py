@@ -232,19 +232,17 @@ class Process:
         # Chores belong to processes of their own, which remember nothing of it.
         memory = remembered if start.task in ATTEMPTS else Memory()
         following: Start | None = start
-        while True:
+        while following is not None:
             start = following
             self._memories[start.entity] = memory
             result = await self._run_once(replace(start, memory=memory))
-            memory = self._kept(getattr(result, "memory", Memory()))
+            memory = self._memories[start.entity] = self._kept(getattr(result, "memory", Memory()))
             following = self._family.following(start, result)
             self._note(start, result, following)
-            if following is None:
-                break
-            self._paused = asyncio.get_running_loop().create_future()
-            self._changed.set()
-            await self._paused
-        self._memories[start.entity] = memory
+            if following is not None:
+                self._paused = asyncio.get_running_loop().create_future()
+                self._changed.set()
+                await self._paused
 
     def _note(self, start: Start, result: Any, following: Start | None) -> None:
         """What a run came to."""
