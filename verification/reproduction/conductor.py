@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.effects.books import FindPaid, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.library import Park
-from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.records.books import transaction
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
@@ -187,10 +185,7 @@ class _Conductor:
     async def _answer(self, event: Event, process: Process) -> None:
         """Open the gate of a process for one request."""
         entity = self._about[event.process]
-        parked = await self._park_overdue(event, process)
         turn = process.turn
-        if parked and (turn is None or not isinstance(turn.effect, Publish)):
-            return  # All was too old.
         if turn is None:
             raise self._divergence(("it asks for nothing",))
         self._require(self._effect_differences(turn.effect, event.effect, entity))
@@ -213,15 +208,6 @@ class _Conductor:
         if isinstance(turn.effect, ReadBooks):
             paid = frozenset(map(self._names.transaction, event.reply))
             self._require(() if process.books.paid == paid else (f"{process.books.paid} are paid in place of {paid}",))
-
-    async def _park_overdue(self, event: Event, process: Process) -> bool:
-        """What is too old to be sent is parked first, if anything is. In the model that is a part of sending."""
-        parked = False
-        while isinstance(event.effect, Publish) and process.turn is not None and isinstance(process.turn.effect, Park):
-            await self._performed(process.perform(process.turn.effect))
-            await process.hear()
-            parked = True
-        return parked
 
     async def _performed(self, reply: Awaitable[Any]) -> Any:
         """The reply to a request, after which all is calm."""
@@ -320,9 +306,6 @@ class _Conductor:
         if isinstance(effect, OpenNumbers | FindPaid):  # The store is asked for what the process does not know of books.
             wanted = WriteBook if isinstance(effect, OpenNumbers) else ReadBooks
             return () if isinstance(asked, wanted) else (f"{type(asked).__name__} in place of {wanted.__name__}",)
-        if self._family.scenario.ages is not None and isinstance(effect, Publish) and isinstance(asked, Publish):
-            # What is too old is parked.
-            effect = replace(effect, outputs=tuple(one for one in effect.outputs if one in asked.outputs))
         return self._names.differences(asked, effect, entity)
 
     def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
+from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.pages import DeletePages, FoundPages
 from exactlyonce.records.companions import id_of
 from verification.explorers.choice import explorer_of
@@ -50,7 +51,12 @@ def walk(scenario: Scenario, seed: int, longest: int = LONGEST) -> tuple[Event, 
 
 def _is_out_of_reach(move: Move, before: State) -> bool:
     """Whether the model allows a step for other stores, which the service does not take."""
-    return _meets_expired(move, before) or _is_in_part(move, before)
+    return _meets_expired(move, before) or _is_in_part(move, before) or _is_parked_unheard(move, before)
+
+
+def _is_parked_unheard(move: Move, before: State) -> bool:
+    """Whether what is too old is parked, the rest is sent, and the sender does not learn of either, which are several requests."""
+    return isinstance(move.what, Answer) and move.what.reply is UNKNOWN and move.state[0].overdue != before[0].overdue
 
 
 def _meets_expired(move: Move, before: State) -> bool:
