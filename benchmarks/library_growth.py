@@ -19,7 +19,7 @@ from benchmarks.servers import ours
 from benchmarks.subjects import RECENT
 from demo.stack import create_containers
 from exactlyonce.records.marks import Mark, written
-from exactlyonce.records.pages import FIRST, Page
+from exactlyonce.records.pages import Page
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.values.envelope import milliseconds
@@ -86,12 +86,10 @@ async def _fill(cosmos: AdminClient, first: int, last: int) -> None:
 
 def _records(entity: EntityRef) -> Iterator[dict[str, Any]]:
     """The pages of one entity, which follow one another."""
-    after = FIRST
     for number in range(BATCH):
         version, until = 33 + number * _LEAVE, milliseconds(RECENT) + 100 * _LEAVE * number
         hashes = (message_hash(message_key("bench", f"{entity.id}-{version + place}")) for place in range(_LEAVE))
         marks = written(
             Mark(until + 100 * place, hash, "f", True, "abcd", "-").text for place, hash in enumerate(hashes)
         )
-        yield to_library(entity, Page(entity.key, after, version, until, until + 100 * _LEAVE, marks, ("out",)))
-        after = version
+        yield to_library(entity, Page(entity.key, number + 1, version, until, until + 100 * _LEAVE, marks, to=("out",)))

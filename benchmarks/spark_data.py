@@ -118,7 +118,7 @@ def _entity(type: str, ledger: dict[str, Column]) -> Column:
 
 
 def _game() -> Column:
-    page = {"left": RECORDS_PER_ENTITY, "cut": RECORDS_PER_ENTITY + 1, "until": AT * 1000}
+    page = {"left": RECORDS_PER_ENTITY, "cut": 1, "complete": AT * 1000}
     ledger = {name: F.lit(value).cast("bigint") for name, value in page.items()}
     marks = _marks(RECORDS_PER_ENTITY + 1, F.col("newest"))
     return _entity("range", {**ledger, "marks": marks, "to": F.array(F.lit(_TO))})
@@ -163,7 +163,7 @@ def _number() -> Column:
 
 
 def _page() -> Column:
-    numbers = {"version": RECORDS_PER_ENTITY + 1, "after": 0, "begin": AT * 1000, "until": AT * 1000}
+    numbers = {"version": RECORDS_PER_ENTITY + 1, "number": 1, "begin": AT * 1000, "until": AT * 1000}
     return F.struct(
         F.lit("page:0").alias("id"),
         F.concat(F.lit('"'), "id", F.lit('-page"')).alias("_etag"),

@@ -197,7 +197,7 @@ def unpaged(history: History) -> tuple[str, ...]:
     if pages := history.pages():
         del history.database.exactlyonce[name_of(pages[-1])]
     else:
-        history.ledger.update(cut=2, until=Mark.read(history.marks[0]).since)
+        history.ledger.update(cut=1, complete=Mark.read(history.marks[0]).since)
     return ("page_missing",)
 
 
@@ -207,14 +207,14 @@ def put_back(history: History) -> tuple[str, ...]:
         return ()
     since, marks, cut = Mark.read(history.marks[0]).since, history.marks[0], history.ledger.get("cut", 0)
     page = {
-        "after": cut,
-        "version": cut + 3,
+        "number": cut + 1,
+        "version": 1,
         "begin": since,
         "until": since,
         "marks": marks,
         "to": history.ledger["to"],
     }
-    history.database.put_apart(history.key, id=f"page:{cut}", kind="page", **page)
+    history.database.put_apart(history.key, id=f"page:{cut + 1}", kind="page", **page)
     return ("history_taken_back",)
 
 

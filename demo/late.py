@@ -1,7 +1,7 @@
 """A year later: copies come of a shot that a game took long ago, to processes that remember nothing.
 
 The copy that comes within the retention is dropped, since its game has the mark of the shot. The one that comes a year later is
-refused for its age. Neither is applied again.
+dropped as well while nothing else has come to its game, and else refused for its age. Neither is applied again.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Late:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong; None if the first was dropped, and the second refused."""
-        if (self.weeks, self.year) == (DROPPED, REFUSED):
+        """What is wrong; None if the first was dropped, and the second not applied again."""
+        if self.weeks == DROPPED and self.year in (DROPPED, REFUSED):
             return None
         return f"After three weeks a copy was {self.weeks}, and after a year {self.year}."
 

@@ -13,7 +13,7 @@ from exactlyonce.values.identity import EntityRef
 
 
 class Other(Enum):
-    """Another page follows the same one."""
+    """Another page has the number."""
 
     OTHER = "other"
 
@@ -36,7 +36,7 @@ class FindPages(Effect[FoundPages | NoAnswer]):
         entity: whose pages they are.
         times: milliseconds since 1970. Asked for are pages whose `begin` and `until` enclose one of them.
         hashes: of messages. Asked for are pages that have one of them among their `hashes`.
-        newest: version of the ledger from which the newest page was cut.
+        newest: number of the newest page.
         token: of the library's partition.
     """
 
@@ -49,7 +49,7 @@ class FindPages(Effect[FoundPages | NoAnswer]):
     def asks_for(self, page: Page) -> bool:
         """Whether a page is among those that are asked for."""
         within = any(page.begin <= time <= page.until for time in self.times)
-        return within or page.version == self.newest or not set(self.hashes).isdisjoint(page.hashes)
+        return within or page.number == self.newest or not set(self.hashes).isdisjoint(page.hashes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ class FoundAbove:
 
 @dataclass(frozen=True, slots=True)
 class FindPagesAbove(Effect[FoundAbove | NoAnswer]):
-    """Read all pages that were cut from a version above this one, at or after `token`."""
+    """Read all pages with a number above this one, at or after `token`."""
 
     entity: EntityRef
-    version: int
+    number: int
     token: str | None
 
 
@@ -105,7 +105,7 @@ class DeletePages(Effect[None]):
 
     Attributes:
         entity: whose pages they are.
-        pages: what each follows (`Page.after`), and its ETag.
+        pages: number of each, and its ETag.
     """
 
     entity: EntityRef

@@ -17,7 +17,7 @@ from exactlyonce.records.calls import Calls
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.marks import KEPT, Mark, destination_place, split
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.pages import FIRST, KeptAnswer
+from exactlyonce.records.pages import KeptAnswer
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
@@ -46,14 +46,14 @@ class Ledger:
         deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
         marks: of the latest messages, the oldest first. `version` is the number of marks and of those that have left.
         to: destinations that marks and entries name.
-        complete: time of the newest mark that has left, in milliseconds since 1970; -1 if none has. A timed message that is
-            younger and has no mark here was never processed.
+        complete: time of the newest mark that has left for a page, in milliseconds since 1970; -1 if none has. A timed
+            message that is younger and has no mark here was never processed.
         left: how many marks have left, those that expired included.
-        cut: version of the ledger from which the newest page was cut; `FIRST` if there is none.
-        until: time of the newest mark in that page; -1 if there is none.
+        cut: number of its newest page; 0 if there is none.
         lost: time up to which pages may have been lost, since the library's container was restored or exchanged; -1 if none.
         answers: to requests among the marks.
         outbox: transactions whose outputs are not known to be sent.
+        blobs: for messages among the marks whose handlers wrote blobs: hash, and the transaction that was committed.
         sequences: the numbers given out to receivers that take messages in order. They go on after a deletion.
         snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
         event_sourced: whether that stream holds what happened, in place of the way back.
@@ -73,11 +73,11 @@ class Ledger:
     to: Annotated[tuple[str, ...], absent_if(())] = ()
     complete: Annotated[int, absent_if(-1)] = -1
     left: Annotated[int, absent_if(0)] = 0
-    cut: Annotated[int, absent_if(FIRST)] = FIRST
-    until: Annotated[int, absent_if(-1)] = -1
+    cut: Annotated[int, absent_if(0)] = 0
     lost: Annotated[int, absent_if(-1)] = -1
     answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
     outbox: Annotated[tuple[OutboxEntry, ...], absent_if(())] = ()
+    blobs: Annotated[tuple[tuple[str, str], ...], absent_if(())] = ()
     sequences: Annotated[Sequences, absent_if(())] = ()
     snapshot_every: Annotated[int | None, absent_if(None)] = None
     event_sourced: Annotated[bool, absent_if(False)] = False
@@ -90,11 +90,6 @@ class Ledger:
     def transactions(self) -> frozenset[str]:
         """What names the staged documents that the ledger relies on."""
         return frozenset(one.tx for one in self.kept)
-
-    @property
-    def unpaid(self) -> tuple[OutboxEntry, ...]:
-        """The entries that owe, unless a book says otherwise."""
-        return tuple(one for one in self.outbox if not one.paid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,7 @@ def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
             name, f"{len(marks)} marks and {ledger.left} that have left are not its version, {ledger.version}"
         )
     if ledger.left < 0 or ledger.cut > ledger.version:
-        raise damaged(name, f"{ledger.left} marks have left, the last page at version {ledger.cut} of {ledger.version}")
+        raise damaged(name, f"{ledger.left} marks have left in {ledger.cut} pages, at version {ledger.version}")
     if ledger.protocol == "stream" and ledger.version and ledger.snapshot_every is None:
         raise damaged(name, "it does not say what its stream holds")
     if ledger.protocol == "resequencer" and ledger.version and not ledger.receptions:

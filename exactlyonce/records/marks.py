@@ -126,9 +126,9 @@ def time_in(mark: str) -> int:
     return read_time(mark[:_TIME])
 
 
-def is_after(mark: str, milliseconds: int) -> bool:
-    """Whether the message came about after a time."""
-    return mark[:_TIME] > written_time(milliseconds)
+def is_after(mark: str, time: str) -> bool:
+    """Whether the message came about after a time in seven digits."""
+    return mark[:_TIME] > time
 
 
 def destination_digit(place: int) -> str:

@@ -1,22 +1,18 @@
 """Pages: marks that left a ledger together, in a document that never changes.
 
-A page follows another one: its name is the version of the ledger from which the page before it was cut. So one page follows
-each, and of two histories of an entity, as a document that was put back makes them, the second finds the first one's page in
-its way.
+The pages of an entity have the numbers 1, 2, 3 …, and their numbers are their names. So of two histories of an entity, as a
+document that was put back makes them, the second finds the first one's page in its way, since it uses each number, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import with_config
 
 from exactlyonce.records.answers import Answer
 from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape
-
-FIRST: Final = 0
-"""What the first page follows."""
 
 
 @with_config(EXACT)
@@ -35,11 +31,11 @@ class Page:
 
     Attributes:
         entity: key of the entity.
-        after: version of the ledger from which the page before was cut; `FIRST` if there is none. It names the page.
-        version: of the ledger from which this one was cut.
-        before: time of the newest mark in the page before; -1 if there is none. So an audit can tell whether that page is gone
-            too early.
-        begin, until: times of its oldest and of its newest mark, in milliseconds since 1970.
+        number: among the pages of the entity, from 1.
+        version: of the ledger from which it was cut.
+        before: `until` of the page before; -1 if there is none. So an audit can tell whether that page is gone too early.
+        begin: time of its oldest mark, in milliseconds since 1970.
+        until: time of the newest mark that has left, in this page or before.
         marks: as the ledger had them.
         to: destinations that the marks name.
         hashes: of those of its messages that are looked for by hash: they are not timed, or their answers are here.
@@ -48,7 +44,7 @@ class Page:
     """
 
     entity: str
-    after: int
+    number: int
     version: int
     begin: int
     until: int

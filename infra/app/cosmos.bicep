@@ -44,7 +44,7 @@ var libraryIndexing = {
     // For messages that have left a ledger: by their times, by their hashes, and the newest page.
     { path: '/begin/?' }
     { path: '/until/?' }
-    { path: '/version/?' }
+    { path: '/number/?' }
     { path: '/hashes/[]/?' }
   ]
 }

@@ -45,7 +45,6 @@ OF_LIBRARY: Final[_Columns] = {
     **_properties(kind=_TEXT, pk=_TEXT, until=_NUMBER),
     "lasting": (_LASTING, _FLAG),
     "answered": (f"IS_OBJECT({_property('answer')})", _FLAG),
-    "closed": (f"(IS_DEFINED({_property('ended')}) AND ARRAY_LENGTH({_property('open')}) = 0)", _FLAG),
 }
 """Columns of documents in the library's container."""
 _NEEDED: Final = {
@@ -133,7 +132,7 @@ def _in_library() -> Column:
     """Whether a document of the library lacks what its kind has, or lies in the partition of another entity."""
     kind = F.col("kind")
     return (
-        F.when(kind == "book", (F.col("pk") != BOOKS) | F.col("closed").isNull())
+        F.when(kind == "book", F.col("pk") != BOOKS)
         .when(F.coalesce("entity", F.lit("")) != F.col("pk"), True)
         .when(kind == "page", F.col("until").isNull())
         .when(kind == "staged", F.col("tx").isNull())

@@ -6,7 +6,7 @@ The rules are those of `protocols.outbox` and `protocols.steps.clean_companions`
   since no message that it knows is judged any more. All that decides about companions stays as it was once read, so frames may
   be judged, without a fence.
 - Requests that were left open go in the same way; those that were answered stay for their callers.
-- Books go in the same way, if their process ended in order and nothing of it is under way, or after 60 days.
+- Books go in the same way, 60 days after they were last written, if the store has not deleted them.
 - Staged messages go by `clean_staged`, behind its fence, through the library's own store.
 - Blobs of lost attempts go by `clean_blobs`, if a container of blobs is named.
 - Parked messages never go, nor documents that owe outputs or hold a message.

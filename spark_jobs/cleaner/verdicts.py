@@ -26,8 +26,8 @@ from spark_jobs.spark.frames import by_row
 GOES: Final = "goes"
 """Verdict on documents that may be deleted; other verdicts are a `Reason`."""
 BOOKS_STAY: Final = timedelta(days=60)
-"""Age at which every book goes: its process writes a used book far more often. The store deletes it then, if nobody does."""
-
+"""Age at which a book goes: its process writes a used book far more often. The store deletes it then, if nobody does. Until
+then entries of quiet entities rely on the book, which proves that they owe nothing."""
 NOTES_STAY: Final = 2 * AHEAD
 """Time after the retention at which the note on a parked message goes. Until then an audit may look for the message."""
 
@@ -42,8 +42,8 @@ class Reason(StrEnum):
     """An entry of an interval that is not old as a whole, or of a stream that the ledger does not name; a number that its
     sequence has not passed."""
     NAMED = "named by its entity"
-    PROVES = "of a process that may go on"
-    """A book that did not end in order, or that ended with open numbers. It goes after 60 days."""
+    PROVES = "proves what was sent"
+    """A book. It goes after 60 days."""
     PARKED = "parked"
     """It waits for an operator, who requeues or discards it."""
     ANSWERED = "answered"
@@ -145,8 +145,8 @@ def _of_note(old: Column) -> Column:
 
 
 def _of_book(age: Column, old: Column) -> Column:
-    goes = (F.col("closed") & old) | (age > BOOKS_STAY.total_seconds())
-    return F.when(goes, GOES).when(old, Reason.PROVES).otherwise(Reason.TOO_YOUNG)
+    is_over = age > BOOKS_STAY.total_seconds()
+    return F.when(is_over & old, GOES).when(old, Reason.PROVES).otherwise(Reason.TOO_YOUNG)
 
 
 def _is_known(job: Job) -> Column:

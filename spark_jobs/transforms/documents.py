@@ -13,7 +13,6 @@ from exactlyonce.records.books import BOOKS
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import OUTBOX
 from exactlyonce.records.marks import DIGITS, KINDS, SEPARATOR
-from exactlyonce.records.pages import FIRST
 from exactlyonce.values.shapes import SCHEMA
 from spark_jobs.transforms.names import entity_key, plain_key
 from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE, ROW, row_of
@@ -21,7 +20,7 @@ from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE,
 _COMMIT: Final = ("entity", "message", "tx", "at")
 _COMMITTED: Final = (*_COMMIT, "version", "outputs", "digest")
 _IN_LIBRARY: Final = {
-    "page": ("entity", "after", "version", "begin", "until", "marks"),
+    "page": ("entity", "number", "version", "begin", "until", "marks"),
     "book": ("used", "open"),
     "staged": _COMMIT,
     "parked": ("entity", "message", "at"),
@@ -38,7 +37,7 @@ _RECEPTION: Final = ("channel", "source", "next", "held")
 _KEPT: Final = ("id", "due", "tx")
 _OWING: Final = ("cause", "tx", "at")
 _PARTS: Final = "struct<type: string, partition: string, id: string>"
-_EMPTY: Final = {"protocol": f"'{OUTBOX}'", "marks": "''", "left": "0", "cut": f"{FIRST}", "until": "-1"}
+_EMPTY: Final = {"protocol": f"'{OUTBOX}'", "marks": "''", "left": "0", "cut": "0", "complete": "-1"}
 """Properties of a ledger that are left out where they are empty, and no lists."""
 _MARK: Final = (
     rf"[{DIGITS.removeprefix('-')}-]{{7}}[A-Za-z0-9+/]{{16}}[{KINDS}{KINDS.upper()}][A-Za-z0-9+/=]{{4}}[^.]*+"

@@ -44,8 +44,8 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The kinds of documents that the rows of each frame come from; those with a problem, of whatever kind, are `UNREADABLE`."""
 
 _COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "answer", "owes")
-_OF_LEDGER: Final = ("version", "protocol", "marks", "to", "cut", "until", "answers", "receptions", "calls", "kept")
-_OF_PAGE: Final = ("entity", "after", "version", "before", "begin", "until", "marks", "to", "answers", "ts")
+_OF_LEDGER: Final = ("version", "protocol", "marks", "to", "cut", "complete", "answers", "receptions", "calls", "kept")
+_OF_PAGE: Final = ("entity", "number", "version", "before", "begin", "until", "marks", "to", "answers", "ts")
 _PAGE: Final = (*_OF_PAGE, "cut", "stored")
 
 
@@ -102,10 +102,10 @@ class Facts:
 
     Attributes:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
-            `prefix` (that source as message keys begin with it), and `version, protocol, marks, to, cut, until, answers,
+            `prefix` (that source as message keys begin with it), and `version, protocol, marks, to, cut, complete, answers,
             receptions, calls, kept` of its ledger.
-        pages: `entity, after, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
-            version of its newest page, and its own. Pages above `cut` do not count: the ledger was read before.
+        pages: `entity, number, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
+            number of its newest page, and its version. Pages above `cut` do not count: the ledger was read before.
         owing: entries of ledgers that were not known to be paid: `entity, cause, tx, at, outputs` (their places among the
             messages of their handler), `ts` of the ledger.
         transactions: records and stream entries in the entity's partition: `entity, version, message, tx, at, digest, outputs,
@@ -279,11 +279,10 @@ def _pages(known: DataFrame, entities: DataFrame) -> DataFrame:
 
 
 def _owing(ledgers: DataFrame) -> DataFrame:
-    """Entries of ledgers that may owe. One that was paid stays only if it proves blobs."""
+    """Entries of ledgers, which may owe."""
     rows = ledgers.select("entity", "ts", F.explode("ledger.outbox").alias("entry"))
-    unpaid = rows.where(~F.coalesce("entry.paid", F.lit(False)))
     places = F.transform("entry.outputs", lambda one: one["index"])
-    return unpaid.select("entity", "entry.cause", "entry.tx", "entry.at", places.alias("outputs"), "ts")
+    return rows.select("entity", "entry.cause", "entry.tx", "entry.at", places.alias("outputs"), "ts")
 
 
 def _transactions(known: DataFrame) -> DataFrame:

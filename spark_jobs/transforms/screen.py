@@ -14,7 +14,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.records.pages import FIRST
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
 from spark_jobs.transforms.marks import hash_in, marks_in
 from spark_jobs.transforms.rules.expiry import proven_young
@@ -40,7 +39,7 @@ _COLUMNS: Final = {
     commit: what a record says: version, and hashes of its message, its transaction and its whole content; and of each output
         hashes of its id, its whole content and its number.
     marks, answers: hashes of messages that a ledger or a page has marks of, and answers to.
-    page, named: version of a page that counts, and of one that has to be there.
+    page, named: number of a page that counts, and of one that has to be there.
     proven: a version that the ledger had.
     young: first version that is proven to be younger than the retention.
     doubt: true if the rules have to judge the entity in any case.
@@ -99,14 +98,14 @@ def _of_outboxes(facts: Facts, thresholds: Thresholds, now: int) -> tuple[DataFr
     """What marks and pages say. A page of no history of its ledger is for the rules, and so is one whose ledger is gone."""
     oldest = before(now, thresholds.retention) * 1000
     pages = counted(facts)
-    below = F.when((F.col("after") != FIRST) & (F.col("before") >= oldest), F.col("after"))
-    newest = F.when((F.col("cut") != FIRST) & (F.col("until") >= oldest), F.col("cut"))
+    below = F.when((F.col("number") > 1) & (F.col("before") >= oldest), F.col("number") - 1)
+    newest = F.when((F.col("cut") > 0) & (F.col("complete") >= oldest), F.col("cut"))
     hashes = F.transform(marks_in("marks"), lambda mark: F.xxhash64(hash_in(mark)))
-    counts = F.coalesce(F.col("version") <= F.col("cut"), F.lit(False))
+    counts = F.coalesce(F.col("number") <= F.col("cut"), F.lit(False))
     answers = F.transform("answers", lambda one: F.xxhash64(one["cause"]))
     return (
         _row(facts.entities, marks=hashes, answers=answers, named=newest),
-        _row(pages, marks=hashes, answers=answers, page="version", named=below),
+        _row(pages, marks=hashes, answers=answers, page="number", named=below),
         _row(facts.pages.where(~counts), proven="version", doubt=F.col("version") != F.col("stored")),
     )
 

@@ -79,7 +79,7 @@ REQUESTS: dict[str, Request] = {
     "find_blobs": lambda store, entity: store.perform(FindBlobs(entity, ("a.1", "a.2"), None)),
     "has_pages": lambda store, entity: store.perform(HasPages(entity)),
     "write_page": lambda store, entity: store.perform(WritePage(entity, a_page(entity), DAY)),
-    "delete_pages of one": lambda store, entity: store.perform(DeletePages(entity, ((0, "etag"),))),
+    "delete_pages of one": lambda store, entity: store.perform(DeletePages(entity, ((1, "etag"),))),
     "write_book": lambda store, entity: store.perform(WriteBook(a_book("b-1"), DAY)),
     "note_search": lambda store, entity: store.perform(NoteSearch(a_book("b-1"), "etag", DAY)),
     "read_books of one": lambda store, entity: store.perform(ReadBooks(("b-1",))),

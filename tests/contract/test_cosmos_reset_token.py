@@ -23,7 +23,7 @@ async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entit
     token = await write(store, entity)
     scope, _, position = token.partition("#")
     ahead = f"{scope}#{int(position.partition('#')[0]) + 10_000}"
-    ledger = Ledger(10, entity.type, entity=entity.key, token=ahead, left=10, cut=10, complete=19_000, until=19_000)
+    ledger = Ledger(10, entity.type, entity=entity.key, token=ahead, left=10, cut=1, complete=19_000)
     await store.perform(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
     assert await store.perform(FindPages(entity, (), (), 10, ahead)) is BEHIND
 
@@ -33,9 +33,9 @@ async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entit
     assert (reset.outcome, reset.kept) == ("reset", ())
     view = read_entity(entity, (await load(store, entity, reset.memory.entity_token)).document)
     assert view.ledger is not None
-    assert view.ledger == replace(ledger, token=view.ledger.token, lost=ledger.until)
+    assert view.ledger == replace(ledger, token=view.ledger.token, lost=ledger.complete)
     assert view.body == entity_document(entity, total=3)
-    assert await find(store, entity, newest=10, token=view.ledger.token) == [10]
+    assert await find(store, entity, newest=1, token=view.ledger.token) == [1]
     again = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
     assert isinstance(again, TokenReset)
     assert again.outcome == "not ahead"

@@ -81,12 +81,14 @@ def test_violations_and_what_is_dear_are_reported() -> None:
     [
         (Late(DROPPED, REFUSED), True),
         (Late(REFUSED, REFUSED), False),
-        (Late(DROPPED, DROPPED), False),
+        (Late(DROPPED, DROPPED), True),
         (Late(APPLIED, REFUSED), False),
         (Late(DROPPED, APPLIED), False),
     ],
 )
-def test_a_copy_has_to_be_dropped_within_the_retention_and_refused_after_it(late: Late, passes: bool) -> None:
+def test_a_copy_has_to_be_dropped_within_the_retention_and_must_not_be_applied_after_it(
+    late: Late, passes: bool
+) -> None:
     problem = verdict(replace(GOOD, late=late))
     assert (problem is None) is passes
     assert passes or (problem or "").startswith("After three weeks")

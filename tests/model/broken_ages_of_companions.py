@@ -6,18 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.attempt import Again, Memory, Work, never
+from exactlyonce.attempt import Again, Work, never
 from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.effects.publish import Owed, Publish
 from exactlyonce.errors import TooOldToJudge
-from exactlyonce.protocols.steps import publish_records as publishing
 from exactlyonce.protocols.stream import protocol as version_stream
-from exactlyonce.values.identity import EntityRef
 from tests.model.broken_memory import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
 from tests.model.zoo import Broken
 from verification.scenarios.companions_ages import SMALL
 from verification.scenarios.outbox_ages import changing
-from verification.twins.alterations import asks, called, comes_to, unasked
+from verification.twins.alterations import called, comes_to, unasked
 from verification.twins.modules import Patch, around
 from verification.world.scenario import Scenario
 
@@ -57,11 +54,6 @@ def asked_first(handled_again: Callable[..., Step[Any]]) -> Callable[..., Step[A
     return twin
 
 
-def as_young_as_the_youngest(publish: Publish, entity: EntityRef, found: Any, _memory: Memory) -> Publish:
-    """What several records owe is taken to be owed since the last of them."""
-    return replace(publish, owed=Owed(entity, max(record.at for record, _ in found)))
-
-
 def aged(
     name: str,
     scenario: Scenario,
@@ -77,7 +69,6 @@ def aged(
 REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
 REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
-SINCE_THE_LAST = (around(publishing.publish_records, asks(Publish, as_young_as_the_youngest)),)
 
 BROKEN_AGES_OF_COMPANIONS: tuple[Broken[Scenario], ...] = (
     aged("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
@@ -102,7 +93,6 @@ BROKEN_AGES_OF_COMPANIONS: tuple[Broken[Scenario], ...] = (
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
     aged("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
-    aged("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
     aged("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
     aged("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
     aged("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),

@@ -96,7 +96,7 @@ def _time_first(attempt: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
 def _up_to_the_cut(found: Any, _find: Any, _entity: Any, _messages: Any, view: Any, *_: Any) -> Any:
     if not isinstance(found, FoundPages):
         return found
-    return FoundPages(tuple(replace(one, version=min(one.version, view.ledger.cut)) for one in found.pages))
+    return FoundPages(tuple(replace(one, number=min(one.number, view.ledger.cut)) for one in found.pages))
 
 
 def _token_of_before(reply: Any, _write: Any, _self: Any, _work: Any, view: Any, *_: Any) -> Any:
@@ -108,11 +108,8 @@ def _written_all_the_same(reply: Any, _write: Any, _self: Any, _work: Any, view:
 
 
 NOTHING = Written("0:-1#0")
-BY_VERSION = (("page_name", lambda page: f"page:{page.version}"),)
 OVERWRITES = (("in_the_way", lambda *_: False),)
 ONE_PAGE = (("page_name", lambda _: "page:0"), *OVERWRITES)
-SKIPPED = replace(PUT_BACK, copies=(1, 2, 2, 1, 1), since=(0, 1, 2, 3, 4), group=2)
-"""The history after the entity was put back skips a version that the one before had."""
 
 TWINS: tuple[Broken[Scenario], ...] = (
     Broken("complete is not raised", (ledger(lambda made, before, _: replace(made, complete=before.complete)),), THREE, TWICE),
@@ -209,7 +206,6 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "what is too old is published all the same", (), WORLDS["what is owed grows too old"], LOST, ages=(("limits", False),)
     ),
-    Broken("pages are named by their own version", (), SKIPPED, LOST, chores=BY_VERSION),
     Broken(
         "a page of a later version is believed", (around(looking.look_apart, answers(FindPages, _up_to_the_cut)),), PUT_BACK,
         LOST,

@@ -131,7 +131,7 @@ class Interleaving:
         self.jobs.remove(job)
         job.ended(result)
 
-    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
+    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:  # noqa: PLR0911
         match effect:
             case Together():
                 return self.perform(effect.first, book), self.perform(effect.second, book)

@@ -81,7 +81,10 @@ class Rule:
 Machine = Mapping[tuple[int, int], Rule]
 """Rules by kind of message and situation, which the state decides."""
 
-DESTINATIONS = (Destination("plain"), Destination("numbered", to="reader", entity_by=lambda said: said.reader, ordered=True))
+DESTINATIONS = (
+    Destination("plain"),
+    Destination("numbered", to="reader", entity_by=lambda said: said.reader, ordered=True),
+)
 LIMITS = {"plain": 10_000, "numbered": 10_000}
 
 names = st.sampled_from(["a", "b/c", "~0", "é", ""])

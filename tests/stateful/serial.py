@@ -215,9 +215,7 @@ class MachineHistory(Interleaving):
             if added:
                 saved = without_ledger(version.document)
                 starts = (
-                    place
-                    for place, (given, _) in enumerate(self.handled[ref])
-                    if given.version == before.version + 1
+                    place for place, (given, _) in enumerate(self.handled[ref]) if given.version == before.version + 1
                 )
                 orders = (self.handled[ref][start : start + len(added)] for start in starts)
                 may_be = (one for one in orders if {message_hash(key_of(envelope)) for _, envelope in one} == added)

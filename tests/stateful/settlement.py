@@ -28,9 +28,7 @@ ENTITY = ACCOUNTS.ref("a")
 RUNNER = Runner(ACCOUNTS, ENTITY, Routes({"receipts": 10_000}))
 TRIES = 3
 STABLE = ((STABLE_TIME, "2026-01-01T00:00:00.000Z"),)
-DEPOSITS = tuple(
-    replace(deposit(f"m-{number}"), extensions=STABLE if number % 2 else ()) for number in range(1, 5)
-)
+DEPOSITS = tuple(replace(deposit(f"m-{number}"), extensions=STABLE if number % 2 else ()) for number in range(1, 5))
 """Half of them are timed."""
 
 

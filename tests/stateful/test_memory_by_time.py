@@ -13,7 +13,7 @@ from exactlyonce import Envelope, ExactlyOnceError, MessageFromTheFuture, Outbox
 from exactlyonce.attempt import Again, Before, Handled, Memory, Work, key_of
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.pages import DeletePages, FindPages, FindPagesAbove, FoundPages
+from exactlyonce.effects.pages import DeletePages, FindPages, FoundPages
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.protocols.outbox import draft
@@ -84,16 +84,18 @@ class History(Interleaving):
         self.pages: dict[int, tuple[float, str]] = {}
         self.listed: list[tuple[tuple[str, str], ...]] = []
 
-    def play(self, steps: int = 500) -> list[str]:
+    def play(self, steps: int = 800) -> list[str]:
         """Everything at once, then every message once more; what is wrong with it."""
-        begin = [self.send, self.deliver, self.deliver, self.deliver, self.list_pages, self.clean, self.sweep]
+        begin = [self.send, self.deliver, self.deliver, self.deliver, self.sweep]
+        if not self.goes_back:  # What was taken back is noticed by the page that is in the way, while that is there.
+            begin += [self.list_pages, self.clean]
         for _ in range(steps):
             if len(self.jobs) < 3:
                 self.random.choice(begin)()
             self.advance()
-            if self.random.random() < 0.1:
-                self.now += timedelta(hours=self.random.choice([1, 1, 1, 30, 30, 24 * DAYS / 2]))
-            if self.goes_back and self.random.random() < 0.01:
+            if self.random.random() < 0.05:
+                self.now += timedelta(hours=self.random.choice([1, 1, 1, 1, 30, 24 * DAYS / 2]))
+            if self.goes_back and self.random.random() < 0.005:
                 self.put_back()
         self.calm()
         for key in self.sent:
@@ -125,7 +127,8 @@ class History(Interleaving):
         """A group of messages, in a process that may remember a document of long ago."""
         if not self.sent:
             return
-        group = keys or tuple(self.random.choices(list(self.sent), k=self.random.choice([1, 1, 2])))
+        waiting = [*self.sent][-8:] if self.random.random() < 0.7 else [*self.sent]
+        group = keys or tuple(self.random.choices(waiting, k=self.random.choice([1, 1, 2])))
         memory = self.random.choice([Memory(), self.memories[-1], self.random.choice(self.memories)])
         if memory.saved is not None:
             memory = replace(memory, saved=replace(memory.saved, right=TRUSTED))
@@ -162,7 +165,7 @@ class History(Interleaving):
         library = self.store._library(ENTITY)
         there = [one for one in library.view(len(library.log)).values() if one.id.startswith("page:")]
         pages = [(read_page(one.document.value), one.etag) for one in there if one.document is not None]
-        self.listed.append(tuple((str(page.after), etag) for page, etag in pages if page.until < old))
+        self.listed.append(tuple((str(page.number), etag) for page, etag in pages if page.until < old))
 
     def clean(self) -> None:
         if self.listed:
@@ -179,7 +182,7 @@ class History(Interleaving):
         self.memories = [Memory()]
         log = [one for one in self.store._entity(ENTITY).log if one.id == ENTITY.id and one.document is not None]
         if log:
-            old = self.random.choice(log[-12:]).document
+            old = self.random.choice(log[-self.random.choice([9, 40]) :]).document
             assert old is not None
             saved, self.store._trouble = self.store._trouble, PEACE
             etag = log[-1].etag
@@ -230,27 +233,10 @@ class Believing(History):
         return reply
 
 
-class OldestFirst(History):
-    """Deletes pages of another history in the wrong order."""
-
-    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
-        if isinstance(effect, DeletePages):
-            effect = replace(effect, pages=tuple(sorted(effect.pages)))
-        return super().perform(effect, book)
-
-
-class Stale(History):
-    """Looks for pages of another history in any view."""
-
-    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
-        return super().perform(replace(effect, token=None) if isinstance(effect, FindPagesAbove) else effect, book)
-
-
 @pytest.mark.parametrize("history", [Hurried, Careless])
 def test_a_memory_that_is_not_there_in_time_is_convicted(history: type[History]) -> None:
-    assert any(history(seed).play() for seed in range(200))
+    assert any(history(seed).play() for seed in range(100))
 
 
-@pytest.mark.parametrize("history", [Believing, OldestFirst, Stale])
-def test_pages_of_another_history_that_count_are_convicted(history: type[History]) -> None:
-    assert any(history(seed, goes_back=True).play() for seed in range(400))
+def test_pages_of_another_history_that_count_are_convicted() -> None:
+    assert any(Believing(seed, goes_back=True).play() for seed in range(100))

@@ -16,6 +16,7 @@ from tests.samples import ledger_queue
 from tests.stateful.broken_stores import Careless, Forgetful
 from tests.stateful.histories import play, troubled_world
 
+
 @pytest.fixture(params=[(1, 0), (3, 1), (32, 16)], ids=str)
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many marks a ledger has before the oldest leave it, and how many stay then."""

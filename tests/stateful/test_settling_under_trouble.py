@@ -4,6 +4,7 @@ model; judged by the invariants, which also convict a settler and a clean-up tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 

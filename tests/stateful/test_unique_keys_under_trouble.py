@@ -48,9 +48,7 @@ class History:
         while waiting:
             batch, waiting = waiting[:8], waiting[8:]
             processes = [self.world.process(backoff=Backoff(tries=4)) for _ in range(2)]
-            tasks = [
-                asyncio.create_task(self.random.choice(processes).deliver(self.people, one)) for one in batch
-            ]
+            tasks = [asyncio.create_task(self.random.choice(processes).deliver(self.people, one)) for one in batch]
             for _ in range(self.random.randint(0, 60)):
                 await asyncio.sleep(0)
             if self.random.random() < 0.5:

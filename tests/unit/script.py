@@ -36,9 +36,7 @@ from tests.unit.bookkeeping import Bookkeeper
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ENTITY = accounts().ref("a")
 ABSENT = accounts().shape.tombstone(ENTITY)
-RECEIPTS = Destination(
-    "receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1", ordered=True
-)
+RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1", ordered=True)
 ROUTES = Routes({"receipts": 1024 * 1024})
 READER = "reader/r-1"
 CHANNEL = channel_id(AT, "tx-1", 0)
@@ -139,7 +137,7 @@ class Script:
             return reply(effect) if callable(reply) else reply
         return self.usual(effect)
 
-    def usual(self, effect: Effect[Any]) -> Any:
+    def usual(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
         """What a world without trouble answers."""
         match effect:
             case Begin(messages=messages, more=more):
@@ -198,10 +196,10 @@ class Script:
 
     @property
     def pages(self) -> list[Page]:
-        """Those that there are, in the order of what they follow."""
+        """Those that there are, in their order."""
         partition = self.store._library(self.entity)
         found = [version.document.value for version in partition.view(len(partition.log)).values() if version.document]
-        return sorted((read_page(one) for one in found if one.get("kind") == "page"), key=lambda page: page.after)
+        return sorted((read_page(one) for one in found if one.get("kind") == "page"), key=lambda page: page.number)
 
     @property
     def body(self) -> dict[str, Any] | None:

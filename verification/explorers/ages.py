@@ -95,7 +95,7 @@ class AgedExplorer(Explorer):
             return Start("clean", entity, candidates=listed, heard=heard) if listed else None
         pages = (one for id, one in sorted(store.libraries[entity].now.items()) if id.startswith("page:"))
         present = milliseconds(AT + store.now * TICK - cleaned)
-        old = [part for one in pages if one.page.until <= present for part in (str(one.page.after), one.etag)]
+        old = [part for one in pages if one.page.until <= present for part in (str(one.page.number), one.etag)]
         return Start("clean pages", entity, candidates=tuple(old), heard=heard) if old else None
 
     def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
@@ -159,7 +159,7 @@ class AgedExplorer(Explorer):
         companions = (one for one, _ in store.partition.now.values())
         if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
             return True
-        return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.unpaid)
+        return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.outbox)
 
 
 def _has_newest_page(store: Store) -> bool:
@@ -167,7 +167,7 @@ def _has_newest_page(store: Store) -> bool:
     ledger, pages = store.entities[0].ledger, store.libraries[0].now.values()
     present = store.now * int(TICK.total_seconds())
     return any(
-        isinstance(one, StoredPage) and one.page.version == ledger.cut and (one.expires or 0) > present for one in pages
+        isinstance(one, StoredPage) and one.page.number == ledger.cut and (one.expires or 0) > present for one in pages
     )
 
 

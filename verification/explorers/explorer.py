@@ -125,7 +125,7 @@ class Explorer:
             return move
         return move._replace(state=after, fault=fault, violation=violation)
 
-    def _moves(self, state: State) -> Iterator[Move]:
+    def _moves(self, state: State) -> Iterator[Move]:  # noqa: C901
         store, queue, workers, delayed, left = state
         for slot, worker in enumerate(workers):
             if slot and worker is workers[slot - 1]:
@@ -368,7 +368,7 @@ class Explorer:
                 moved = self.workers.named(moved, frozenset(), store.now)
             moved, after = self._processes.by_itself(moved, answer.store)
             if after is not answer.store:
-                answer = replace(answer, store=after)
+                answer = replace(answer, store=after)  # noqa: PLW2901
             if moved.begins:
                 yield Outcome(answer, moved, answer.violation, ended=False)
             else:

@@ -1,4 +1,4 @@
-"""What a restored database has lost: later versions of an entity, whose pages are there; or pages of an entity that is there."""
+"""What a restored database has lost: later versions of an entity whose pages are there, or pages of an entity."""
 
 from __future__ import annotations
 

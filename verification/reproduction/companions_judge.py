@@ -149,7 +149,7 @@ class _Judge:
         if self._scenario.protocol != "resequencer" or not self._moments:
             return False
         held = {one.message for one in numbered(self._moments[-1].held) if one.held is not None}
-        return message in held | {self._by_hash[entry.cause] for entry in self._ledger.unpaid}
+        return message in held | {self._by_hash[entry.cause] for entry in self._ledger.outbox}
 
     @property
     def _ledger(self) -> Ledger:
@@ -165,7 +165,7 @@ class _Judge:
         ledger, scenario = self._ledger, self._scenario
         ready = any(holds(one.held, one.next) for one in ledger.receptions)
         gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
-        return arrived and not (self._may_be_nudged and (ready or gap or ledger.unpaid))
+        return arrived and not (self._may_be_nudged and (ready or gap or ledger.outbox))
 
     @property
     def _may_be_nudged(self) -> bool:

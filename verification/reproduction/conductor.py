@@ -256,7 +256,12 @@ class _Conductor:
     def _note_numbers(self, event: Event) -> None:
         """Note what the transactions stand for that were given out, and compare what processes hold open."""
         before = {(book.id, *one) for book in self._store.books for one in book.open}
-        fresh = [transaction(book.id, one[0]) for book in event.store.books for one in book.open if (book.id, *one) not in before]
+        fresh = [
+            transaction(book.id, one[0])
+            for book in event.store.books
+            for one in book.open
+            if (book.id, *one) not in before
+        ]
         open_now = frozenset[str]().union(*(process.books.open_now for process in self.processes))
         given = [tx for process in self.processes for tx in process.books.given]
         self._names.given(*given)
@@ -303,7 +308,9 @@ class _Conductor:
     def _effect_differences(self, asked: Any, effect: Any, entity: int) -> tuple[str, ...]:
         if effect is IN_VAIN:  # Of a save that has to fail the model has forgotten what it would say.
             return () if isinstance(asked, SaveBatch) else (f"{type(asked).__name__} in place of a save in vain",)
-        if isinstance(effect, OpenNumbers | FindPaid):  # The store is asked for what the process does not know of books.
+        if isinstance(
+            effect, OpenNumbers | FindPaid
+        ):  # The store is asked for what the process does not know of books.
             wanted = WriteBook if isinstance(effect, OpenNumbers) else ReadBooks
             return () if isinstance(asked, wanted) else (f"{type(asked).__name__} in place of {wanted.__name__}",)
         return self._names.differences(asked, effect, entity)

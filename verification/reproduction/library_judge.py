@@ -76,7 +76,9 @@ class _Judge:
         self._kept = keepers(scenario)
         parked = tuple(parked_in(reality))
         self._parked = {one.message for one in parked}
-        self._overdue = {one.envelope.value["data"]["message"] for one in parked if one.entity.startswith(f'["{TOO_OLD}')}
+        self._overdue = {
+            one.envelope.value["data"]["message"] for one in parked if one.entity.startswith(f'["{TOO_OLD}')
+        }
         self._failed = [one for deed in deeds for one in deed.failed]
         refused = {key for key, _ in self._failed}
         self._done = frozenset(
@@ -98,7 +100,11 @@ class _Judge:
         else:
             found = (*violations(facts, drained=False), *lost(facts))
         excused = {message_hash(key) for key in self._overdue | self._kept}
-        yield from (one.property for one in found if one.property != "nothing_lost" or self._is_lost(one.message, excused, commits))
+        yield from (
+            one.property
+            for one in found
+            if one.property != "nothing_lost" or self._is_lost(one.message, excused, commits)
+        )
         if not all(map(self._is_serial, self._versions)):
             yield "serial_execution"
         # Of several copies one may be parked, and another one processed.

@@ -43,12 +43,26 @@ SMALL: Final = (
     _scenario("a retention is shortened", (2, 1), changing(Retention, 2, 4), FOUND, budget=CLEANING),
     _scenario("a retention is lengthened", (2, 1), changing(Retention, 4, 2), FOUND, budget=CLEANING),
     _scenario("what is owed grows too old", (1, 1), Ages(4, (0, 0)), OVERDUE, budget=Budget(crashes=1, sweeps=1)),
-)  # fmt: skip
+)
 
 LARGE: Final = (
     _scenario("pages go with age, two workers", (2, 1), Ages(6, (2, 0)), FOUND, OTHER, workers=2),
-    _scenario("pages go with age, lost writes", (2, 1), Ages(6, (2, 0)), FOUND, budget=Budget(unknown=1, forgotten=UNLIMITED)),
+    _scenario(
+        "pages go with age, lost writes", (2, 1), Ages(6, (2, 0)), FOUND, budget=Budget(unknown=1, forgotten=UNLIMITED)
+    ),
     _scenario("pages go with age, room for one", (2, 1, 1, 1), Ages(5, (0, 1, 1, 2)), FOUND, room=1),
-    _scenario("pages go with age, two messages have no stable time", (2, 2, 1), Ages(6, (0, 1, 1), untimed=frozenset({0, 1})), FOUND),
-    _scenario("pages go with age, a crash and the sweeper", (2, 1), Ages(6, (2, 0)), FOUND, OVERDUE, budget=Budget(crashes=1, sweeps=1)),
-)  # fmt: skip
+    _scenario(
+        "pages go with age, two messages have no stable time",
+        (2, 2, 1),
+        Ages(6, (0, 1, 1), untimed=frozenset({0, 1})),
+        FOUND,
+    ),
+    _scenario(
+        "pages go with age, a crash and the sweeper",
+        (2, 1),
+        Ages(6, (2, 0)),
+        FOUND,
+        OVERDUE,
+        budget=Budget(crashes=1, sweeps=1),
+    ),
+)

@@ -15,18 +15,31 @@ def _scenario(name: str, copies: tuple[int, ...], *seen: str, **more: object) ->
 
 
 SMALL: Final = (
-    _scenario("put back: three messages", (2, 2, 1), IN_THE_WAY, PAGES_GONE, since=(0, 1, 1), budget=Budget(put_back=1)),
+    _scenario(
+        "put back: three messages", (2, 2, 1), IN_THE_WAY, PAGES_GONE, since=(0, 1, 1), budget=Budget(put_back=1)
+    ),
     _scenario("put back: lost writes", (2, 1, 1), IN_THE_WAY, PAGES_GONE, LATE, budget=Budget(put_back=1, unknown=1)),
-    _scenario("put back: room for one", (1, 2, 2, 1), IN_THE_WAY, since=(0, 1, 1, 2), room=1, budget=Budget(put_back=1)),
+    _scenario(
+        "put back: room for one", (1, 2, 2, 1), IN_THE_WAY, since=(0, 1, 1, 2), room=1, budget=Budget(put_back=1)
+    ),
     _scenario("put back: two workers", (2, 2), LATE, workers=2, since=(0, 1), budget=Budget(put_back=1, unknown=1)),
     _scenario("put back: stale reads", (2, 2), since=(0, 1), budget=Budget(put_back=1, stale=1, crashes=1)),
-    _scenario("put back: one message has no time", (2, 2, 1), IN_THE_WAY, since=(None, 0, 0), budget=Budget(put_back=1)),
+    _scenario(
+        "put back: one message has no time", (2, 2, 1), IN_THE_WAY, since=(None, 0, 0), budget=Budget(put_back=1)
+    ),
     _scenario("put back twice", (2, 2, 1), IN_THE_WAY, since=(0, 1, 1), budget=Budget(put_back=2)),
     _scenario("pages are lost", (2, 2), PAGES_LOST, since=(0, 1), budget=Budget(emptied=1, crashes=1)),
-)  # fmt: skip
+)
 
 LARGE: Final = (
     _scenario("put back: four messages", (2, 2, 2, 2), IN_THE_WAY, since=(0, 1, 1, 2), budget=Budget(put_back=1)),
-    _scenario("put back: two workers, three messages", (2, 2, 1), IN_THE_WAY, LATE, workers=2, budget=Budget(put_back=1, unknown=1)),
+    _scenario(
+        "put back: two workers, three messages",
+        (2, 2, 1),
+        IN_THE_WAY,
+        LATE,
+        workers=2,
+        budget=Budget(put_back=1, unknown=1),
+    ),
     _scenario("put back: room for two", (1, 1, 1, 1, 1), IN_THE_WAY, room=2, budget=Budget(put_back=1, unknown=1)),
-)  # fmt: skip
+)

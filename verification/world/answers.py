@@ -228,10 +228,12 @@ class World:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
         found: dict[FoundAbove, bool] = {}
         for pages, aged, _ in self._pages(effect, store):
-            above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.version > effect.version))
+            above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.number > effect.number))
             found.setdefault(above, aged)
         for reply, aged in found.items():
-            said = f"finds {', '.join(f'page {one.version}' for one, _ in reply.pages) or 'no page'} above {effect.version}"
+            said = (
+                f"finds {', '.join(f'page {one.number}' for one, _ in reply.pages) or 'no page'} above {effect.number}"
+            )
             yield Answer(reply, store, STALE if aged else None, said=said)  # Each fence in vain makes another version.
 
     def _pages(

@@ -1,9 +1,10 @@
 """Processes and their books: which transactions each has numbered, closed and written down, and what each knows of others.
 
-Of numbers that nothing refers to any more nothing is kept, and they are given out again. So a state says for each number that is
-left whether its process holds it open, and what each writing of its book says of it: that it is open, that it is paid, or, of one
-that was given out later, nothing.
+Of numbers that nothing refers to any more nothing is kept, and they are given out again. So a state says for each number that
+is left whether its process holds it open, and what each writing of its book says of it: that it is open, that it is paid, or,
+of one that was given out later, nothing.
 """
+# ruff: noqa: SLF001  # A shelf is made as drivers would have it after any number of requests.
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def described(write: Write) -> str:  # noqa: C901, PLR0911
             return "saves the entity" if write.etag else "creates the entity"
         case WritePage():
             marks = len(split(write.page.marks))
-            return f"writes the page after {write.page.after}, of version {write.page.version}, with {marks} marks"
+            return f"writes page {write.page.number}, of version {write.page.version}, with {marks} marks"
         case Stage():
             return f"stages outputs of {', '.join(document.message for document in write.documents)}"
         case DeleteStaged():

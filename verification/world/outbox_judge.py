@@ -208,9 +208,14 @@ class OutboxJudge(Judge):
 
     def _dropped(self, before: Ledger, after: Ledger, store: Store) -> str | None:
         """What is wrong with the entries that a commit drops, or takes for paid."""
-        owing = {entry.tx for entry in after.unpaid}
-        for entry in before.unpaid:
-            if entry.tx in owing or not entry.outputs:
+        owing = {entry.tx for entry in after.outbox}
+        for entry in before.outbox:
+            if entry.tx in owing:
+                continue
+            document = store.libraries[0].now.get(f"request:{entry.request}")
+            if document is not None and document.answer is None:
+                return f"one_answer: the outbox drops the answer to {entry.request}, which was never kept"
+            if not entry.outputs:
                 continue
             key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to)))
             if key not in store.published | store.overdue:

@@ -46,8 +46,8 @@ class Budget:
         nudges: looks at a read model in which something can be released, or a gap skipped, as a timer takes them.
         replays: sendings again of what a stream has sent: of all, or of what the scenario says is missing.
         emptied: losses of all pages that an entity has.
-        put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then, and
-            all processes start anew.
+        put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then,
+            and all processes start anew.
     """
 
     crashes: int = 0
@@ -78,7 +78,7 @@ PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 
 
 def _page_name(page: Page) -> str:
-    return f"page:{page.after}"
+    return f"page:{page.number}"
 
 
 def _in_the_way(there: Page, page: Page) -> bool:

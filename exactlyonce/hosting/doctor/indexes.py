@@ -11,7 +11,7 @@ from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 
-LIBRARY: Final = ("/pk/?", "/kind/?", "/begin/?", "/until/?", "/version/?", "/hashes/[]/?")
+LIBRARY: Final = ("/pk/?", "/kind/?", "/begin/?", "/until/?", "/number/?", "/hashes/[]/?")
 _OWING: Final = "/_ledger/outbox/[]/tx/?"
 _COMPANIONS: Final = ("/_kind/?", "/owing_since/?", "/entity/?")
 _BY_STRATEGY: Final[Mapping[type, tuple[str, ...]]] = {

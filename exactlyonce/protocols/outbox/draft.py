@@ -29,6 +29,7 @@ from exactlyonce.records.marks import (
     split,
     time_in,
     written,
+    written_time,
 )
 from exactlyonce.records.outbox import OutboxEntry, pending
 from exactlyonce.records.outputs import Output
@@ -45,6 +46,7 @@ MARKS_STAY: Final = 16
 """Marks that stay then."""
 MOST_ANSWERED: Final = 2 * 1024
 """Bytes of answers above which all answers leave the ledger with the next commit."""
+_PROOF_BYTES: Final = 64  # A hash and a transaction.
 _LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides marks, entries, answers and numbers.
 _MOST_ALONE: Final = MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
 
@@ -69,11 +71,13 @@ class Draft:
         marks: of these messages.
         to: destinations of the ledger, with those of these messages.
         outbox, answers, outputs, staged, blobs: of these messages.
+        proofs: hash and transaction of those of these messages whose handlers wrote blobs.
         failed: key and error of those that cannot be committed.
         sequences: the numbers given out so far.
         calls: ids of the calls whose replies are awaited.
         kept: messages that are kept until they are due.
         more: messages are left for another commit, since the document has no room for them in this one.
+        crowded: nothing is processed, since what the outbox owes takes the room of the first message.
         size: bytes of what these messages add to the ledger.
     """
 
@@ -88,11 +92,13 @@ class Draft:
     outputs: tuple[Output, ...] = ()
     staged: tuple[StagedOutputs, ...] = ()
     blobs: tuple[Blob, ...] = ()
+    proofs: tuple[tuple[str, str], ...] = ()
     failed: Failed = ()
     sequences: Sequences = ()
     calls: Calls = ()
     kept: tuple[Kept, ...] = ()
     more: bool = False
+    crowded: bool = False
     size: int = 0
 
     def document(self, ledger: Ledger) -> Json:
@@ -106,7 +112,15 @@ class Draft:
         return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
 
 
-def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Opened) -> Draft:
+def draft_commit(
+    work: Work,
+    view: View,
+    fresh: tuple[Arrival, ...],
+    opened: Opened,
+    refused: Failed = (),
+    *,
+    paid: frozenset[str] = frozenset(),
+) -> Draft:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
@@ -114,24 +128,37 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         view: the entity as it was loaded.
         fresh: the messages to handle.
         opened: time, and a transaction for each message.
+        refused: key and error of those of them that cannot be judged.
+        paid: transactions whose entries leave with the commit.
     """
-    before = view.ledger
+    before, refused_keys = view.ledger, {key for key, _ in refused}
     draft = Draft(
-        None, view.body, opened.at, to=before.to, sequences=before.sequences, calls=before.calls, kept=before.kept
+        None,
+        view.body,
+        opened.at,
+        to=before.to,
+        failed=refused,
+        sequences=before.sequences,
+        calls=before.calls,
+        kept=before.kept,
     )
     for arrival, tx in zip(fresh, opened.transactions, strict=True):
-        if tx is None:  # Its delivery was given back.
+        if tx is None or arrival.key in refused_keys:  # Without a transaction, its delivery was given back.
             continue
         try:
             commit = Commit(tx, opened.at, since_of_outputs(arrival.envelope, opened.at, work.send_limit))
             calls = answered(draft.calls, arrival)
             handled = work.handle(_given(view, draft, commit, opened.name_of(tx)), arrival.envelope)
-            drafted = _added(replace(draft, calls=calls), work.entity, arrival, handled, commit)
+            drafted = _added(draft, work.entity, arrival, handled, commit, calls=(*calls, *handled.calls))
         except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
             continue
-        if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
+        if (size := _bytes(view, drafted)) > MAX_DOCUMENT_BYTES:
+            size -= _bytes_leaving(work.entity, before, paid)
+        if size <= MAX_DOCUMENT_BYTES:
             draft = drafted
+        elif not draft.processed and size - _bytes_owed(before, paid) <= MAX_DOCUMENT_BYTES:
+            return replace(draft, crowded=True)
         elif draft.processed and handled.body.size + drafted.size - draft.size <= _MOST_ALONE:
             return replace(draft, more=True)  # Without the others it may fit.
         else:
@@ -152,25 +179,27 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
         return None
     hashes = frozenset(map(hash_in, gone))
     answers = answers or tuple(one for one in ledger.answers if one.cause in hashes)
-    begin, until = (time_in(gone[0]), time_in(gone[-1])) if gone else (ledger.complete, ledger.complete)
+    begin, until = (time_in(gone[0]), time_in(gone[-1])) if gone else (ledger.complete, -1)
     untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
     return Page(
         entity=entity.key,
-        after=ledger.cut,
+        number=ledger.cut + 1,
         version=ledger.version,
-        before=ledger.until,
+        before=ledger.complete,
         begin=begin,
-        until=until,
+        until=max(until, ledger.complete),
         marks=written(gone),
         to=ledger.to,
         hashes=tuple(dict.fromkeys((*untimed, *(one.cause for one in answers)))),
         answers=answers,
-        blobs=tuple(entry.tx for entry in ledger.outbox if entry.blobs and entry.cause in hashes),
+        blobs=tuple(tx for hash, tx in ledger.blobs if hash in hashes),
     )
 
 
-def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str]) -> Ledger:
-    """The ledger of the commit, but for its token.
+def next_ledger(
+    work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str], *, token: str | None
+) -> Ledger:
+    """The ledger of the commit, which shows every page that was written up to this token.
 
     Marks that are older than the retention go for good: a copy is refused. But a page is to prove the commit of blobs, which
     may be younger than the message, so a mark with blobs stays until a page takes it.
@@ -178,8 +207,8 @@ def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: f
     before = view.ledger
     gone = by_hash("" if page is None else page.marks)
     answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
-    oldest = milliseconds(draft.at) - work.retention // MILLISECOND
-    with_blobs = frozenset(one.cause for one in before.outbox if one.blobs)
+    oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
+    with_blobs = {hash for hash, _ in before.blobs}
     here = by_hash(before.marks).items()
     stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
     marks = (*stay, *draft.marks)
@@ -190,34 +219,20 @@ def next_ledger(work: Work, view: View, draft: Draft, page: Page | None, paid: f
         before,
         entity=work.entity.key,
         version=version,
+        token=token,
         marks=written(marks),
         to=draft.to,
-        complete=before.complete if page is None else max(before.complete, page.until),
+        complete=before.complete if page is None else page.until,
         left=version - len(marks),
-        cut=before.cut if page is None else page.version,
-        until=before.until if page is None else page.until,
+        cut=before.cut if page is None else page.number,
         answers=(*answers, *draft.answers),
-        outbox=(*unpaid(before, paid, hashes), *draft.outbox),
+        outbox=(*(one for one in before.outbox if one.tx not in paid), *draft.outbox),
+        blobs=(*(one for one in before.blobs if one[0] in hashes), *draft.proofs),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
         calls=draft.calls,
         kept=draft.kept,
     )
-
-
-def unpaid(ledger: Ledger, paid: frozenset[str], hashes: frozenset[str]) -> tuple[OutboxEntry, ...]:
-    """The entries that stay: those that owe; and of those that are paid, those that prove blobs, as long as their mark stays.
-
-    Args:
-        ledger: with the entries.
-        paid: transactions whose outputs were sent.
-        hashes: of the marks that stay.
-    """
-    entries = (
-        replace(one, paid=True, outputs=(), request=None, answer=None) if one.tx in paid else one
-        for one in ledger.outbox
-    )
-    return tuple(one for one in entries if not one.paid or (one.blobs and one.cause in hashes))
 
 
 def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
@@ -233,8 +248,10 @@ def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
     )
 
 
-def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit) -> Draft:
-    """The draft with one more message."""
+def _added(
+    draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, *, calls: Calls
+) -> Draft:
+    """The draft with one more message, and the calls that are awaited then."""
     to = tuple(dict.fromkeys((*draft.to, *(output.destination for output in handled.outputs))))
     places = _places(handled)
     sent = [KEPT] * (max(places.values(), default=-1) + 1)  # What its own handler cancelled has a place, too.
@@ -244,6 +261,7 @@ def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, 
     timed, content = arrival.since is not None, arrival.envelope.content[:4]
     mark = Mark(since, arrival.hash, arrival.kind, timed, content, "".join(sent)).text
     entry = _entry(entity, arrival, handled, commit, to)
+    proofs = ((arrival.hash, commit.tx),) if handled.blobs else ()
     answers: tuple[KeptAnswer, ...] = ()
     if handled.answer is not None and arrival.kind != "q":
         answers = (KeptAnswer(arrival.hash, handled.answer),)
@@ -265,10 +283,14 @@ def _added(draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, 
         outputs=(*draft.outputs, *handled.outputs),
         staged=(*draft.staged, *staged),
         blobs=(*draft.blobs, *handled.blobs),
+        proofs=(*draft.proofs, *proofs),
         sequences=handled.sequences,
-        calls=(*draft.calls, *handled.calls),
+        calls=calls,
         kept=(*stay, *(Kept(output.id, due, tx) for due, output in handled.kept)),
-        size=draft.size + len(mark) + sum(shape_json(one).size for one in (*entry, *answers)),
+        size=draft.size
+        + len(mark)
+        + len(proofs) * _PROOF_BYTES
+        + sum(shape_json(one).size for one in (*entry, *answers)),
     )
 
 
@@ -281,9 +303,9 @@ def _places(handled: Handled) -> dict[str, int]:
 def _entry(
     entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, to: tuple[str, ...]
 ) -> tuple[OutboxEntry, ...]:
-    """The entry of a message; none if it owes nothing and wrote no blob."""
+    """The entry of a message; none if it owes nothing."""
     request = arrival.envelope.id if arrival.kind == "q" else None
-    if not handled.outputs and not handled.blobs and request is None:
+    if not handled.outputs and request is None:
         return ()
     entry = OutboxEntry(
         arrival.hash,
@@ -292,8 +314,6 @@ def _entry(
         commit.since,
         request=request,
         answer=handled.answer if request is not None else None,
-        blobs=bool(handled.blobs),
-        paid=not handled.outputs and request is None,
     )
     places = _places(handled)
     outputs = tuple(
@@ -310,6 +330,22 @@ def _bytes(view: View, draft: Draft) -> int:
         shape_json(one, shape).size for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
     )
     return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
+
+
+def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> int:
+    """Bytes of what leaves the ledger with the next commit: entries that are paid, and answers that go to a page."""
+    page = leaving(entity, ledger)
+    answers = () if page is None else page.answers
+    return sum(shape_json(one).size for one in (*ledger.outbox, *answers)) - _bytes_staying(ledger, paid)
+
+
+def _bytes_owed(ledger: Ledger, paid: frozenset[str]) -> int:
+    """Bytes of the entries that owe, which would leave if their outputs were sent."""
+    return _bytes_staying(ledger, paid) - _bytes_staying(ledger, frozenset(one.tx for one in ledger.outbox))
+
+
+def _bytes_staying(ledger: Ledger, paid: frozenset[str]) -> int:
+    return sum(shape_json(one).size for one in unpaid(ledger, paid, frozenset(by_hash(ledger.marks))))
 
 
 def _too_large(entity: EntityRef, arrival: Arrival, handled: Handled, size: int) -> EntityTooLarge:

@@ -17,7 +17,6 @@ from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import Kind, by_hash, content_in, time_in
-from exactlyonce.records.pages import FIRST
 from exactlyonce.values.envelope import STABLE_TIME, Envelope
 from exactlyonce.values.identity import EntityRef, message_hash
 
@@ -47,12 +46,12 @@ class Proof(NamedTuple):
     Attributes:
         place: "ledger" or "page" for a mark there; "outbox" for an entry that owes, whose mark has left.
         since: of the mark, in milliseconds since 1970; None if it is no mark.
-        after: of the page, which names it; None if it is none.
+        page: its number; None if it is in none.
     """
 
     place: Literal["ledger", "page", "outbox"]
     since: int | None = None
-    after: int | None = None
+    page: int | None = None
 
 
 Failed = tuple[tuple[str, ExactlyOnceError], ...]
@@ -162,13 +161,13 @@ def proof_of(one: Arrival, view: View) -> Proof | None:
         return Proof("ledger", time_in(mark))
     for page in view.pages or ():
         if (mark := by_hash(page.marks).get(one.hash)) is not None:
-            return Proof("page", time_in(mark), page.after)
+            return Proof("page", time_in(mark), page.number)
     return Proof("outbox") if any(entry.cause == one.hash for entry in view.ledger.outbox) else None
 
 
 def may_have_left(one: Arrival, ledger: Ledger) -> bool:
     """Whether the mark of a message that has none in the ledger may be in a page."""
-    return ledger.cut != FIRST and (one.since is None or one.since <= ledger.complete)
+    return bool(ledger.cut) and (one.since is None or one.since <= ledger.complete)
 
 
 def is_behind(arrival: Arrival, view: View) -> bool:

@@ -17,7 +17,7 @@ from exactlyonce.protocols.steps.fresh_token import fresh_token
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.protocols.steps.save import fence
 from exactlyonce.records.marks import by_hash
-from exactlyonce.records.pages import FIRST, Page
+from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import time_of
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import AHEAD
@@ -64,7 +64,7 @@ def look_apart(
     if isinstance(pages, NoAnswer):
         return Again(view.memory, BEHIND_LEDGER)
     # A page of a later version is no evidence: it is of a history of the entity that was taken back.
-    return replace(view, pages=tuple(page for page in pages.pages if page.version <= ledger.cut))
+    return replace(view, pages=tuple(page for page in pages.pages if page.number <= ledger.cut))
 
 
 def first_look(entity: EntityRef, messages: Arrived, token: str | None) -> LoadRequests:
@@ -92,8 +92,8 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
         now: the present, by the store's time.
     """
     ledger = view.ledger
-    there = ledger.cut == FIRST or view.pages is None or any(page.version == ledger.cut for page in view.pages)
-    lost = ledger.lost if there or _is_over(work, ledger.until, now) else ledger.complete
+    there = not ledger.cut or view.pages is None or any(page.number == ledger.cut for page in view.pages)
+    lost = ledger.lost if there or _is_over(work, ledger.complete, now) else ledger.complete
     if lost < 0:
         return ()
     return tuple(
@@ -136,9 +136,9 @@ def take_back(work: Work, view: View, page: Page) -> Step[Again]:
     fenced = yield from fence(entity, view, work.absent)
     if isinstance(fenced, Again):
         return fenced
-    newest_first = sorted(found.pages, key=lambda one: -one[0].after)
+    newest_first = sorted(found.pages, key=lambda one: -one[0].number)
     # Delete these pages, as they were read, the newest first. What remains is in the way again.
-    yield from DeletePages(entity, tuple((one.after, etag) for one, etag in newest_first if one != page))
+    yield from DeletePages(entity, tuple((one.number, etag) for one, etag in newest_first if one != page))
     return Again(fenced, "the entity had another history, whose pages were in the way")
 
 
@@ -163,7 +163,7 @@ def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) 
 def _lacking_answers(messages: Arrived, view: View) -> tuple[Arrival, ...]:
     """Requests that are known here, by a mark or by what they owe, and whose answer has left for a page."""
     ledger = view.ledger
-    if ledger.cut == FIRST:
+    if not ledger.cut:
         return ()
     here = {*by_hash(ledger.marks), *(entry.cause for entry in ledger.outbox)}
     answers = {one.cause for one in ledger.answers}

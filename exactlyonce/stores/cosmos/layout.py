@@ -81,9 +81,9 @@ def request_id(request: str) -> str:
     return library_id("request", request)
 
 
-def page_id(after: int) -> str:
-    """Id of the page that follows another one."""
-    return f"page:{after}"
+def page_id(number: int) -> str:
+    """Id of the page with a number."""
+    return f"page:{number}"
 
 
 def book_id(book: str) -> str:
@@ -113,7 +113,7 @@ def _id_of(record: LibraryRecord) -> str:
         case RequestDocument():
             return request_id(record.request)
         case Page():
-            return page_id(record.after)
+            return page_id(record.number)
         case Book():
             return book_id(record.id)
 

@@ -53,13 +53,13 @@ class CosmosPages(CosmosContainers):
         for reply in replies:
             if not isinstance(reply, Documents):
                 return reply
-            found |= {page.after: page for page, _ in _read(effect.entity, reply)}
+            found |= {page.number: page for page, _ in _read(effect.entity, reply)}
         return FoundPages(tuple(found.values()))
 
     @performs(FindPagesAbove)
     async def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:
-        query = f"SELECT * {_OF_PAGES} AND c.version > @version"
-        reply = await self._library(effect.entity).query(query, {**_KIND, "@version": effect.version}, effect.token)
+        query = f"SELECT * {_OF_PAGES} AND c.number > @number"
+        reply = await self._library(effect.entity).query(query, {**_KIND, "@number": effect.number}, effect.token)
         return FoundAbove(tuple(_read(effect.entity, reply))) if isinstance(reply, Documents) else reply
 
     @performs(FindBlobs)
@@ -89,7 +89,7 @@ class CosmosPages(CosmosContainers):
 
     @performs(DeletePages)
     async def delete_pages(self, effect: DeletePages) -> None:
-        await self._library(effect.entity).delete_all({page_id(after): etag for after, etag in effect.pages})
+        await self._library(effect.entity).delete_all({page_id(number): etag for number, etag in effect.pages})
 
     @performs(WriteBook)
     async def write_book(self, effect: WriteBook) -> Written | Unknown:
@@ -122,7 +122,7 @@ def _conditions(effect: FindPages) -> Iterator[tuple[str, Given]]:
         *(("ARRAY_CONTAINS(c.hashes, @{0})", hash) for hash in effect.hashes),
     ]
     for first in range(0, max(len(asked), 1), _MOST):
-        some = asked[first : first + _MOST] if first else [("c.version = @{0}", effect.newest), *asked[:_MOST]]
+        some = asked[first : first + _MOST] if first else [("c.number = @{0}", effect.newest), *asked[:_MOST]]
         names = [f"asked{number}" for number in range(len(some))]
         condition = " OR ".join(text.format(name) for (text, _), name in zip(some, names, strict=True))
         yield condition, {f"@{name}": value for (_, value), name in zip(some, names, strict=True)}
@@ -134,7 +134,7 @@ def _read(entity: EntityRef, found: Documents) -> Iterator[tuple[Page, str]]:
 
 def _page(entity: EntityRef, document: dict[str, Any]) -> Page:
     page = read_page(from_library(document))
-    require_same(entity, document["id"], page_id(page.after), document["id"])
+    require_same(entity, document["id"], page_id(page.number), document["id"])
     return page
 
 

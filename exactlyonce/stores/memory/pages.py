@@ -46,7 +46,7 @@ class MemoryPages(MemoryPartitions):
         return (
             found
             if isinstance(found, NoAnswer)
-            else FoundAbove(tuple(one for one in found if one[0].version > effect.version))
+            else FoundAbove(tuple(one for one in found if one[0].number > effect.number))
         )
 
     @performs(FindBlobs)
@@ -63,7 +63,7 @@ class MemoryPages(MemoryPartitions):
 
     @performs(WritePage)
     def write_page(self, effect: WritePage) -> Written | Literal[Other.OTHER] | Unknown | Busy:
-        partition, id = self._library(effect.entity), f"{_PAGE}{effect.page.after}"
+        partition, id = self._library(effect.entity), f"{_PAGE}{effect.page.number}"
 
         def create() -> Written | Literal[Other.OTHER]:
             there = partition.newest(id)
@@ -80,8 +80,8 @@ class MemoryPages(MemoryPartitions):
         partition = self._library(effect.entity)
 
         def delete() -> None:
-            for after, etag in effect.pages:
-                self._delete_unchanged(partition, f"{_PAGE}{after}", etag)
+            for number, etag in effect.pages:
+                self._delete_unchanged(partition, f"{_PAGE}{number}", etag)
 
         self._write("delete_pages", delete)
 

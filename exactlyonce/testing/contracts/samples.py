@@ -118,10 +118,10 @@ async def write(store: AsyncStore, entity: EntityRef, page: Page | None = None) 
 async def find(
     store: AsyncStore, entity: EntityRef, *hashes: str, times: tuple[int, ...] = (), newest: int = -1, token: str | None
 ) -> list[int]:
-    """The versions of the pages that are found, in their order."""
+    """The numbers of the pages that are found, in their order."""
     reply = await store.perform(FindPages(entity, times, hashes, newest, token))
     assert isinstance(reply, FoundPages)
-    return sorted(page.version for page in reply.pages)
+    return sorted(page.number for page in reply.pages)
 
 
 async def now(store: AsyncStore, entity: EntityRef) -> str:
@@ -177,7 +177,6 @@ def a_page(
     entity: EntityRef,
     number: int = 1,
     *,
-    after: int | None = None,
     hashes: tuple[str, ...] = (),
     blobs: tuple[str, ...] = (),
 ) -> Page:
@@ -186,17 +185,15 @@ def a_page(
     Args:
         entity: whose page it is.
         number: of the page.
-        after: version from which the page before it was cut; 10 below its own by default.
         hashes: of messages that are looked for by them.
         blobs: transactions whose blobs were committed.
     """
     begin, until = number * 10_000, number * 10_000 + 9_000
     marks = [Mark(at, f"m-{number:013}{end}", "f", True, "c0de", "-") for at, end in ((begin, "a"), (until, "b"))]
-    before, version = number * 10 - 10 if after is None else after, number * 10
     return Page(
         entity=entity.key,
-        after=before,
-        version=version,
+        number=number,
+        version=number * 10,
         begin=begin,
         until=until,
         marks=written(mark.text for mark in marks),

@@ -7,7 +7,6 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.records.pages import FIRST
 from spark_jobs.transforms.facts import Facts, Thresholds, before
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import counted
@@ -20,8 +19,7 @@ def page_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     return findings(
         facts.without_unreadable(missing(facts, thresholds, now)),
         "page_missing",
-        versions=F.array("version"),
-        detail=sentence("The page of the marks that left the ledger at version %d is gone before its time.", "version"),
+        detail=sentence("Page %d is gone before its time.", "number"),
         advice=_COPIES
         + "Restore the library's container from a backup, or wait until the retention is over. Then find out "
         "what deletes documents there: a time to live of the container, another program, a clean-up of another application.",
@@ -30,20 +28,20 @@ def page_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Pages that are gone before their time: `entity, version, until` (milliseconds), `at`.
+    """Pages that are gone before their time: `entity, number, until` (milliseconds), `at`.
 
-    A ledger names its newest page, and each page the one before, with the time of its newest mark. Clean-up takes a page when
+    A ledger names its newest page, and each page has the time of the newest mark of the one before. Clean-up takes a page when
     that time is older than the retention. A page is written before the commit that names it, and entities are read before
     pages, so no grace is needed. What it cannot see: a page below one that is gone.
     """
     pages = counted(facts)
-    by_pages = pages.select("entity", F.col("after").alias("version"), F.col("before").alias("until"), "ts")
-    by_ledgers = facts.entities.select("entity", F.col("cut").alias("version"), "until", "ts")
-    young = (F.col("version") != FIRST) & (F.col("until") >= before(now, thresholds.retention) * 1000)
-    each = by_ledgers.unionByName(by_pages).where(young).groupBy("entity", "version")
+    by_pages = pages.select("entity", (F.col("number") - 1).alias("number"), F.col("before").alias("until"), "ts")
+    by_ledgers = facts.entities.select("entity", F.col("cut").alias("number"), F.col("complete").alias("until"), "ts")
+    young = (F.col("number") > 0) & (F.col("until") >= before(now, thresholds.retention) * 1000)
+    each = by_ledgers.unionByName(by_pages).where(young).groupBy("entity", "number")
     named = each.agg(F.max("until").alias("until"), F.min("ts").alias("ts"))
-    gone = named.join(pages.select("entity", "version"), ["entity", "version"], "left_anti")
-    return gone.select("entity", "version", "until", F.timestamp_seconds("ts").alias("at"))
+    gone = named.join(pages.select("entity", "number"), ["entity", "number"], "left_anti")
+    return gone.select("entity", "number", "until", F.timestamp_seconds("ts").alias("at"))
 
 
 def history_taken_back(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
@@ -54,7 +52,7 @@ def history_taken_back(facts: Facts, thresholds: Thresholds, now: int) -> DataFr
     deletes such a page when the next one is to take its place. So an entity that was put back for long shows nothing.
     Grace: the page is older than the grace, by the service's time of writing.
     """
-    other = (F.col("version") > F.col("cut")) & (F.col("version") < F.col("stored"))
+    other = (F.col("number") > F.col("cut")) & (F.col("version") < F.col("stored"))
     return findings(
         facts.without_unreadable(facts.pages.where(other & (F.col("ts") <= before(now, thresholds.grace)))),
         "history_taken_back",

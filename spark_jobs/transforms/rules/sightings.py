@@ -29,7 +29,7 @@ _SENT: Final = (
 
 def counted(facts: Facts) -> DataFrame:
     """The pages that are of the history that their ledger goes on with, or went on with since it was read."""
-    return facts.pages.where(F.col("version") <= F.col("cut"))
+    return facts.pages.where(F.col("number") <= F.col("cut"))
 
 
 def marked(facts: Facts) -> DataFrame:

@@ -32,7 +32,8 @@ from spark_jobs.transforms.schemas import FINDING
 _RULE: Final = "output_unknown"
 _ADVICE: Final = (
     "Was its sender restored from a backup? Then what the sender did is undone, and what its receivers did is not: process "
-    "again what the sender has lost, and compare. Else find out which program sends in the name of entities without the library."
+    "again what the sender has lost, and compare. Else find out which program sends in the name of entities without the "
+    "library."
 )
 UNEXPLAINED: Final = StructType(
     [
@@ -107,7 +108,7 @@ def _by_marks(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 def _taken_back(facts: Facts) -> DataFrame:
     """`hash, sender`: what pages say that was sent in histories that were taken back."""
-    pages = facts.pages.where(F.col("version") > F.col("cut")).withColumn("mark", F.explode(marks_in("marks")))
+    pages = facts.pages.where(F.col("number") > F.col("cut")).withColumn("mark", F.explode(marks_in("marks")))
     each = outputs_of(pages.select("entity", "mark", "to")).join(facts.entities.select("entity", "prefix"), "entity")
     id = output_id(F.col("entity"), hash_in(F.col("mark")), F.col("index"))
     hashes = each.select(hash_of(F.concat("prefix", id)).alias("hash"), F.col("entity").alias("sender"))

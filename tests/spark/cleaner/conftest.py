@@ -222,7 +222,7 @@ def to_go(shops: Shops, retention: float, horizon: float = HOUR) -> set[Name]:
             case "page":
                 return int(one["until"]) / 1000 < now - retention - CLOCK_TOLERANCE.total_seconds()
             case "book":
-                return int(one["_ts"]) < now - retention and one.get("ended", False) and not one["open"]
+                return int(one["_ts"]) < now - 60 * DAY
         needed = '"events"' in name[1] and int(one["version"]) > 3  # Of an interval of three that is not full.
         return int(one["_ts"]) < now - retention and not needed
 

@@ -217,7 +217,7 @@ class TestPages:
 
         async def write(app: App) -> None:
             for one in entities:
-                page = Page(one.key, 0, MARKS + 16, *times, ".".join([mark] * MARKS), ("receipts",))
+                page = Page(one.key, 1, MARKS + 16, *times, ".".join([mark] * MARKS), to=("receipts",))
                 await app.store.perform(WritePage(one, page, 60 * DAY))
 
         within(empty.cosmos, empty.database, write)

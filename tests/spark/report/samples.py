@@ -37,15 +37,9 @@ def finding(rule: str, entity: str, number: int = 1) -> Finding:
 def contents() -> Contents:
     """A full audit with findings of several rules."""
     entities = [f'["range","game-{number}","game-{number}"]' for number in range(5)]
+    many = {"at_most_one_state_change": 2, "ledger_hole": 1, "owing_too_long": 7, "sequence_gap": 1}
     findings = tuple(
-        finding(rule, entities[(number * 3) % 5], number)
-        for rule, many in (
-            ("at_most_one_state_change", 2),
-            ("ledger_hole", 1),
-            ("owing_too_long", 7),
-            ("sequence_gap", 1),
-        )
-        for number in range(1, many + 1)
+        finding(rule, entities[(number * 3) % 5], number) for rule in many for number in range(1, many[rule] + 1)
     )
     numbers = {rule: sum(one.rule == rule for one in findings) for rule in RULES}
     hours = [AT - timedelta(hours=hour) for hour in range(72, 0, -1)]

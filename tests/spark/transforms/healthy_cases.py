@@ -60,8 +60,8 @@ def page_written_first(case: str) -> list[Planted]:
     planted = outbox(case)
     assert planted.ledger is not None
     coming = page(planted.entity, list(marks_of(planted)[:1]), planted.ledger.version, None)
-    coming = replace(coming, after=planted.ledger.cut, before=planted.ledger.until)
-    later = replace(coming, after=coming.version, version=coming.version + 7)
+    coming = replace(coming, number=planted.ledger.cut + 1, before=planted.ledger.complete)
+    later = replace(coming, number=coming.number + 1, version=coming.version + 7)
     return [planted.keeping(coming, MINUTE).keeping(later, MINUTE)]
 
 
@@ -257,7 +257,7 @@ def read_at_two_moments(case: str) -> list[Planted]:
     """After the entity was read, it went on, and a page was cut from a version that was still to come."""
     planted = outbox(case)
     assert planted.ledger is not None
-    later = replace(page(planted.entity, list(marks_of(planted)), 40, None), after=planted.ledger.cut)
+    later = replace(page(planted.entity, list(marks_of(planted)), 40, None), number=planted.ledger.cut + 1)
     return [planted.keeping(later, MINUTE)]
 
 
@@ -270,9 +270,9 @@ def written_by_many(case: str) -> list[Planted]:
 
 
 def paid_late(case: str) -> list[Planted]:
-    """An entry with blobs stays, paid; another one is paid by its book, though it is old."""
+    """An entry is paid by its book, though it is old."""
     told = commits(2)
-    entries = (replace(owing(told[0], OPEN), blobs=True, paid=True, outputs=()), owing(told[1], 2))
+    entries = (owing(told[1], 2),)
     return [outbox(case, *told).having(outbox=entries)]
 
 

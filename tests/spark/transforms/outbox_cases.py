@@ -116,7 +116,7 @@ def lost_though_paid(case: str) -> list[Planted]:
 def lost_after_it_was_sent_again(case: str) -> list[Planted]:
     planted = outbox(case, Told("web/m-1", 3 * DAY, ("mails",)))
     key = output_key(planted.entity, "web/m-1")
-    foreign = outbox(f"{case}:foreign")
+    foreign = outbox(f"{case}:foreign", type="mailer")
     again = [
         unparked(foreign.entity, "web/again", "web/again", 3 * HOUR),
         unparked(foreign.entity, "web/m-6", "web/m-6", DAY),

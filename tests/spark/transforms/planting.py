@@ -15,7 +15,7 @@ from exactlyonce.records.library import LibraryRecord, ParkedMessage, RequestDoc
 from exactlyonce.records.marks import KEPT, Kind, Mark, destination_digit, split, time_in, written
 from exactlyonce.records.outbox import OutboxEntry, Pending
 from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.pages import FIRST, Page
+from exactlyonce.records.pages import Page
 from exactlyonce.records.places import Place
 from exactlyonce.records.receptions import Reception
 from exactlyonce.stores.cosmos.layout import book_id, to_library
@@ -169,8 +169,7 @@ def outbox(
         to=tuple(to),
         complete=-1 if newest is None else newest.until,
         left=len(told) + lost - len(stay),
-        cut=FIRST if newest is None else newest.version,
-        until=-1 if newest is None else newest.until,
+        cut=0 if newest is None else newest.number,
         outbox=(entry,),
     )
     ages = [told[cut].age for cut in cuts]
@@ -182,10 +181,10 @@ def page(entity: EntityRef, marks: list[str], version: int, before: Page | None,
     times = [time_in(one) for one in marks]
     return Page(
         entity.key,
-        FIRST if before is None else before.version,
+        1 if before is None else before.number + 1,
         version,
         min(times),
-        max(times),
+        max(times) if before is None else max(*times, before.until),
         written(marks),
         before=-1 if before is None else before.until,
         to=tuple(to),

@@ -45,7 +45,7 @@ def sender_put_back(case: str) -> list[Planted]:
     shop, to = outbox(f"{case}:shop", *commits(4), cuts=(2,)), ["mails"]
     assert shop.ledger is not None
     undone = page(shop.entity, [mark(Told("web/undone", AGE, ("mails",)), to)], 3, None, to)
-    shop = shop.keeping(replace(undone, after=shop.ledger.cut), AGE)
+    shop = shop.keeping(replace(undone, number=shop.ledger.cut + 1), AGE)
     return [shop, outbox(case, Told(output_key(shop.entity, "web/undone"), AGE, (), "i"), type="mailer")]
 
 

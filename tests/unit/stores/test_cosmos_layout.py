@@ -70,7 +70,7 @@ def test_different_values_have_different_ids_that_the_service_takes(one: str, ot
 def test_a_page_lies_in_its_entitys_partition_for_a_time() -> None:
     page = a_page(ENTITY, 2, hashes=("m-1",))
     document = to_library(ENTITY, page, 86_400)
-    assert document["id"] == "page:10"
+    assert document["id"] == "page:2"
     assert document["pk"] == '["game","EU",7,"game-7"]'
     assert document["ttl"] == 86_400
     assert read_page(from_library(_as_read(document))) == page

@@ -156,9 +156,9 @@ def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
     store, trouble = troubled()
     store.perform(WritePage(ENTITY, PAGE, DAY))
     store.perform(Park(ENTITY, PARKED))
-    store.perform(DeletePages(ENTITY, ((0, '"1"'),)))
+    store.perform(DeletePages(ENTITY, ((1, '"1"'),)))
     trouble.current = Fate.DELAYED
-    store.perform(DeletePages(ENTITY, ((0, '"1"'),)))
+    store.perform(DeletePages(ENTITY, ((1, '"1"'),)))
     store.perform(Unpark(ENTITY, "web/m-1", '"2"'))
     trouble.current = Fate.ANSWERED
     store.perform(WritePage(ENTITY, PAGE, DAY))
@@ -175,7 +175,7 @@ def test_a_delayed_page_leaves_another_one_that_was_written_since() -> None:
     other = replace(PAGE, version=11)
     store.perform(WritePage(ENTITY, other, DAY))
     assert store.land_delayed() == 1
-    assert store.perform(FindPages(ENTITY, (), (), 11, None)) == FoundPages((other,))
+    assert store.perform(FindPages(ENTITY, (), (), 1, None)) == FoundPages((other,))
     assert store.perform(WritePage(ENTITY, PAGE, DAY)) is OTHER
 
 
@@ -228,14 +228,14 @@ def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     assert store.perform(LoadParked(ENTITY, "web/m-1", "0:-1#3")) is BEHIND
     assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, None)
     trouble.lag = 3
-    assert store.perform(FindPages(ENTITY, (10_000,), (), 10, "0:-1#1")) is BEHIND
+    assert store.perform(FindPages(ENTITY, (10_000,), (), 1, "0:-1#1")) is BEHIND
     assert store.perform(FindPagesAbove(ENTITY, 0, "0:-1#1")) is BEHIND
     assert store.perform(FindBlobs(ENTITY, ("5f",), "0:-1#1")) is BEHIND
     assert store.perform(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
     assert store.perform(HasPages(ENTITY)) is False
     trouble.lag = 2
     assert store.perform(HasPages(ENTITY)) is True
-    assert store.perform(FindPages(ENTITY, (10_000,), (), 10, "0:-1#1")) == FoundPages((PAGE,))
+    assert store.perform(FindPages(ENTITY, (10_000,), (), 1, "0:-1#1")) == FoundPages((PAGE,))
 
 
 def test_books_are_read_in_whatever_view_answers() -> None:

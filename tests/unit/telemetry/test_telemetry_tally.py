@@ -52,7 +52,7 @@ def loaded(*marks: str, outbox: tuple[OutboxEntry, ...] = (), protocol: str = "o
 
 def in_page() -> tuple[Any, Any]:
     at = milliseconds(AT)
-    return FindPages(ENTITY, (at,), (), 33, None), FoundPages((Page(ENTITY.key, 0, 33, at, at, MARK),))
+    return FindPages(ENTITY, (at,), (), 1, None), FoundPages((Page(ENTITY.key, 1, 33, at, at, MARK),))
 
 
 def opened(tx: str, at: datetime = AT) -> tuple[Any, Any]:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Outbox
+from exactlyonce import ConfigurationError
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step, Together
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.load import require_own
 from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, sweep
 from tests.samples import deposit
@@ -29,7 +30,12 @@ CHORES: dict[str, Callable[[], Step[Any]]] = {
 
 
 def belonging_to(protocol: str) -> Json:
-    return entity_document(ABSENT, Ledger(1, type="account", protocol=protocol))
+    more: dict[str, Any] = {
+        "outbox": {"left": 1},
+        "stream": {"snapshot_every": 3},
+        "resequencer": {"receptions": (Reception("c", "s"),)},
+    }
+    return entity_document(ABSENT, Ledger(1, type="account", protocol=protocol, **more.get(protocol, {})))
 
 
 def refused(protocol: str, step: Step[Any]) -> tuple[list[type], str]:
@@ -65,12 +71,6 @@ def test_every_strategy_takes_its_own_and_what_nobody_processed(protocol: str) -
     require_own(ENTITY, None, protocol)
     require_own(ENTITY, Ledger(), protocol)
     require_own(ENTITY, Ledger(3, type="account", protocol=protocol), protocol)
-
-
-def test_presets_of_the_outbox_may_be_exchanged() -> None:
-    script = Script()
-    for number, strategy in enumerate((Outbox(), Outbox.transaction_id(), Outbox.embedded(), Outbox())):
-        assert script.play(attempt(strategy, deposit(f"m-{number}", answers=0))).finished.processed
 
 
 @pytest.mark.parametrize("protocol", ["colocated", "stream"])

@@ -49,7 +49,7 @@ def test_the_next_output_begins_a_fresh_channel(strategy: Strategy) -> None:
 def test_what_is_owed_keeps_its_numbers() -> None:
     script = sent(Outbox(), "m-1")
     script.play(renumber(ENTITY, Outbox(), Memory()))
-    (owed,) = script.entries[0].owed_outputs(ENTITY.source)
+    (owed,) = script.entries[0].owed_outputs(ENTITY, script.ledger.to)
     assert owed.place is not None
     assert owed.place == receipt(1, owed.place.channel)
 
