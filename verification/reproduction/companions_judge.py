@@ -83,11 +83,13 @@ class _Judge:
 
     def of_messages(self) -> Iterator[str]:
         """What fell with the messages, as far as nobody else will do anything about it."""
-        key = ENTITY.key
+        key, published = ENTITY.key, self._reality.published
+        if self._scenario.protocol == "resequencer":  # Places are in what the model's outputs say, and nowhere else once owed.
+            published = tuple(replace(output, place=None) for output in published)
         done = frozenset((key, message) for message in self._messages if self._is_done(message))
         facts = Facts(
             tuple(self._commits),
-            self._reality.published,
+            published,
             done | frozenset((key, message) for message in self._to_be_sent_again()),
             skipped=frozenset((key, place) for place in self._skipped),
             late=frozenset((key, message) for message in self._late),
