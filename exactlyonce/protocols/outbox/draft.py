@@ -336,16 +336,13 @@ def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> i
     """Bytes of what leaves the ledger with the next commit: entries that are paid, and answers that go to a page."""
     page = leaving(entity, ledger)
     answers = () if page is None else page.answers
-    return sum(shape_json(one).size for one in (*ledger.outbox, *answers)) - _bytes_staying(ledger, paid)
+    entries = (one for one in ledger.outbox if one.tx in paid)
+    return sum(shape_json(one).size for one in (*entries, *answers))
 
 
 def _bytes_owed(ledger: Ledger, paid: frozenset[str]) -> int:
     """Bytes of the entries that owe, which would leave if their outputs were sent."""
-    return _bytes_staying(ledger, paid) - _bytes_staying(ledger, frozenset(one.tx for one in ledger.outbox))
-
-
-def _bytes_staying(ledger: Ledger, paid: frozenset[str]) -> int:
-    return sum(shape_json(one).size for one in unpaid(ledger, paid, frozenset(by_hash(ledger.marks))))
+    return sum(shape_json(one).size for one in ledger.outbox if one.tx not in paid)
 
 
 def _too_large(entity: EntityRef, arrival: Arrival, handled: Handled, size: int) -> EntityTooLarge:
