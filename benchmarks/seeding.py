@@ -28,6 +28,7 @@ from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.books import transaction
 from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
 from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.pages import Page
 from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.values.frozen_json import Json
@@ -57,6 +58,7 @@ class History:
     companions: dict[str, dict[str, Any]] = field(default_factory=dict)
     apart: dict[str, dict[str, Any]] = field(default_factory=dict)
     _memory: Memory = field(default_factory=Memory)
+    _newest: Page | None = None
     _transactions: Iterator[int] = field(default_factory=count)
     _entity: EntityRef = field(init=False)
 
@@ -82,7 +84,7 @@ class History:
         entry = self.companions.get(entry_id(self._entity, message))
         if entry is not None:
             return [output["id"] for output in entry["outputs"]]
-        owing = (one for one in self._ledger.unpaid if one.cause == message_hash(message))
+        owing = (one for one in self._ledger.outbox if one.cause == message_hash(message))
         return [output.id for one in owing for output in one.owed_outputs(self._entity, self._ledger.to)]
 
     @property
@@ -143,7 +145,7 @@ class History:
                 known = self.document is not None
                 return Loaded(self.document, "etag" if known else None, int(now.timestamp()) if known else 0, _TOKEN)
             case FindPages():
-                return FoundPages(())
+                return FoundPages(() if self._newest is None else (self._newest,))  # It shows that none is lost.
             case FindPaid(transactions=transactions):
                 return frozenset(transactions)
             case OpenNumbers(count=number):
@@ -175,7 +177,7 @@ class History:
                 return None
             case WritePage(page=page):
                 written = to_library(self._entity, page)
-                self.apart[written["id"]] = written
+                self.apart[written["id"]], self._newest = written, page
                 return Written(_TOKEN)
             case _:
                 raise RuntimeError(f"{self.subject.name} asks for {type(effect).__name__}, which has no answer here.")

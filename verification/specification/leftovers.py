@@ -57,7 +57,7 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
 
 def _of_entries(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     """What the ledger's outbox owes, and messages that are staged and not kept."""
-    for entry in ledger.unpaid:
+    for entry in ledger.outbox:
         if kind := _owing(entry, ledger, stored):
             outputs = _outputs(entry, ledger) if kind == "committed, not published" else ()
             yield Leftover(kind, entry.tx, entry.cause, outputs)
@@ -79,7 +79,7 @@ def _outputs(entry: OutboxEntry, ledger: Ledger) -> tuple[str, ...]:
 
 def _told(ledger: Ledger, stored: Stored) -> set[str]:
     """Hashes of messages that will not be delivered again, or of which an entry says what is half done."""
-    owing = {entry.cause for entry in ledger.unpaid if _owing(entry, ledger, stored)}
+    owing = {entry.cause for entry in ledger.outbox if _owing(entry, ledger, stored)}
     return {message_hash(key) for key in stored.acknowledged} | owing
 
 

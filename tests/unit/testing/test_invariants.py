@@ -179,8 +179,6 @@ def test_a_mark_and_its_entry_name_the_same_outputs() -> None:
     owed = tuple(pending(one, index, 0, ref, bare) for one, index in zip(outputs, (0, 2), strict=True))
     entry = replace(bare, outputs=owed)
     assert Commit.of_entry(ref, entry, ("board",)) == Commit(ref.key, cause, "tx-1", None, ids, digest(outputs))
-    paid = replace(entry, outputs=(), paid=True)
-    assert Commit.of_entry(ref, paid, ("board",)) == Commit(ref.key, cause, "tx-1", None)
 
 
 def test_the_document_of_a_number_gives_its_place_only() -> None:

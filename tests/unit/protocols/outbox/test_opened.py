@@ -64,7 +64,7 @@ def test_a_request_whose_handler_sends_nothing_has_an_entry_and_its_answer_is_ke
 def test_an_answer_that_was_not_kept_is_owed_and_the_sweeper_keeps_it() -> None:
     script = Script()
     assert script.play(attempt(OUTBOX, opened(script, "r-1"), handle=answering), {KeepAnswers: UNKNOWN}).again.reason
-    assert script.ledger.unpaid
+    assert script.ledger.outbox
     assert script.play(sweep(ENTITY, Memory())).only(KeepAnswers).documents
     assert script.entries == ()
 

@@ -87,7 +87,7 @@ def test_more_may_be_due_so_it_goes_on_at_once() -> None:
 def test_what_may_not_have_been_published_is_owed_like_all_outputs() -> None:
     script = keeper("k-1")
     swept(script, {Publish: UNKNOWN})
-    assert (len(script.ledger.unpaid), script.ledger.kept) == (1, ())
+    assert (len(script.ledger.outbox), script.ledger.kept) == (1, ())
     played = swept(script)
     assert played.requests == [LoadEntity, Publish, SaveEntity]
     assert len({output.id for output in script.published}) == 1
