@@ -12,7 +12,7 @@ import pytest
 from exactlyonce import Envelope, ExactlyOnceError, MessageFromTheFuture, Outbox, TooOldToJudge
 from exactlyonce.attempt import Again, Before, Handled, Memory, Work, key_of
 from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.pages import DeletePages, FindPages, FoundPages
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.handling.age import AgeCheck
@@ -184,11 +184,13 @@ class History(Interleaving):
         if log:
             old = self.random.choice(log[-self.random.choice([9, 40]) :]).document
             assert old is not None
-            saved, self.store._trouble = self.store._trouble, PEACE
+            trouble, self.store._trouble = self.store._trouble, PEACE
             etag = log[-1].etag
             for _ in range(4):  # As often as replicas are behind: an older view would show what never happened.
-                etag = self.store.perform(SaveEntity(ENTITY, old, etag)).etag
-            self.store._trouble = saved
+                saved = self.store.perform(SaveEntity(ENTITY, old, etag))
+                assert isinstance(saved, Saved)
+                etag = saved.etag
+            self.store._trouble = trouble
             self.acknowledged &= set(old.value.get("done", []))
 
     def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:

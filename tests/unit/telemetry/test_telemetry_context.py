@@ -74,7 +74,7 @@ async def test_a_poison_message_of_a_stream_is_finished_in_the_trace_of_the_firs
 
 
 async def test_a_number_and_a_trace_go_together() -> None:
-    receipts = Destination("receipts", (Deposited,), "reader", entity_by=lambda given: "b-1", ordered=True)
+    receipts = Destination("receipts", (Deposited,), to="reader", entity_by=lambda given: "b-1", ordered=True)
     world = World([receipts])
     await world.process().deliver(accounts(), traced("m-1", ONE))
     (output,) = world.published
