@@ -218,8 +218,10 @@ class Settlement(Interleaving):
         return {id.removeprefix("parked:") for id in self.documents("parked:")}
 
     def documents(self, kind: str) -> list[str]:
+        """Ids of the documents of a kind, with which their ids begin. Of what is parked no longer there is a note."""
         library = self.store._library(ENTITY)
-        return [id for id in library.ids(len(library.log)) if id.startswith(kind) and library.newest(id)]
+        there = library.view(len(library.log)).items()
+        return [id for id, one in there if id.startswith(kind) and one.document and one.document.value["kind"] in kind]
 
     def garbage(self) -> list[str]:
         """Documents that are left over at the end."""

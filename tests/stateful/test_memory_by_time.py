@@ -47,15 +47,8 @@ def noting(before: Before, envelope: Envelope) -> Handled:
     """A handler whose state tells what was done, in its order; each message sends one."""
     state: dict[str, Any] = {"id": "a", "owner": "a", "done": []} if before.body is None else before.body.value
     id = Origin(ENTITY, key_of(envelope)).output_id(0)
-    assert before.since is not None
-    sent = Envelope(
-        ENTITY.source,
-        id,
-        "said",
-        Json.of(envelope.id),
-        before.at,
-        extensions=((STABLE_TIME, stable_text(before.since)),),
-    )
+    stable = () if before.since is None else ((STABLE_TIME, stable_text(before.since)),)
+    sent = Envelope(ENTITY.source, id, "said", Json.of(envelope.id), before.at, extensions=stable)
     state["done"].append(envelope.id)
     return Handled(Json.of(state), (Output(id, "receipts", sent.to_json(), index=0),))
 
@@ -69,6 +62,7 @@ class History(Interleaving):
 
     Attributes:
         acknowledged: messages that are done for their queue.
+        refused: messages that pages might know which were not found.
         kept: age in days from which clean-up deletes.
     """
 
@@ -107,7 +101,12 @@ class History(Interleaving):
         done = self.done
         twice = sorted({one for one in done if done.count(one) > 1})
         lost = sorted(self.acknowledged - set(done))
-        return [*(f"{one} was done twice" for one in twice), *(f"{one} was acknowledged, and lost" for one in lost)]
+        missed = () if self.goes_back else sorted(self.refused)
+        return [
+            *(f"{one} was done twice" for one in twice),
+            *(f"{one} was acknowledged, and lost" for one in lost),
+            *(f"{one} was refused for want of pages that are there" for one in missed),
+        ]
 
     @property
     def done(self) -> list[str]:
@@ -141,6 +140,7 @@ class History(Interleaving):
             self.memories.append(result.memory)
             failed: dict[str, ExactlyOnceError] = dict(result.failed)
             assert all(isinstance(error, REFUSALS) for error in failed.values())
+            self.refused |= {key for key, error in failed.items() if isinstance(error, DatabaseRestored)}
             self.acknowledged |= {one for one in group if f"web/{one}" not in failed}
 
         self.begin(OUTBOX.attempt(self.work(*(self.sent[key] for key in group)), memory), ended)
@@ -229,7 +229,7 @@ class Believing(History):
     def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
         reply = super().perform(effect, book)
         if isinstance(effect, FindPages) and isinstance(reply, FoundPages):
-            return FoundPages(tuple(replace(page, version=effect.newest) for page in reply.pages))
+            return FoundPages(tuple(replace(page, number=min(page.number, effect.newest)) for page in reply.pages))
         return reply
 
 

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.library import DeleteParked, LoadParked, Park
+from exactlyonce.effects.library import LoadParked, Park, Unpark
 from exactlyonce.effects.pages import FindPages, WritePage
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.clean import clean_staged
@@ -89,5 +89,5 @@ def test_the_histories_are_eventful(size: str) -> None:
     for history in histories:
         history.play()
     performed = set().union(*(history.performed for history in histories))
-    assert {Park, LoadParked, DeleteParked} <= performed
+    assert {Park, LoadParked, Unpark} <= performed
     assert ({FindPages, WritePage} <= performed) is (size != "all stay")

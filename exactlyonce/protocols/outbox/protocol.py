@@ -97,7 +97,7 @@ class Outbox:
         return envelope.opened is None and not is_reply(envelope)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 19 effects.
+        """Process messages for one entity; copies of one message count once. At most 16 effects.
 
         Of a remembered document that does not decide, 6 more come first.
 
@@ -267,12 +267,12 @@ class Outbox:
         return settled
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
-        """Whether a mark proves a message processed. At most 5 effects."""
+        """Whether a mark proves a message processed. At most 3 effects."""
         proof = yield from self.proof(entity, envelope, memory)
         return proof if isinstance(proof, Again) else proof is not None
 
     def proof(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[Proof | Again | None]:
-        """What proves a message processed, in the view that answers; None if nothing does. At most 5 effects."""
+        """What proves a message processed, in the view that answers; None if nothing does. At most 3 effects."""
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
@@ -350,7 +350,7 @@ def _require_no_pages(work: Work, view: View) -> Step[Again | None]:
 
 
 def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> Step[str | Again | None]:
-    """Write what a commit relies on; return the ledger's session token, which shows all of it. At most 8 effects."""
+    """Write what a commit relies on; return the ledger's session token, which shows all of it. At most 7 effects."""
     token = view.ledger.token
     if page is not None:
         # Write the page of the marks that leave. Before the commit that drops them, so that the ledger or a page always knows

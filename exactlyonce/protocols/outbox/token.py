@@ -35,7 +35,7 @@ class TokenReset:
 
 
 def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
-    """Exchange the session token in an entity's ledger, if the account will never reach it. At most 9 effects.
+    """Exchange the session token in an entity's ledger, if the account will never reach it. At most 7 effects.
 
     A token that is ahead of the account, after a failover that lost writes or a restored container, makes every read with it
     `BEHIND` for ever. The new token is that of a write made now: whatever has survived in the library's partition is at or

@@ -22,6 +22,7 @@ from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
+from tests.unit.bookkeeping import BOOK
 from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
 
 PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
@@ -37,8 +38,8 @@ def painting(before: Before, envelope: Envelope) -> Handled:
     """A handler that writes a blob, and keeps the name of the transaction in whose folder it is."""
     state: dict[str, Any] = {"id": "a", "owner": "a", "pictures": []} if before.body is None else before.body.value
     key = key_of(envelope)
-    number = number_of(before.tx)[1]
-    folder = f"tx-{number}" if number else before.tx
+    book, number = number_of(before.tx)
+    folder = f"tx-{number}" if book == BOOK else before.tx
     blob = Blob(f"account/a/{folder}/picture", key.encode(), "t/x", Author(ENTITY, key, before.tx, before.at))
     return Handled(Json.of({**state, "pictures": [*state["pictures"], folder]}), blobs=(blob,))
 

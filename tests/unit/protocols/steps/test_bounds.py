@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Strategy, Work
-from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.companions import (
     FindEntries,
@@ -38,6 +39,7 @@ from exactlyonce.effects.library import (
 from exactlyonce.effects.pages import (
     OTHER,
     DeletePages,
+    FindBlobs,
     FindPages,
     FindPagesAbove,
     FoundAbove,
@@ -46,17 +48,24 @@ from exactlyonce.effects.pages import (
     WritePage,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.effects.requests import FoundRequests, KeepAnswers, LoadRequests
+from exactlyonce.effects.requests import FoundRequests, KeepAnswers, LoadRequests, OpenRequest
 from exactlyonce.errors import StoredDataError
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import draft
+from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.protocols.outbox.look import take_back
+from exactlyonce.protocols.outbox.requests import open_request
+from exactlyonce.protocols.outbox.token import reset_token
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.blobs import Blob
+from exactlyonce.records.answers import Answer
+from exactlyonce.records.blobs import Author, Blob, ListedBlob
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.library import RequestDocument
+from exactlyonce.records.outputs import Output
 from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
@@ -65,7 +74,7 @@ from tests.asking import unhandled
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.boards import BOARD, Readers, scored
 from tests.unit.bookkeeping import Bookkeeper
-from tests.unit.script import ABSENT, AT, ENTITY, ORDERED, Replies, Script
+from tests.unit.script import ABSENT, AT, ENTITY, ORDERED, Played, Replies, Script
 
 COLOCATED = Colocated()
 STRATEGIES: tuple[Strategy, ...] = (
@@ -98,7 +107,7 @@ def message(strategy: Strategy, number: int) -> Envelope:
     return replace(sent, extensions=((STABLE_TIME, stable_text(milliseconds(AT) + number)),)) if number % 2 else sent
 
 
-def attempt(strategy: Strategy, *messages: Envelope) -> Step[Finished | Again]:
+def attempt(strategy: Strategy, *messages: Envelope, handle: Handle = handle) -> Step[Finished | Again]:
     if isinstance(strategy, Resequencer):
         return strategy.attempt(READERS.work(*messages), Memory())
     return strategy.attempt(Work(ENTITY, messages, handle, ABSENT), Memory())
@@ -188,6 +197,8 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
             return frozenset(tx for tx in transactions if draw.random() < 0.3)
         case FindPages():
             return mostly(FoundPages(tuple(one for one in past.pages if draw.random() < 0.5)), BEHIND, UNKNOWN)
+        case FindBlobs():
+            return mostly(frozenset(), UNKNOWN)
         case FindPagesAbove():
             return mostly(FoundAbove(tuple((one, "etag") for one in past.pages)), BEHIND, UNKNOWN)
         case WritePage():
@@ -209,7 +220,7 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
             return mostly(KEPT, UNKNOWN)
         case Publish():
             return mostly(PUBLISHED, UNKNOWN)
-        case ReplaceCompanions() | DeleteStaged() | DeletePages() | CloseNumbers():
+        case ReplaceCompanions() | DeleteStaged() | DeletePages() | DeleteBlobs() | CloseNumbers():
             return None
     raise AssertionError(effect)
 
@@ -314,3 +325,106 @@ def test_these_properties_are_about_something(strategy: Strategy) -> None:
     pages = {FindPages, WritePage, FindPagesAbove, DeletePages, LoadRequests, KeepAnswers}
     assert {*asked, *(pages if isinstance(strategy, Outbox) else ()), Publish} <= met
     assert max(requests(effects) for effects, _ in runs) >= 6
+
+
+def timed(number: int) -> Envelope:
+    """A message that came about so many milliseconds after the start."""
+    stable = ((STABLE_TIME, stable_text(milliseconds(AT) + number)),)
+    return replace(deposit(f"t-{number}"), extensions=stable)
+
+
+def request(script: Script, id: str) -> Envelope:
+    """A request that was opened, as it is carried out."""
+    document = RequestDocument(ENTITY.key, id, AT, deposit(id).to_json(), None)
+    written = script.store.perform(OpenRequest(ENTITY, document))
+    assert isinstance(written, Written)
+    return replace(deposit(id), asked="f", opened=written.token)
+
+
+def doing_everything(before: Before, envelope: Envelope) -> Handled:
+    """Each message sends one, keeps another one, writes a blob and is answered."""
+    kept = (AT, Output(f"kept-{envelope.id}", "receipts", deposit(envelope.id).to_json()))
+    blob = Blob(f"{before.tx}/report", b"text", "text/plain")
+    return replace(RUNNER(before, envelope), kept=(kept,), blobs=(blob,), answer=Answer(asked="f"))
+
+
+def grown() -> Script:
+    """An entity whose oldest marks have left, and whose next commit makes some more leave."""
+    script = Script()
+    for numbers in (range(3), range(3, 6)):
+        script.play(attempt(Outbox(), *map(timed, numbers)))
+    assert script.ledger.cut
+    return script
+
+
+def longest_attempt() -> Played:
+    """A copy owes outputs and an answer; two messages are new, one of which may have a mark in a page."""
+    script = grown()
+    copy = request(script, "r-1")
+    script.play(attempt(Outbox(), copy, handle=doing_everything), {Publish: UNKNOWN})
+    script.play(attempt(Outbox(), *map(timed, range(10, 14)), handle=doing_everything))
+    script.restart()
+    messages = (copy, request(script, "r-2"), replace(timed(1), id="another"))
+    early: Replies = {LoadRequests: [FoundRequests((), "0:-1#0")]}
+    return script.play(attempt(Outbox(), *messages, handle=doing_everything), early)
+
+
+def longest_proof(step: Callable[..., Step[Any]]) -> Played:
+    script = grown()
+    return script.play(step(Outbox(), ENTITY, replace(request(script, "r-1"), asked="f"), Memory()))
+
+
+def longest_reset() -> Played:
+    script = Script()
+    script.play(attempt(Outbox(), deposit("m-1"), handle=doing_everything))
+    return script.play(reset_token(ENTITY, Memory()), {LoadStaged: [BEHIND]})
+
+
+def longest_taking_back() -> Played:
+    script = grown()
+    before = script.document
+    assert before is not None
+    script.play(attempt(Outbox(), *map(timed, range(10, 14))))
+    script.put(before)
+    return script.play(attempt(Outbox(), timed(20)), {WritePage: OTHER})
+
+
+def on_an_adopted_document(step: Step[Any]) -> Played:
+    return Script(Json.of({"id": "a", "owner": "a"})).play(step, {DeleteBlobs: None})
+
+
+LOST = ListedBlob("lost", Author(ENTITY, "web/m-1", "tx-lost", AT), timedelta(hours=2))
+LONGEST: dict[Callable[..., Any], Callable[[], Played]] = {
+    Outbox.attempt: longest_attempt,
+    Outbox.knows: partial(longest_proof, Outbox.knows),
+    Outbox.proof: partial(longest_proof, Outbox.proof),
+    reset_token: longest_reset,
+    clean_staged: lambda: on_an_adopted_document(clean_staged(ENTITY, ("tx-9",), ABSENT, Memory())),
+    clean_blobs: lambda: on_an_adopted_document(clean_blobs(ENTITY, (LOST,), ABSENT, Memory(), Outbox())),
+    open_request: lambda: Script().play(open_request(ENTITY, lambda request, _: deposit(request), Memory())),
+}
+
+
+@pytest.mark.parametrize("step", LONGEST, ids=lambda step: step.__qualname__)
+def test_what_a_step_of_the_outbox_states_is_reached(step: Callable[..., Any]) -> None:
+    assert requests([*LONGEST[step]().effects]) == stated(step)
+
+
+def test_to_take_back_pages_takes_as_many_effects_as_it_states() -> None:
+    kinds = longest_taking_back().kinds
+    assert len(kinds[kinds.index(WritePage) + 1 :]) == stated(take_back)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_other_steps_of_the_outbox_never_exceed_what_they_state(seed: int, number: int) -> None:
+    outbox, envelope = Outbox(), message(Outbox(), number)
+    steps: dict[Callable[..., Any], Callable[[], Step[Any]]] = {
+        Outbox.proof: lambda: outbox.proof(ENTITY, envelope, Memory()),
+        reset_token: lambda: reset_token(ENTITY, Memory()),
+        clean_staged: lambda: clean_staged(ENTITY, ("tx-9",), ABSENT, Memory()),
+        clean_blobs: lambda: clean_blobs(ENTITY, (LOST,), ABSENT, Memory(), outbox),
+    }
+    for step, make in steps.items():
+        effects, _ = run(make, PASTS[outbox], seed)
+        assert requests(effects) <= stated(step)
