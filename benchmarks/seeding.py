@@ -136,7 +136,7 @@ class History:
                 return outcome
             reply = self._answer(effect)
 
-    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911  # One for each effect.
+    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911  # One for each effect.
         now = datetime.now(timezone.utc)
         match effect:
             case Together(first=first, second=second):
