@@ -84,7 +84,7 @@ class History:
         entry = self.companions.get(entry_id(self._entity, message))
         if entry is not None:
             return [output["id"] for output in entry["outputs"]]
-        owing = (one for one in self._ledger.unpaid if one.cause == message_hash(message))
+        owing = (one for one in self._ledger.outbox if one.cause == message_hash(message))
         return [output.id for one in owing for output in one.owed_outputs(self._entity, self._ledger.to)]
 
     @property

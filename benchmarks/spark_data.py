@@ -165,7 +165,7 @@ def _number() -> Column:
 def _page() -> Column:
     numbers = {"version": RECORDS_PER_ENTITY + 1, "number": 1, "begin": AT * 1000, "until": AT * 1000}
     return F.struct(
-        F.lit("page:0").alias("id"),
+        F.lit("page:1").alias("id"),
         F.concat(F.lit('"'), "id", F.lit('-page"')).alias("_etag"),
         F.lit(AT).alias("_ts"),
         _key("range").alias("pk"),

@@ -148,7 +148,7 @@ def owing(stack: Stack) -> bool:
         return book_id(book) in books and books[book_id(book)].pays(number)
 
     entries = (entry for one in games for entry in one.get("_ledger", {}).get("outbox", ()))
-    owed = (entry for entry in entries if not entry.get("paid") and not is_paid(entry["tx"]))
+    owed = (entry for entry in entries if not is_paid(entry["tx"]))
     return any(owed) or any(one.get("owing_since") for one in games)
 
 

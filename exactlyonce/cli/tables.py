@@ -179,7 +179,7 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     yield f"token    {plain(ledger.token)}"
     if ledger.left:
         yield f"left     {ledger.left} marks, for pages or for good; the newest of {plain(time_of(ledger.complete))}"
-    since = min((entry.at for entry in ledger.unpaid), default=None)
+    since = min((entry.at for entry in ledger.outbox), default=None)
     yield f"owing    {'nothing' if since is None else f'since {plain(since)}, unless a book proves it sent'}"
     yield from _section(
         "outbox", ("BOOK", "NUMBER", "AT", "CAUSE", "OWES"), [_entry(one, ledger.to) for one in ledger.outbox]
@@ -205,7 +205,7 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
 def _entry(entry: OutboxEntry, to: Sequence[str]) -> Sequence[Cell]:
     book, number = number_of(entry.tx)
     owed = ", ".join(to[output.to] for output in entry.outputs)
-    return book, number, entry.at, entry.cause, "nothing: it proves blobs" if entry.paid else owed or "an answer"
+    return book, number, entry.at, entry.cause, owed or "an answer"
 
 
 def _mark(text: str, to: Sequence[str]) -> Sequence[Cell]:

@@ -69,9 +69,9 @@ class Books:
         """Perform `FindPaid`."""
         others = self._shelf.compare(effect, self._runtime.now())
         if others:
-            self._shelf.learn(await self._perform(ReadBooks(others)), self._runtime.now())
+            self._shelf.learn(await self._perform(ReadBooks(others)), self._runtime.now(), others)
         self._plan()
-        return self._shelf.paid(effect.transactions)
+        return self._shelf.paid(effect, self._runtime.now())
 
     async def close(self, effect: CloseNumbers) -> None:
         """Perform `CloseNumbers`."""
@@ -196,8 +196,8 @@ class BlockingBooks:
         """Perform `FindPaid`."""
         others = self._shelf.compare(effect, self._runtime.now())
         if others:
-            self._shelf.learn(self._perform(ReadBooks(others)), self._runtime.now())
-        return self._shelf.paid(effect.transactions)
+            self._shelf.learn(self._perform(ReadBooks(others)), self._runtime.now(), others)
+        return self._shelf.paid(effect, self._runtime.now())
 
     def close(self, effect: CloseNumbers) -> None:
         """Perform `CloseNumbers`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
@@ -36,7 +36,9 @@ _UNPAID_FOR: Final = timedelta(minutes=1)
 """Age from which they count. Those who opened younger ones are likely to be here again, and know themselves."""
 _READ_AGAIN: Final = timedelta(minutes=1)
 _MOST_KNOWN: Final = 1_000
-"""Books of others that a process remembers."""
+"""Books of others that a process remembers, and as many that it looked for in vain."""
+_GONE_AFTER: Final = KEPT_FOR + timedelta(days=1)
+"""Age of an attempt above which the store may have expired its book, though that was written after the attempt."""
 _MOST_PAID: Final = 10_000
 """Transactions of others that a process paid itself, and remembers."""
 
@@ -178,6 +180,7 @@ class Shelf:
         self._own: ProcessBook | None = None
         self._mine: dict[str, ProcessBook] = {}
         self._others: dict[str, tuple[Book, datetime]] = {}
+        self._absent: dict[str, None] = {}
         self._paid: dict[str, None] = {}
 
     @property
@@ -215,7 +218,7 @@ class Shelf:
         unpaid = {
             tx: at
             for tx, at in zip(effect.transactions, effect.attempts, strict=True)
-            if number_of(tx)[0] not in self._mine and not self.pays(tx)
+            if number_of(tx)[0] not in self._mine and not self._is_paid(tx, at, now)
         }
         needed = books_of(tx for tx in unpaid if tx in effect.needed)
         old = [tx for tx, at in unpaid.items() if now - at >= _UNPAID_FOR]
@@ -223,12 +226,18 @@ class Shelf:
             return needed
         return tuple(dict.fromkeys((*needed, *(one for one in books_of(old) if not self._was_read(one, now)))))
 
-    def learn(self, found: object, now: datetime) -> None:
-        """Remember what was read of others' books."""
-        for book in found.books if isinstance(found, FoundBooks) else ():
+    def learn(self, found: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
+        """Remember what was read of others' books, and which of those that were asked for there are not."""
+        if not isinstance(found, FoundBooks):
+            return
+        for book in found.books:
             self._others.pop(book.id, None)
             self._others[book.id] = book, now
+            self._absent.pop(book.id, None)
+        there = {book.id for book in found.books}
+        self._absent.update((one, None) for one in asked if one not in there)
         _shorten(self._others, _MOST_KNOWN)
+        _shorten(self._absent, _MOST_KNOWN)
 
     def close(self, effect: CloseNumbers, now: datetime) -> None:
         """Close numbers of this process, and remember what it paid of others."""
@@ -247,9 +256,10 @@ class Shelf:
             return self._mine[id].pays(number)
         return tx in self._paid or (id in self._others and self._others[id][0].pays(number))
 
-    def paid(self, transactions: Iterable[str]) -> frozenset[str]:
-        """Those of the transactions whose outputs are known to be sent."""
-        return frozenset(tx for tx in transactions if self.pays(tx))
+    def paid(self, effect: FindPaid, now: datetime) -> frozenset[str]:
+        """Those of the transactions whose outputs are known to be sent, or could not be sent any more."""
+        attempts = zip(effect.transactions, effect.attempts, strict=True)
+        return frozenset(tx for tx, at in attempts if self._is_paid(tx, at, now))
 
     def writing(self, book: ProcessBook, now: datetime) -> WriteBook:
         """Ask for a book to be written as it is now."""
@@ -265,6 +275,13 @@ class Shelf:
     def due(self) -> Iterator[tuple[datetime, ProcessBook]]:
         """The books that are to be written, and when."""
         return ((at, book) for book in self.mine if (at := book.due(self.within)) is not None)
+
+    def _is_paid(self, tx: str, at: datetime, now: datetime) -> bool:
+        """Whether nothing of a transaction is owed any more.
+
+        Where the attempt is so old that its book has expired, the sweeper searched the book for it long ago.
+        """
+        return self.pays(tx) or (number_of(tx)[0] in self._absent and now - at > _GONE_AFTER)
 
     def _was_read(self, book: str, now: datetime) -> bool:
         return book in self._others and now - self._others[book][1] < _READ_AGAIN

@@ -72,7 +72,8 @@ class FindPaid(Effect[frozenset[str]]):
     commit on that version came first, so this one never comes; or it came, and somebody sent its outputs and dropped its entry.
 
     Books of other processes are read, and remembered, if one of `needed` is not known to be paid, or three or more that are
-    older than a minute. What cannot be read pays nothing, which costs copies at most.
+    older than a minute. What cannot be read pays nothing, which costs copies at most. One that is not there pays an attempt
+    that is older than the store keeps books: the sweeper searched for its entry long ago.
 
     Attributes:
         entity: whose outbox it is.

@@ -53,6 +53,7 @@ class Ledger:
         lost: time up to which pages may have been lost, since the library's container was restored or exchanged; -1 if none.
         answers: to requests among the marks.
         outbox: transactions whose outputs are not known to be sent.
+        blobs: for messages among the marks whose handlers wrote blobs: hash, and the transaction that was committed.
         sequences: the numbers given out to receivers that take messages in order. They go on after a deletion.
         snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
         event_sourced: whether that stream holds what happened, in place of the way back.
@@ -76,6 +77,7 @@ class Ledger:
     lost: Annotated[int, absent_if(-1)] = -1
     answers: Annotated[tuple[KeptAnswer, ...], absent_if(())] = ()
     outbox: Annotated[tuple[OutboxEntry, ...], absent_if(())] = ()
+    blobs: Annotated[tuple[tuple[str, str], ...], absent_if(())] = ()
     sequences: Annotated[Sequences, absent_if(())] = ()
     snapshot_every: Annotated[int | None, absent_if(None)] = None
     event_sourced: Annotated[bool, absent_if(False)] = False
@@ -88,11 +90,6 @@ class Ledger:
     def transactions(self) -> frozenset[str]:
         """What names the staged documents that the ledger relies on."""
         return frozenset(one.tx for one in self.kept)
-
-    @property
-    def unpaid(self) -> tuple[OutboxEntry, ...]:
-        """The entries that owe, unless a book says otherwise."""
-        return tuple(one for one in self.outbox if not one.paid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,6 @@ class OutboxEntry:
         outputs: that it owes.
         request: id of the opened request whose answer is to be kept; None if there is none.
         answer: to that request.
-        blobs: whether its handler wrote blobs. Then the entry proves their commit until a page does.
-        paid: whether nothing is owed any more. Only an entry with blobs stays.
     """
 
     cause: str
@@ -63,8 +61,6 @@ class OutboxEntry:
     outputs: Annotated[tuple[Pending, ...], absent_if(())] = ()
     request: Annotated[str | None, absent_if(None)] = None
     answer: Annotated[Answer | None, absent_if(None)] = None
-    blobs: Annotated[bool, absent_if(False)] = False
-    paid: Annotated[bool, absent_if(False)] = False
 
     def owed_outputs(self, entity: EntityRef, destinations: tuple[str, ...]) -> Iterator[Output]:
         """The outputs, to the letter.

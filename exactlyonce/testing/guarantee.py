@@ -67,7 +67,7 @@ class Commit:
         """The commit in an entry of an outbox, which has its outputs to the letter. `to` are the destinations of the ledger."""
         outputs = tuple(entry.owed_outputs(entity, to))
         ids = tuple(output.id for output in outputs)
-        return cls(entity.key, entry.cause, entry.tx, None, ids, None if entry.paid else digest(outputs))
+        return cls(entity.key, entry.cause, entry.tx, None, ids, digest(outputs))
 
 
 @dataclass(frozen=True, slots=True)

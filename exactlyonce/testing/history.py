@@ -70,8 +70,7 @@ class StoreHistory:
             for entry in ledger.outbox:
                 commit = entries[ref.key, entry.cause] = Commit.of_entry(ref, entry, ledger.to)
                 self.commits.append(commit)
-                if not entry.paid:
-                    self._owing[place][ref.key, entry.cause] = entry.tx
+                self._owing[place][ref.key, entry.cause] = entry.tx
 
     def _read_marks(self, place: str, ref: EntityRef, ledger: Ledger) -> None:
         """Take the marks that a save added to those that stayed: the oldest leave, as many as `left` counts more."""

@@ -178,14 +178,11 @@ def _about_ledger() -> Iterable[str]:
         _when("nullif(ledger.entity, '') != entity", "its ledger is a copy of the ledger of another entity"),
         _when(f"NOT {marks} RLIKE r'{_MARKS}'", "the marks of its ledger cannot be read"),
         _when(
-            f"ledger.protocol = '{OUTBOX}' AND {number} + coalesce(ledger.left, 0) != ledger.version",
+            f"coalesce(ledger.protocol, '{OUTBOX}') = '{OUTBOX}' AND {number} + coalesce(ledger.left, 0) != ledger.version",
             "its marks and those that have left are not its version",
         ),
         _when("ledger.left < 0 OR ledger.cut > ledger.version", "more marks have left than there were"),
-        _when(
-            _lacks("ledger.outbox", _OWING),
-            "an entry of its ledger cannot be read",
-        ),
+        _when(_lacks("ledger.outbox", _OWING), "an entry of its ledger cannot be read"),
         _when(_lacks("ledger.answers", ("cause",)), "an answer of its ledger cannot be read"),
         _when(_lacks("ledger.receptions", _RECEPTION), "a reception of its ledger cannot be read"),
         _when(_lacks("ledger.kept", _KEPT), "a kept message of its ledger cannot be read"),

@@ -106,8 +106,8 @@ class Facts:
             receptions, calls, kept` of its ledger.
         pages: `entity, number, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
             number of its newest page, and its version. Pages above `cut` do not count: the ledger was read before.
-        owing: entries of ledgers that were not known to be paid: `entity, cause, tx, at, outputs` (their places among the
-            messages of their handler), `ts` of the ledger.
+        owing: entries of ledgers that were not known to be paid: `entity, cause, tx, at, outputs` (how many), `ts` of
+            the ledger.
         transactions: records and stream entries in the entity's partition: `entity, version, message, tx, at, digest, outputs,
             answer, owes, origin` ("companion" or "stream"), `ts` of the document, and `after`: second before which no later
             version was committed.
@@ -279,11 +279,10 @@ def _pages(known: DataFrame, entities: DataFrame) -> DataFrame:
 
 
 def _owing(ledgers: DataFrame) -> DataFrame:
-    """Entries of ledgers that may owe. One that was paid stays only if it proves blobs."""
+    """Entries of ledgers, which may owe."""
     rows = ledgers.select("entity", "ts", F.explode("ledger.outbox").alias("entry"))
-    unpaid = rows.where(~F.coalesce("entry.paid", F.lit(False)))
-    places = F.transform("entry.outputs", lambda one: one["index"])
-    return unpaid.select("entity", "entry.cause", "entry.tx", "entry.at", places.alias("outputs"), "ts")
+    number = F.coalesce(F.array_size("entry.outputs"), F.lit(0))
+    return rows.select("entity", "entry.cause", "entry.tx", "entry.at", number.alias("outputs"), "ts")
 
 
 def _transactions(known: DataFrame) -> DataFrame:

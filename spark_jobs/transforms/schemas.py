@@ -80,7 +80,7 @@ LEDGER_READ: Final = _struct(
     cut=_NUMBER,
     complete=_NUMBER,
     answers=ANSWERS,
-    outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_TIME, outputs=ArrayType(_struct(index=_NUMBER)), paid=_FLAG)),
+    outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_TIME, outputs=ArrayType(_struct(index=_NUMBER)))),
     receptions=RECEPTIONS,
     calls=ArrayType(_TEXT),
     kept=KEPT,
@@ -269,8 +269,8 @@ def partition_of(paths: tuple[str, ...]) -> str:
 
 
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
-    "Ledger": frozenset({"token", "deleted", "lost", "sequences", "snapshot_every", "event_sourced"}),
-    "OutboxEntry": frozenset({"since", "request", "answer", "blobs"}),
+    "Ledger": frozenset({"token", "deleted", "lost", "sequences", "snapshot_every", "event_sourced", "blobs"}),
+    "OutboxEntry": frozenset({"since", "request", "answer"}),
     "Pending": frozenset({"to", "envelope", "delay", "id"}),
     "Page": frozenset({"hashes", "blobs"}),
     "Book": frozenset({"ended", "within", "searched", "written"}),

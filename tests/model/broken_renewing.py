@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from exactlyonce.effects.library import Unpark, FoundParked, LoadParked, Park, Written
+from exactlyonce.effects.library import FoundParked, LoadParked, Park, Unpark, Written
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.renewal import RenewingScenario
-from verification.mutants.twin import Twin
 from verification.scenarios.renewals import SMALL
 from verification.twins.alterations import answers, asks, called, unasked
 from verification.twins.modules import Patch, around
+from verification.twins.twin import within
 from verification.world.scenario import AT
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
@@ -30,7 +30,7 @@ class BrokenRenewing:
     patches: tuple[Patch, ...]
 
     def scenario_with_twin(self) -> RenewingScenario:
-        return replace(Twin({}, self.patches).within(CRASH), name=self.name)
+        return replace(within(CRASH, self.patches), name=self.name)
 
 
 def as_of_now(found: Any, *_: Any) -> Any:

@@ -14,11 +14,11 @@ from exactlyonce.hosting.deliveries.settlement import PoisonMessage, Settler
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.settlement import Host, ReturningScenario
-from verification.mutants.twin import Twin
 from verification.scenarios.returns import SMALL
 from verification.twins.alterations import answers, asks, called, replaced
 from verification.twins.host import HOST
 from verification.twins.modules import Patch, around, constant, modules_of
+from verification.twins.twin import within
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned, a crash"]
@@ -78,7 +78,7 @@ class BrokenReturning:
 
     def scenario_with_twin(self) -> ReturningScenario:
         if self.requeues:
-            return replace(Twin({}, self.patches).within(self.scenario), name=self.name)
+            return replace(within(self.scenario, self.patches), name=self.name)
         twin = host(*self.patches) if self.patches else Host(takes_away=False)
         return replace(self.scenario, name=self.name, host=twin)
 

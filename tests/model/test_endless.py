@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from verification.scenarios.numbers import LARGE
 
 from exactlyonce import Outbox
 from exactlyonce.effects.library import FoundStaged
@@ -23,7 +24,6 @@ from verification.endless.scopes import found_at_once
 from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
-from verification.scenarios.numbers import LARGE
 from verification.scenarios.outbox import EVERYTHING
 from verification.world.answers import STALE
 from verification.world.outbox_handler import key_of_number

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from verification.twins.modules import Patch
-from verification.twins.twin import within
+from verification.mutants.named import Part, twin_of_parts
 from verification.world.scenario import Scenario
 
 World = TypeVar("World", bound=Scenario)
@@ -27,7 +26,7 @@ class Broken(Generic[World]):
     """
 
     name: str
-    parts: tuple[Patch, ...]
+    parts: tuple[Part, ...]
     scenario: World
     falls: str = ""
     steps: int | None = None
@@ -36,7 +35,7 @@ class Broken(Generic[World]):
 
     def scenario_with_twin(self) -> World:
         """The scenario with the twin in place of what ships."""
-        twin = within(self.scenario, self.parts)
+        twin = twin_of_parts(self.parts).within(self.scenario)
         chores = replace(twin.chores, **dict(self.chores))
         ages = twin.ages and replace(twin.ages, **dict(self.ages))
         return replace(twin, name=f"{self.scenario.name}, {self.name}", chores=chores, ages=ages)

@@ -17,29 +17,14 @@ from verification.simulation.twins import NAMES, protocols_of
 from verification.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
-TELLING = (14, 9, 39, 6, 15)
+TELLING = (2, 3, 4, 5, 6, 7, 12)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
 FEW = 120
 FALLS = dict.fromkeys(NAMES, 0) | {
-    "clean-up by a shorter retention than the judge's": 7,
-    "read model: publish before batch": 2,
-    "channels: documents are written after the commit": 3,
-    "clean-up without a fence": 2,
-    "sweeper marks without publishing": 6,
-    "channels: those that left are not looked for": 7,
-    "channels: looked for in any view": 7,
-    "numbers: a fork is acknowledged": 17,
-    "stale find accepted": 1,
-    "stream: no entry where the state is unchanged": 2,
-    "read model: skips what its handler refuses": 6,
-    "read model: late messages not reported": 6,
-    "read model: gaps skipped without a record": 8,
-    "read model: sent again as handled on the newest state": 1,
-    "ages are not judged": 3,
-    "batch processes what it has settled": 48,
-    "lane goes on with what was given back": 99,
-    "poison is parked without a look at its age": 3,
+    "pages: none are looked for": 10,
+    "pages: untimed messages are not looked for by their hash": 54,
+    "pages: complete is not raised": 10,
 }
 """A seed of so few messages in which each twin falls: nearly always the smallest. One with a long story takes 20 s."""
 DIGESTS = "[run_episode(seed, 60).digest for seed in (3, 4)]"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from exactlyonce.records.channels import Channel
+
 from exactlyonce.records.library import ChannelDocument
 from verification.world.outbox_handler import envelope_of
 from verification.world.scenario import Scenario

@@ -12,11 +12,12 @@ from dataclasses import replace
 from functools import cache, singledispatch
 from typing import Any
 
+from exactlyonce.records.channels import Channel
+
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Begun
 from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, Found, FoundChannels, FoundStaged, Stage, WriteRecords, Written
-from exactlyonce.records.channels import Channel
 from exactlyonce.records.ledger import Entry, Ledger, entity_document
 from exactlyonce.records.library import ChannelDocument, ProcessedRecord, StagedOutputs
 from exactlyonce.records.outputs import Output, OutputRef

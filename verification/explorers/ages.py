@@ -159,7 +159,7 @@ class AgedExplorer(Explorer):
         companions = (one for one, _ in store.partition.now.values())
         if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
             return True
-        return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.unpaid)
+        return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.outbox)
 
 
 def _has_newest_page(store: Store) -> bool:

@@ -69,7 +69,7 @@ class Processes:
         """
         ledger = store.entities[entity].ledger
         written = {book.id: book.written[-1] for book in store.books if book.written}
-        numbers = (number_of(entry.tx) for entry in ledger.unpaid)
+        numbers = (number_of(entry.tx) for entry in ledger.outbox)
         return bool(ledger.kept) or any(
             book in written and number not in written[book].paid for book, number in numbers
         )

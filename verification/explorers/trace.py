@@ -139,7 +139,7 @@ def holding(store: Store) -> tuple[str, ...]:
 def _held(entity: Entity) -> tuple[str, ...]:
     """What an entity holds, in a few lines that go on from its name."""
     ledger = entity.ledger
-    owing = ", ".join(one.tx for one in ledger.unpaid)
+    owing = ", ".join(one.tx for one in ledger.outbox)
     left = f", {ledger.left} have left" if ledger.left else ""
     history = history_of(entity.truth.document) or "nothing"
     return (
@@ -150,7 +150,7 @@ def _held(entity: Entity) -> tuple[str, ...]:
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:
     """The same where its records are companions."""
     ledger = entity.ledger
-    owing = ", ".join(one.tx for one in ledger.unpaid)
+    owing = ", ".join(one.tx for one in ledger.outbox)
     received = (f"{one.next} is next in {one.channel}" for one in ledger.receptions)
     parts = (f"{owing} owes" if owing else "", *received)
     history = history_of(entity.truth.document) or "nothing"

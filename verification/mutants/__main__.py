@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from verification.mutants.finding import Verdict, all_mutants, find, find_again, reached
+from verification.mutants.finding import find, find_again, reached
 from verification.mutants.outside import fails
-from verification.mutants.reviewed import FOLDER, Tables, carried
-from verification.mutants.source import Mutant
+from verification.mutants.reviewed import FOLDER, Tables, Verdict, carried
+from verification.mutants.source import Mutant, all_mutants
 
 
 def main() -> int:

@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from operator import gt
@@ -19,11 +18,12 @@ from exactlyonce.protocols.outbox import clean as retention
 from verification.checker.search import explore
 from verification.mutants import quiet_companions as quiet
 from verification.mutants.costs import costs_of_world
+from verification.mutants.reviewed import Verdict
 from verification.mutants.scenarios import STATES, WORLDS
 from verification.mutants.scenarios_companions import STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
-from verification.mutants.source import Mutant, mutants_of
-from verification.mutants.twin import Twin
+from verification.mutants.source import Mutant
 from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
+from verification.twins.twin import Twin
 from verification.world.scenario import Budget, Scenario
 
 GROWTH: Final = 8
@@ -42,28 +42,7 @@ class _OutOfPatienceError(BaseException):
     """Not an `Exception`, which would be taken for the outcome of an attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a mutant.
-
-    Attributes:
-        world: where it was found; "" if nowhere.
-        how: the property that fell, or what else gave it away; "" if nothing did.
-        states: explored there.
-    """
-
-    world: str
-    how: str
-    states: int = 0
-
-
 SURVIVED: Final = Verdict("", "")
-
-
-@cache
-def all_mutants() -> tuple[Mutant, ...]:
-    """Every mutant of every module whose generators the worlds run."""
-    return tuple(mutants_of(EVERYTHING))
 
 
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from verification.mutants.finding import Verdict
 from verification.mutants.keys import Key
 from verification.mutants.source import Mutant
 
@@ -22,6 +21,21 @@ _FOUND: Final = "found.json"
 _OUTSIDE: Final = "outside.json"
 _HARMLESS: Final = "harmless.json"
 _TWINS: Final = "twins.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a mutant.
+
+    Attributes:
+        world: where it was found; "" if nowhere.
+        how: the property that fell, or what else gave it away; "" if nothing did.
+        states: explored there.
+    """
+
+    world: str
+    how: str
+    states: int = 0
 
 
 @dataclass(frozen=True, slots=True)

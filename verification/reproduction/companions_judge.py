@@ -83,11 +83,13 @@ class _Judge:
 
     def of_messages(self) -> Iterator[str]:
         """What fell with the messages, as far as nobody else will do anything about it."""
-        key = ENTITY.key
+        key, published = ENTITY.key, self._reality.published
+        if self._scenario.protocol == "resequencer":  # Places are in what the model's outputs say, and nowhere else once owed.
+            published = tuple(replace(output, place=None) for output in published)
         done = frozenset((key, message) for message in self._messages if self._is_done(message))
         facts = Facts(
             tuple(self._commits),
-            self._reality.published,
+            published,
             done | frozenset((key, message) for message in self._to_be_sent_again()),
             skipped=frozenset((key, place) for place in self._skipped),
             late=frozenset((key, message) for message in self._late),
@@ -147,7 +149,7 @@ class _Judge:
         if self._scenario.protocol != "resequencer" or not self._moments:
             return False
         held = {one.message for one in numbered(self._moments[-1].held) if one.held is not None}
-        return message in held | {self._by_hash[entry.cause] for entry in self._ledger.unpaid}
+        return message in held | {self._by_hash[entry.cause] for entry in self._ledger.outbox}
 
     @property
     def _ledger(self) -> Ledger:
@@ -163,7 +165,7 @@ class _Judge:
         ledger, scenario = self._ledger, self._scenario
         ready = any(holds(one.held, one.next) for one in ledger.receptions)
         gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
-        return arrived and not (self._may_be_nudged and (ready or gap or ledger.unpaid))
+        return arrived and not (self._may_be_nudged and (ready or gap or ledger.outbox))
 
     @property
     def _may_be_nudged(self) -> bool:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.effects.books import FindPaid, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.library import Park
-from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.records.books import transaction
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
@@ -187,10 +185,7 @@ class _Conductor:
     async def _answer(self, event: Event, process: Process) -> None:
         """Open the gate of a process for one request."""
         entity = self._about[event.process]
-        await self._park_overdue(event, process)
         turn = process.turn
-        if turn is None and isinstance(event.effect, Publish):
-            return  # All was too old.
         if turn is None:
             raise self._divergence(("it asks for nothing",))
         self._require(self._effect_differences(turn.effect, event.effect, entity))
@@ -213,12 +208,6 @@ class _Conductor:
         if isinstance(turn.effect, ReadBooks):
             paid = frozenset(map(self._names.transaction, event.reply))
             self._require(() if process.books.paid == paid else (f"{process.books.paid} are paid in place of {paid}",))
-
-    async def _park_overdue(self, event: Event, process: Process) -> None:
-        """What is too old to be sent is parked first. In the model that is a part of sending."""
-        while isinstance(event.effect, Publish) and process.turn is not None and isinstance(process.turn.effect, Park):
-            await self._performed(process.perform(process.turn.effect))
-            await process.hear()
 
     async def _performed(self, reply: Awaitable[Any]) -> Any:
         """The reply to a request, after which all is calm."""
@@ -250,6 +239,7 @@ class _Conductor:
                 version = int(event.said.rpartition(" ")[2])
                 for process in self.processes:
                     await process.crash()
+                    process.deeds.acknowledged.clear()  # What was acknowledged before may be undone.
                 await self._reality.put_back(entity_ref(number), self._names.lsn_after(entity_log(number), version))
         for number, library in enumerate(after.libraries if after.emptied > before.emptied else ()):
             if library is not before.libraries[number]:
@@ -266,7 +256,12 @@ class _Conductor:
     def _note_numbers(self, event: Event) -> None:
         """Note what the transactions stand for that were given out, and compare what processes hold open."""
         before = {(book.id, *one) for book in self._store.books for one in book.open}
-        fresh = [transaction(book.id, one[0]) for book in event.store.books for one in book.open if (book.id, *one) not in before]
+        fresh = [
+            transaction(book.id, one[0])
+            for book in event.store.books
+            for one in book.open
+            if (book.id, *one) not in before
+        ]
         open_now = frozenset[str]().union(*(process.books.open_now for process in self.processes))
         given = [tx for process in self.processes for tx in process.books.given]
         self._names.given(*given)
@@ -313,11 +308,11 @@ class _Conductor:
     def _effect_differences(self, asked: Any, effect: Any, entity: int) -> tuple[str, ...]:
         if effect is IN_VAIN:  # Of a save that has to fail the model has forgotten what it would say.
             return () if isinstance(asked, SaveBatch) else (f"{type(asked).__name__} in place of a save in vain",)
-        if isinstance(effect, OpenNumbers | FindPaid):  # The store is asked for what the process does not know of books.
+        if isinstance(
+            effect, OpenNumbers | FindPaid
+        ):  # The store is asked for what the process does not know of books.
             wanted = WriteBook if isinstance(effect, OpenNumbers) else ReadBooks
             return () if isinstance(asked, wanted) else (f"{type(asked).__name__} in place of {wanted.__name__}",)
-        if isinstance(effect, Publish) and isinstance(asked, Publish):
-            effect = replace(effect, outputs=tuple(one for one in effect.outputs if one in asked.outputs))
         return self._names.differences(asked, effect, entity)
 
     def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:

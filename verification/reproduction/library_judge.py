@@ -21,7 +21,7 @@ from exactlyonce.values.identity import message_hash
 from verification.reproduction.families import Deeds
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
-from verification.world.outbox_handler import hash_of_release, keepers, keys_in
+from verification.world.outbox_handler import content_of, hash_of_release, keepers, keys_in
 from verification.world.scenario import Scenario
 from verification.world.store import entity_ref, history_of, ledger_of
 
@@ -76,7 +76,9 @@ class _Judge:
         self._kept = keepers(scenario)
         parked = tuple(parked_in(reality))
         self._parked = {one.message for one in parked}
-        self._overdue = {one.envelope.value["data"]["message"] for one in parked if one.entity.startswith(f'["{TOO_OLD}')}
+        self._overdue = {
+            one.envelope.value["data"]["message"] for one in parked if one.entity.startswith(f'["{TOO_OLD}')
+        }
         self._failed = [one for deed in deeds for one in deed.failed]
         refused = {key for key, _ in self._failed}
         self._done = frozenset(
@@ -98,13 +100,27 @@ class _Judge:
         else:
             found = (*violations(facts, drained=False), *lost(facts))
         excused = {message_hash(key) for key in self._overdue | self._kept}
-        yield from (one.property for one in found if one.property != "nothing_lost" or self._is_lost(one.message, excused, commits))
+        yield from (
+            one.property
+            for one in found
+            if one.property != "nothing_lost" or self._is_lost(one.message, excused, commits)
+        )
         if not all(map(self._is_serial, self._versions)):
             yield "serial_execution"
         # Of several copies one may be parked, and another one processed.
         if {message_hash(key) for key in self._parked & self._single} & {commit.message for commit in commits}:
             yield "parked_is_unprocessed"
+        if not self._scenario.budget.put_back and any(map(self._drops, range(self._scenario.entities))):
+            yield "nothing_lost"
         yield from self._wrongly_refused()
+
+    def _drops(self, number: int) -> bool:
+        """Whether an outbox has dropped outputs that were neither published nor put aside."""
+        entity, versions = entity_ref(number), self._versions[number]
+        last = {entry.tx for one in versions[-1:] for entry in one.ledger.outbox}
+        entries = ((entry, one.ledger.to) for one in versions for entry in one.ledger.outbox if entry.tx not in last)
+        owed = (content_of(output)[0] for entry, to in entries for output in entry.owed_outputs(entity, to))
+        return not {*owed} <= self._overdue | {content_of(output)[0] for output in self._reality.published}
 
     def _is_lost(self, message: str, excused: set[str], commits: tuple[Commit, ...]) -> bool:
         """Whether a message was acknowledged and never committed, or owes outputs that nobody put aside or keeps."""
@@ -148,11 +164,11 @@ class _Judge:
             if not one.restored:
                 new = sorted(set(one.marks) - {*before.marks, *self._releases})
                 released = set(one.marks) & self._releases - {*before.marks}
+                grew = one.ledger.version - before.ledger.version
                 # A tombstone keeps its history, and the next message starts anew.
-                base = "" if before.ledger.deleted and new else before.history
+                base = "" if before.ledger.deleted and grew else before.history
                 handled = one.history.removeprefix(base).split(">")[1:]
                 made = sorted(message_hash(f"web/{id}") for id in handled)
-                grew = one.ledger.version - before.ledger.version
                 if not one.history.startswith(base) or made != new or grew != len(new) + len(released):
                     return False
             before = one

@@ -15,6 +15,7 @@ from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
 from verification.world.companions_handler import ENTITY
 
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """What a batch says of one message that it commits.

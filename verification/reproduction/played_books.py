@@ -75,7 +75,7 @@ class PlayedBooks(Books):
 
     def known(self, transactions: tuple[str, ...]) -> frozenset[str]:
         """Those of the transactions that the process knows to be paid."""
-        return self._shelf.paid(transactions)
+        return frozenset(filter(self._shelf.pays, transactions))
 
     async def write_down(self, perform: Callable[[WriteBook], Awaitable[Written | Unknown]]) -> Written | Unknown:
         """Write the book as it is now, whether it is due or not."""

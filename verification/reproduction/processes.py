@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -98,23 +97,24 @@ class Turn:
         self._heard.set_result(None)
 
 
-class _GatedPublisher(Publisher):
-    """The publisher, behind the gate."""
+class _GatedDriver(AsyncDriver):
+    """The driver, which sends behind the gate: what is too old to be sent is parked instead, as a part of that.
 
-    def __init__(self, reality: Reality, gate: Callable[..., Awaitable[Any]]) -> None:
-        super().__init__({name: Address(reality.transport, name) for name in (OUTSIDE, SOURCES, BOARD)})
+    Args:
+        gate: where requests wait.
+        aged: whether messages have an age. Otherwise the model's outputs carry no time to tell it by.
+        driver: arguments of the driver.
+    """
+
+    def __init__(self, gate: Callable[..., Awaitable[Any]], *driver: Any, aged: bool, **more: Any) -> None:
+        super().__init__(*driver, **more)
         self._gate = gate
-
-    async def publish(self, effect: Publish) -> SendReply:
-        reply: SendReply = await self._gate(super().publish, effect)
-        return reply
-
-
-class _AgelessDriver(AsyncDriver):
-    """One that publishes whatever is owed. Where messages have no age, the model's outputs carry no time to tell it by."""
+        self._aged = aged
 
     async def _publish(self, effect: Publish) -> SendReply:
-        return await self._publisher.publish(effect)
+        send = super()._publish if self._aged else self._publisher.publish
+        reply: SendReply = await self._gate(send, effect)
+        return reply
 
 
 class Process:
@@ -232,19 +232,17 @@ class Process:
         # Chores belong to processes of their own, which remember nothing of it.
         memory = remembered if start.task in ATTEMPTS else Memory()
         following: Start | None = start
-        while True:
+        while following is not None:
             start = following
             self._memories[start.entity] = memory
             result = await self._run_once(replace(start, memory=memory))
-            memory = self._kept(getattr(result, "memory", Memory()))
+            memory = self._memories[start.entity] = self._kept(getattr(result, "memory", Memory()))
             following = self._family.following(start, result)
             self._note(start, result, following)
-            if following is None:
-                break
-            self._paused = asyncio.get_running_loop().create_future()
-            self._changed.set()
-            await self._paused
-        self._memories[start.entity] = memory
+            if following is not None:
+                self._paused = asyncio.get_running_loop().create_future()
+                self._changed.set()
+                await self._paused
 
     def _note(self, start: Start, result: Any, following: Start | None) -> None:
         """What a run came to."""
@@ -258,12 +256,16 @@ class Process:
 
     async def _run_once(self, start: Start) -> Any:
         """One run."""
-        ages = self._family.scenario.ages
-        make_driver, lifetimes = (_AgelessDriver, Lifetimes()) if ages is None or not ages.limits else (AsyncDriver, ages.lifetimes)
-        publisher = _GatedPublisher(self._reality, self._at_gate)
-        runtime = Runtime(self.clock, Random(0), self._new_transaction)
-        store = self._gated(self._store())
-        driver = make_driver(store, publisher, runtime, lifetimes=lambda: lifetimes, books=self.books)
+        ages, transport = self._family.scenario.ages, self._reality.transport
+        driver = _GatedDriver(
+            self._at_gate,
+            self._gated(self._store()),
+            Publisher({name: Address(transport, name) for name in (OUTSIDE, SOURCES, BOARD)}),
+            Runtime(self.clock, Random(0), self._new_transaction),
+            lifetimes=lambda: Lifetimes() if ages is None else ages.lifetimes,
+            books=self.books,
+            aged=ages is not None and ages.limits,
+        )
         return await driver.run(IMPATIENT.insist(self._family.step(start)))
 
     def _new_transaction(self) -> str:
@@ -287,9 +289,13 @@ class Process:
         return self._make_store(self._connection, [ENTITIES])
 
     def _gated(self, store: CosmosStore) -> AsyncStore:
-        return cast(
-            "AsyncStore", SimpleNamespace(perform=partial(self._at_gate, self._forgetting(placing(store.perform))))
-        )
+        perform = self._forgetting(placing(store.perform))
+
+        async def performed(effect: Effect[Any]) -> Any:
+            is_sending = self.turn is not None and isinstance(self.turn.effect, Publish)
+            return await (perform(effect) if is_sending else self._at_gate(perform, effect))
+
+        return cast("AsyncStore", SimpleNamespace(perform=performed))
 
     def _forgetting(self, perform: Perform) -> Perform:
         """A request by a client that remembers no session.

@@ -82,6 +82,8 @@ class Trouble:
         self._step += 1
         if isinstance(asked, Publish):
             self._reality.fate = Fate(arrives=event.applied, answered=event.fault is None)
+            if not event.applied:  # What is too old to be sent is not parked either.
+                self._reality.arm(when="before", **self._manner(NO_REPLY))
         elif isinstance(asked, _READS):
             return self._read(event, asked, entity, before), None
         elif event.fault == "unknown":

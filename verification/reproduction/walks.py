@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
-from exactlyonce.effects.pages import FoundPages
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.pages import DeletePages, FoundPages
 from exactlyonce.records.companions import id_of
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
@@ -50,27 +51,36 @@ def walk(scenario: Scenario, seed: int, longest: int = LONGEST) -> tuple[Event, 
 
 def _is_out_of_reach(move: Move, before: State) -> bool:
     """Whether the model allows a step for other stores, which the service does not take."""
-    return _shows_expired(move, before) or _is_in_part(move, before)
+    return _meets_expired(move, before) or _is_in_part(move, before) or _is_parked_unheard(move, before)
 
 
-def _shows_expired(move: Move, before: State) -> bool:
-    """Whether a read shows a page whose time is over: the model has it, since clean-up may be late."""
-    if not isinstance(move.what, Answer) or not isinstance(move.what.reply, FoundPages):
-        return False
+def _is_parked_unheard(move: Move, before: State) -> bool:
+    """Whether what is too old is parked, the rest is sent, and the sender does not learn of either, which are several requests."""
+    return isinstance(move.what, Answer) and move.what.reply is UNKNOWN and move.state[0].overdue != before[0].overdue
+
+
+def _meets_expired(move: Move, before: State) -> bool:
+    """Whether a step shows or deletes a page whose time is over: in the model it may still be there."""
     seconds = before[0].now * int(TICK.total_seconds())
-    over = {one.page for one in _pages(before) if one.expires is not None and one.expires <= seconds}
-    return not over.isdisjoint(move.what.reply.pages)
+    writes = (one for library in before[0].libraries for _, one in library.writes if isinstance(one, StoredPage))
+    over = {one for one in writes if one.expires is not None and one.expires <= seconds}
+    asked, reply = _asked(move, before), move.what.reply if isinstance(move.what, Answer) else None
+    shown = {one.page for one in over} & set(reply.pages if isinstance(reply, FoundPages) else ())
+    deleted = {one.etag for one in over} & {etag for _, etag in (asked.pages if isinstance(asked, DeletePages) else ())}
+    return bool(shown or deleted)
 
 
-def _pages(state: State) -> list[StoredPage]:
-    writes = (one for library in state[0].libraries for _, one in library.writes)
-    return [one for one in writes if isinstance(one, StoredPage)]
+def _asked(move: Move, before: State) -> Any:
+    """What a step does, or answers."""
+    if move.slot < 0:
+        return move.write
+    return (move.begun or before[2][move.slot]).asks
 
 
 def _is_in_part(move: Move, before: State) -> bool:
     """Whether a note of several companions takes effect in part, though it is one batch: because the rest is lost, or, if it
     comes late, because some have changed. The model has both for stores that write one by one."""
-    note = move.write if move.slot < 0 else (move.begun or before[2][move.slot]).asks
+    note = _asked(move, before)
     if (
         not isinstance(note, ReplaceCompanions | DeleteCompanions)
         or len(note.companions) == 1

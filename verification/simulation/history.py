@@ -81,6 +81,7 @@ class History:
         kept: outputs that were parked since they are too old to be published.
         sent: each published message, in the forms that it had: one, but for what was sent once more after a restore.
         undone: messages that took place, and then their entity was put back to a moment before.
+        restored: whether any entity was: what was kept may be released once more, at another time.
     """
 
     def __init__(self, now: Callable[[], float], promises: Promises | None = None) -> None:
@@ -100,6 +101,7 @@ class History:
         self.took_place: set[str] = set()
         self.kept: set[str] = set()
         self.undone: set[str] = set()
+        self.restored = False
         self._unprocessed: dict[str, int] = {}
         self._numbered: dict[tuple[str, str], str] = {}
 
@@ -204,6 +206,7 @@ class History:
             for name in after.recent[len(after.recent) - (after.count - before.count) :]
         ]
         del writes[states:]
+        self.restored = True
         self.took_place.difference_update(undone)
         self.acknowledged.difference_update(undone)
         self.undone.update(undone)
@@ -232,7 +235,7 @@ class History:
         tally = cause.tally if cause else ""
         self.note(tally, "published", name)
         if name in self.sent:
-            if cause is not None and cause.name in self.undone:
+            if cause is not None and (cause.name in self.undone or (cause.kept and self.restored)):
                 self.sent[name].append(Sent(text, data))
             elif all(one.text != text for one in self.sent[name]):
                 self.convict("at_most_one_output", tally, f"{name} was published with different contents")

@@ -18,6 +18,7 @@ from verification.simulation.wire import Surrounding
 
 PREFETCH: Final = LAST
 """Deliveries that one process works on at a time."""
+_ASKED_AGAIN: Final = 0.3  # How often somebody asks once more, and more often with the same chance.
 _GATHERING: Final = 0.1  # Seconds in which a batch comes together.
 _CRASH_SOON: Final = 0.06  # Seconds: before, while or after the request that it strikes takes effect.
 _SETTLED_IN_BATCHES: Final = 3  # Deliveries after those in which a batch processes a message.
@@ -91,22 +92,26 @@ class Hosts:
             self._leave(index, in_order=in_order)
 
     def ask(self, message: Message) -> None:
-        """Deliver a message once, for somebody who waits, and never sends it again."""
+        """Carry a request out, for somebody who waits, and may ask once more, however it ends."""
         process = self.any_process()
+        if self._random.random() < _ASKED_AGAIN:
+            self._world.loop.call_later(10 ** self._random.uniform(-1, 5), self.ask, message)
         if process is not None:
             self._world.loop.create_task(self._answer(process, message))
 
     async def _answer(self, process: Process, message: Message) -> None:
-        history, body = self._world.history, Delivery(message, next(self._numbers), times=1).body
+        history = self._world.history
         history.delivered(message.name, "asked")
         self.deliveries += 1
         try:
-            await process.ask(body, message.entity)
+            answered = await process.ask(message.envelope, message.entity)
         except (ExactlyOnceError, asyncio.CancelledError):
             self._world.weather.counted["asked in vain"] += 1
             history.delivered(message.name, "asked in vain")
         else:
             history.acknowledge(message.name)
+            if not answered:
+                history.convict("answered", message.entity.id, f"{message.name} was carried out, and not answered")
 
     def enqueue(self, message: Message, delay: float = 0.0) -> None:
         """Make a message visible after some seconds."""

@@ -59,7 +59,7 @@ class Order:
         looks: report the tally, and leave it as it is.
         refused: the handler raises.
         kept: its tally keeps what it relays for a while, and sends it then.
-        asked: its sender waits for the end of its only delivery, and never sends it again.
+        asked: its sender waits for the answer, and does not go on asking without one.
         place: if it is for a board; else None.
     """
 

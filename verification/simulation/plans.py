@@ -17,6 +17,8 @@ from verification.simulation.weather import HOUR
 
 _LIFETIMES: Final = ((30, 7), (10, 3), (4, 1))
 _DAY: Final = 24 * HOUR
+_PAGES: Final = 40
+"""Messages to a tally, about, after which its ledger has cut a page."""
 Restored = Literal["tallies", "everything"]
 """What is put back: some tallies, and nothing of the library; or all of them, with pages and books."""
 
@@ -91,7 +93,7 @@ class Plan:
     def draw(cls, random: Random, messages: int, protocol: str) -> Plan:
         """A plan for so many messages to tallies of a protocol."""
         outbox = protocol == "outbox"
-        entities = int(10 ** random.uniform(0.5, 3.5))
+        entities = int(10 ** random.uniform(0.3, 3.0))
         crowded = random.random() < 0.2  # noqa: PLR2004
         entities = 2 if crowded else max(2, entities)
         reading = Reading.draw(random, entities, streams=protocol == "stream")
@@ -113,7 +115,7 @@ class Plan:
             processes=3 if crowded else random.choice((2, 2, 3, 5)),
             timed=random.choice((0.0, 0.5, 1.0)),
             relaying=random.choice((0.0, 0.1, 0.25)),
-            keeping=random.choice((0.0, 0.5)) if outbox else 0.0,
+            keeping=random.choice((0.0, 0.5, 1.0)) if outbox else 0.0,
             asking=random.choice((0.0, 0.1, 0.4)),
             # Of a board that is deleted twice in one commit nobody could know the one order.
             closing=0.0 if reading.order == "time" else random.choice((0.0, 0.01, 0.1)),
@@ -140,12 +142,15 @@ class Plan:
         grow too old meanwhile.
         """
         restored: Restored = random.choice(("tallies", "everything"))
-        span = min(self.span, _DAY)
+        span, burst = min(self.span, _DAY), min(self.burst, 10)
         return replace(
             self,
+            entities=min(self.entities, max(2, self.messages // _PAGES)),
             span=span,
-            pause=span / self.messages * (self.burst + 1) / 2,
+            burst=burst,
+            pause=span / self.messages * (burst + 1) / 2,
             rounds=span / random.choice((10, 40)),
+            relaying=0.25,
             keeping=self.keeping if restored == "everything" else 0.0,
             asking=0.0,
             closing=0.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 from typing import Any, Final, TypeVar
@@ -210,9 +210,11 @@ class Process:
         except (TryAgainLater, asyncio.CancelledError):
             return None
 
-    async def ask(self, body: Body, entity: EntityRef) -> None:
-        """Process what somebody waits for; raises what the answer is an error for."""
-        await self._end_with_me(self._receiver.take(body.delivered, self._type_of(entity), None))
+    async def ask(self, envelope: Envelope, entity: EntityRef) -> bool:
+        """Process a request; whether it is answered as the first time. Raises what a caller is told in place of an answer."""
+        request = replace(envelope, asked=envelope.id)
+        processed = await self._end_with_me(self._receiver.ask(request, self._type_of(entity), entity))
+        return processed.answer is not None and processed.answer.is_to(envelope.id)
 
     async def sweep(self, at_least: timedelta) -> Swept | None:
         """Sweep what is unfinished, and has been for so long; None if the process dies meanwhile."""

@@ -57,7 +57,6 @@ WITNESSES: Final = (
     "page of another history in the way",
     "books were read",
     "kept messages were read",
-    "kept messages were gone",
     "process ended in order",
     "asked in vain",
     "entity saved unchanged",

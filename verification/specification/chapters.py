@@ -125,7 +125,8 @@ CHAPTERS: Final = (
     ),
     Chapter(
         "opened-requests.md",
-        "Opened requests: what callers do with them besides having them carried out, and clean-up.",
+        "Opened requests: what callers do with them besides having them carried out, and clean-up.\n\n"
+        "They are carried out as messages are [processed](outbox.md), and [swept](outbox-maintenance.md) like them.",
         (
             Part("Opening a request", requests.open_request, occasions_opened.openings),
             Part("Looking at a request", requests.find_request, occasions_opened.looks_at_requests),

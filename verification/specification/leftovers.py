@@ -57,7 +57,7 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
 
 def _of_entries(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     """What the ledger's outbox owes, and messages that are staged and not kept."""
-    for entry in ledger.unpaid:
+    for entry in ledger.outbox:
         if kind := _owing(entry, ledger, stored):
             outputs = _outputs(entry, ledger) if kind == "committed, not published" else ()
             yield Leftover(kind, entry.tx, entry.cause, outputs)
@@ -79,7 +79,7 @@ def _outputs(entry: OutboxEntry, ledger: Ledger) -> tuple[str, ...]:
 
 def _told(ledger: Ledger, stored: Stored) -> set[str]:
     """Hashes of messages that will not be delivered again, or of which an entry says what is half done."""
-    owing = {entry.cause for entry in ledger.unpaid if _owing(entry, ledger, stored)}
+    owing = {entry.cause for entry in ledger.outbox if _owing(entry, ledger, stored)}
     return {message_hash(key) for key in stored.acknowledged} | owing
 
 
@@ -94,10 +94,10 @@ def _of_marks(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     told = _told(ledger, stored)
     texts = split(ledger.marks)
     for page in stored.library_documents(Page):
-        if page.version <= ledger.cut:
+        if page.number <= ledger.cut:
             texts += split(page.marks)
         elif ledger.protocol == OUTBOX:
-            yield Leftover("page, without a commit", str(page.after), page.marks)
+            yield Leftover("page, without a commit", str(page.number), page.marks)
     for mark in map(Mark.read, texts):
         if mark.kind != "l" and mark.hash not in told:  # Nobody delivers a release.
             yield Leftover("committed, not acknowledged", "", mark.hash)

@@ -215,7 +215,7 @@ def cleanings_of_pages() -> Iterator[Occasion]:
     """Delete all pages, when all are old."""
     for _, stored in pasts(OUTBOX):
         pages = stored.library_documents(Page)
-        found = tuple((str(page.after), stored.library_etag(f"{PAGE}{page.after}")) for page in pages)
+        found = tuple((str(page.number), stored.library_etag(f"{PAGE}{page.number}")) for page in pages)
         yield Occasion(OUTBOX, _cleaning(OUTBOX, found), stored)
 
 

@@ -47,7 +47,7 @@ LEFT_INTRO: Final = "A test continues after every crash, and checks that a named
 REPLIES_INTRO: Final = (
     "A reply does not determine what happened. The protocols are correct under each of these meanings."
 )
-CAPTION: Final = "An unanswered request leads to *again*; that is not drawn."
+CAPTION: Final = "What an unanswered request leads to is not drawn."
 DASHED: Final = "Dashed steps are skipped if they do not apply."
 SMALLEST: Final = 3
 """Fewer steps need no picture."""

@@ -130,7 +130,7 @@ def _paged() -> Iterator[Stored]:
     (page,) = stored.library_documents(Page)
     yield process(strategy, Stored(), of_kind(FIRST, "blob"), SECOND, THIRD)[1]
     yield process(strategy, Stored(), ASKED, NEW)[1]
-    yield stored.apply(DeletePages(ENTITY, ((page.after, stored.library_etag(f"{PAGE}{page.after}")),)))[1]
+    yield stored.apply(DeletePages(ENTITY, ((page.number, stored.library_etag(f"{PAGE}{page.number}")),)))[1]
     put_back = stored.with_entity(stored.entity[0])
     yield put_back
     yield process(strategy, put_back, LATE)[1]

@@ -148,14 +148,14 @@ def _pages(effect: FindPages | FindPagesAbove, stored: Stored) -> Iterator[Optio
     for view in dict.fromkeys(tuple(one for one in view if isinstance(one, Page)) for view in views):
         if isinstance(effect, FindPages):
             found = tuple(filter(effect.asks_for, view))
-            there = any(page.version == effect.newest for page in found)
+            there = any(page.number == effect.newest for page in found)
             yield Option("with the newest page" if there else "without the newest page", FoundPages(found), stored)
         else:
             above = tuple(
-                (page, stored.library_etag(f"{PAGE}{page.after}")) for page in view if page.version > effect.version
+                (page, stored.library_etag(f"{PAGE}{page.number}")) for page in view if page.number > effect.number
             )
             yield Option("pages", FoundAbove(above), stored)
-            read = tuple((page.after, etag) for page, etag in above)  # Another attempt deletes them.
+            read = tuple((page.number, etag) for page, etag in above)  # Another attempt deletes them.
             yield Option("none", FoundAbove(()), stored.apply(DeletePages(effect.entity, read))[1])
 
 

@@ -145,7 +145,7 @@ class Stored:
 
     def _is_in_the_way(self, page: Page) -> bool:
         """Whether another page follows the same one."""
-        return self.records().get(f"{PAGE}{page.after}", page) != page
+        return self.records().get(f"{PAGE}{page.number}", page) != page
 
     def _applied_elsewhere(self, effect: Publish | WriteOnce | DeleteBlobs | CloseNumbers) -> tuple[Any, Stored]:
         """Apply what does not go to the store."""
@@ -190,7 +190,7 @@ class Stored:
         """What a write does to the library's documents; None for those it deletes."""
         match effect:
             case WritePage(_, page):
-                return {f"{PAGE}{page.after}": page}
+                return {f"{PAGE}{page.number}": page}
             case Stage(_, documents):
                 return {f"staged:{document.tx}": document for document in documents}
             case Park(_, message):
@@ -207,7 +207,7 @@ class Stored:
             case DeleteStaged(_, transactions):
                 return dict.fromkeys(f"staged:{tx}" for tx in transactions)
             case DeletePages(_, found):
-                etags = {f"{PAGE}{after}": etag for after, etag in found}
+                etags = {f"{PAGE}{number}": etag for number, etag in found}
             case Unpark(_, message, etag):
                 id = f"parked:{message}"
                 return {id: effect.note} if id in self.records() and etag == self.library_etag(id) else {}

@@ -20,18 +20,50 @@ World = TypeVar("World", bound=Scenario)
 _numbers = count()
 
 
-def within(world: World, patches: Collection[Patch], sources: Mapping[str, str] | None = None) -> World:
-    """The world with patched modules in it, wherever they differ from what ships.
+class Twin:
+    """Modules that differ from what ships, made as far as a world runs them: making all takes as long as a small search.
 
     Args:
-        world: that is to run them.
-        patches: to be applied.
-        sources: of modules that differ from what ships, by their names.
+        sources: that differ from what ships, by the names of their modules.
+        patches: to be applied, too.
     """
-    wanted = frozenset(_run_by(world))
-    small = () if world.companions else room_for(world.room, world.answered)
-    made = modules_of(f"twin_{next(_numbers)}", wanted, sources, (*small, *patches), BOOKS)
-    return _replaced(world, made)
+
+    def __init__(self, sources: Mapping[str, str] | None = None, patches: Collection[Patch] = ()) -> None:
+        self._sources = sources or {}
+        self._patches = tuple(patches)
+        self._made: dict[object, Mapping[str, ModuleType]] = {}
+
+    def of(self, shipped: Any, others: tuple[ModuleType, ...] = ()) -> Any:
+        """What becomes of a function or class that ships; that itself, if the twin does not concern it.
+
+        Args:
+            shipped: the function or class.
+            others: as those of `modules_of`.
+        """
+        made = modules_of(f"twin_{next(_numbers)}", {shipped.__module__}, self._sources, self._patches, others)
+        module = made.get(shipped.__module__)
+        return shipped if module is None else getattr(module, shipped.__name__)
+
+    def within(self, world: World, more: tuple[Patch, ...] = ()) -> World:
+        """The world with the twin in it, wherever it differs from what ships.
+
+        Args:
+            world: that is to run it.
+            more: patches that the world has besides, whatever the twin.
+        """
+        wanted = frozenset(_run_by(world))
+        small = () if world.companions else room_for(world.room, world.answered)
+        patches = (*small, *more, *self._patches)
+        made = self._made.get((wanted, small, more))
+        if made is None:
+            made = modules_of(f"twin_{next(_numbers)}", wanted, self._sources, patches, BOOKS)
+            self._made[wanted, small, more] = made
+        return _replaced(world, made)
+
+
+def within(world: World, patches: Collection[Patch]) -> World:
+    """The world with patched modules in it."""
+    return Twin(patches=patches).within(world)
 
 
 def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:

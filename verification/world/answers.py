@@ -231,7 +231,9 @@ class World:
             above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.number > effect.number))
             found.setdefault(above, aged)
         for reply, aged in found.items():
-            said = f"finds {', '.join(f'page {one.number}' for one, _ in reply.pages) or 'no page'} above {effect.number}"
+            said = (
+                f"finds {', '.join(f'page {one.number}' for one, _ in reply.pages) or 'no page'} above {effect.number}"
+            )
             yield Answer(reply, store, STALE if aged else None, said=said)  # Each fence in vain makes another version.
 
     def _pages(

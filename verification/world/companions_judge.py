@@ -243,7 +243,7 @@ def _is_held(key: str, store: Store) -> bool:
 
 def _is_owed(key: str, store: Store) -> bool:
     ledger = store.partition.ledger
-    return any(entry.cause == message_hash(key) for entry in ledger.unpaid)
+    return any(entry.cause == message_hash(key) for entry in ledger.outbox)
 
 
 def _place(message: Message) -> tuple[str, int] | None:

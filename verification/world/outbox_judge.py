@@ -208,8 +208,8 @@ class OutboxJudge(Judge):
 
     def _dropped(self, before: Ledger, after: Ledger, store: Store) -> str | None:
         """What is wrong with the entries that a commit drops, or takes for paid."""
-        owing = {entry.tx for entry in after.unpaid}
-        for entry in before.unpaid:
+        owing = {entry.tx for entry in after.outbox}
+        for entry in before.outbox:
             if entry.tx in owing:
                 continue
             document = store.libraries[0].now.get(f"request:{entry.request}")

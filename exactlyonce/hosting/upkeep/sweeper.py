@@ -134,13 +134,14 @@ class Sweeper:
         run = _Run(self._runtime.clock.now(), limit)
         searches = await self._searches(run)
         asked = tuple(search for _, search in searches)
+        before = self._runtime.now() - older_than
         while True:
             run.is_cut, tried = False, len(run.tried)
             half = (
                 self._elapsed(run) + (LONGEST - self._elapsed(run)) / 2
             )  # The other half of the time is for sweeping.
             for entity in types:
-                await self._list(entity, asked, run.began - older_than, run, half)
+                await self._list(entity, asked, before, run, half)
             await self._sweep_all(run)
             if not run.is_cut or run.room <= 0 or self._elapsed(run) >= LONGEST or len(run.tried) == tried:
                 break

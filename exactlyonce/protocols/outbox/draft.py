@@ -46,6 +46,7 @@ MARKS_STAY: Final = 16
 """Marks that stay then."""
 MOST_ANSWERED: Final = 2 * 1024
 """Bytes of answers above which all answers leave the ledger with the next commit."""
+_PROOF_BYTES: Final = 64  # A hash and a transaction.
 _LEDGER_FRAME_BYTES: Final = 1024  # What the ledger has besides marks, entries, answers and numbers.
 _MOST_ALONE: Final = MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
 
@@ -70,11 +71,13 @@ class Draft:
         marks: of these messages.
         to: destinations of the ledger, with those of these messages.
         outbox, answers, outputs, staged, blobs: of these messages.
+        proofs: hash and transaction of those of these messages whose handlers wrote blobs.
         failed: key and error of those that cannot be committed.
         sequences: the numbers given out so far.
         calls: ids of the calls whose replies are awaited.
         kept: messages that are kept until they are due.
         more: messages are left for another commit, since the document has no room for them in this one.
+        crowded: nothing is processed, since what the outbox owes takes the room of the first message.
         size: bytes of what these messages add to the ledger.
     """
 
@@ -89,11 +92,13 @@ class Draft:
     outputs: tuple[Output, ...] = ()
     staged: tuple[StagedOutputs, ...] = ()
     blobs: tuple[Blob, ...] = ()
+    proofs: tuple[tuple[str, str], ...] = ()
     failed: Failed = ()
     sequences: Sequences = ()
     calls: Calls = ()
     kept: tuple[Kept, ...] = ()
     more: bool = False
+    crowded: bool = False
     size: int = 0
 
     def document(self, ledger: Ledger) -> Json:
@@ -107,7 +112,15 @@ class Draft:
         return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
 
 
-def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Opened, refused: Failed = ()) -> Draft:
+def draft_commit(
+    work: Work,
+    view: View,
+    fresh: tuple[Arrival, ...],
+    opened: Opened,
+    refused: Failed = (),
+    *,
+    paid: frozenset[str] = frozenset(),
+) -> Draft:
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
@@ -116,6 +129,7 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         fresh: the messages to handle.
         opened: time, and a transaction for each message.
         refused: key and error of those of them that cannot be judged.
+        paid: transactions whose entries leave with the commit.
     """
     before, refused_keys = view.ledger, {key for key, _ in refused}
     draft = Draft(
@@ -139,8 +153,12 @@ def draft_commit(work: Work, view: View, fresh: tuple[Arrival, ...], opened: Ope
         except ExactlyOnceError as error:
             draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
             continue
-        if (size := _bytes(view, drafted)) <= MAX_DOCUMENT_BYTES:
+        if (size := _bytes(view, drafted)) > MAX_DOCUMENT_BYTES:
+            size -= _bytes_leaving(work.entity, before, paid)
+        if size <= MAX_DOCUMENT_BYTES:
             draft = drafted
+        elif not draft.processed and size - _bytes_owed(before, paid) <= MAX_DOCUMENT_BYTES:
+            return replace(draft, crowded=True)
         elif draft.processed and handled.body.size + drafted.size - draft.size <= _MOST_ALONE:
             return replace(draft, more=True)  # Without the others it may fit.
         else:
@@ -174,7 +192,7 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
         to=ledger.to,
         hashes=tuple(dict.fromkeys((*untimed, *(one.cause for one in answers)))),
         answers=answers,
-        blobs=tuple(entry.tx for entry in ledger.outbox if entry.blobs and entry.cause in hashes),
+        blobs=tuple(tx for hash, tx in ledger.blobs if hash in hashes),
     )
 
 
@@ -190,7 +208,7 @@ def next_ledger(
     gone = by_hash("" if page is None else page.marks)
     answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
     oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
-    with_blobs = frozenset(one.cause for one in before.outbox if one.blobs)
+    with_blobs = {hash for hash, _ in before.blobs}
     here = by_hash(before.marks).items()
     stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
     marks = (*stay, *draft.marks)
@@ -208,27 +226,13 @@ def next_ledger(
         left=version - len(marks),
         cut=before.cut if page is None else page.number,
         answers=(*answers, *draft.answers),
-        outbox=(*unpaid(before, paid, hashes), *draft.outbox),
+        outbox=(*(one for one in before.outbox if one.tx not in paid), *draft.outbox),
+        blobs=(*(one for one in before.blobs if one[0] in hashes), *draft.proofs),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
         calls=draft.calls,
         kept=draft.kept,
     )
-
-
-def unpaid(ledger: Ledger, paid: frozenset[str], hashes: frozenset[str]) -> tuple[OutboxEntry, ...]:
-    """The entries that stay: those that owe; and of those that are paid, those that prove blobs, as long as their mark stays.
-
-    Args:
-        ledger: with the entries.
-        paid: transactions whose outputs were sent.
-        hashes: of the marks that stay.
-    """
-    entries = (
-        replace(one, paid=True, outputs=(), request=None, answer=None) if one.tx in paid else one
-        for one in ledger.outbox
-    )
-    return tuple(one for one in entries if not one.paid or (one.blobs and one.cause in hashes))
 
 
 def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
@@ -257,6 +261,7 @@ def _added(
     timed, content = arrival.since is not None, arrival.envelope.content[:4]
     mark = Mark(since, arrival.hash, arrival.kind, timed, content, "".join(sent)).text
     entry = _entry(entity, arrival, handled, commit, to)
+    proofs = ((arrival.hash, commit.tx),) if handled.blobs else ()
     answers: tuple[KeptAnswer, ...] = ()
     if handled.answer is not None and arrival.kind != "q":
         answers = (KeptAnswer(arrival.hash, handled.answer),)
@@ -278,10 +283,14 @@ def _added(
         outputs=(*draft.outputs, *handled.outputs),
         staged=(*draft.staged, *staged),
         blobs=(*draft.blobs, *handled.blobs),
+        proofs=(*draft.proofs, *proofs),
         sequences=handled.sequences,
         calls=calls,
         kept=(*stay, *(Kept(output.id, due, tx) for due, output in handled.kept)),
-        size=draft.size + len(mark) + sum(shape_json(one).size for one in (*entry, *answers)),
+        size=draft.size
+        + len(mark)
+        + len(proofs) * _PROOF_BYTES
+        + sum(shape_json(one).size for one in (*entry, *answers)),
     )
 
 
@@ -294,9 +303,9 @@ def _places(handled: Handled) -> dict[str, int]:
 def _entry(
     entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, to: tuple[str, ...]
 ) -> tuple[OutboxEntry, ...]:
-    """The entry of a message; none if it owes nothing and wrote no blob."""
+    """The entry of a message; none if it owes nothing."""
     request = arrival.envelope.id if arrival.kind == "q" else None
-    if not handled.outputs and not handled.blobs and request is None:
+    if not handled.outputs and request is None:
         return ()
     entry = OutboxEntry(
         arrival.hash,
@@ -305,8 +314,6 @@ def _entry(
         commit.since,
         request=request,
         answer=handled.answer if request is not None else None,
-        blobs=bool(handled.blobs),
-        paid=not handled.outputs and request is None,
     )
     places = _places(handled)
     outputs = tuple(
@@ -323,6 +330,19 @@ def _bytes(view: View, draft: Draft) -> int:
         shape_json(one, shape).size for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
     )
     return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
+
+
+def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> int:
+    """Bytes of what leaves the ledger with the next commit: entries that are paid, and answers that go to a page."""
+    page = leaving(entity, ledger)
+    answers = () if page is None else page.answers
+    entries = (one for one in ledger.outbox if one.tx in paid)
+    return sum(shape_json(one).size for one in (*entries, *answers))
+
+
+def _bytes_owed(ledger: Ledger, paid: frozenset[str]) -> int:
+    """Bytes of the entries that owe, which would leave if their outputs were sent."""
+    return sum(shape_json(one).size for one in ledger.outbox if one.tx not in paid)
 
 
 def _too_large(entity: EntityRef, arrival: Arrival, handled: Handled, size: int) -> EntityTooLarge:

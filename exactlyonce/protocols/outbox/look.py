@@ -12,11 +12,10 @@ from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.pages import DeletePages, FindPages, FindPagesAbove
 from exactlyonce.effects.requests import FoundRequests, LoadRequests
 from exactlyonce.errors import DatabaseRestored, TooOldToJudge
-from exactlyonce.protocols.outbox.judge import Arrival, Arrived, Failed, judged, may_have_left
+from exactlyonce.protocols.outbox.judge import Arrival, Arrived, Failed, judged, known_in, may_have_left
 from exactlyonce.protocols.steps.fresh_token import fresh_token
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.protocols.steps.save import fence
-from exactlyonce.records.marks import by_hash
 from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import time_of
 from exactlyonce.values.identity import EntityRef
@@ -57,7 +56,8 @@ def look_apart(
         return view
     ledger = view.ledger
     times = tuple(dict.fromkeys(one.since for one in hidden if one.since is not None))
-    hashes = tuple(one.hash for one in (*hidden, *lacking) if one in lacking or one.since is None)
+    # The answer to a request may have left before its mark, with another page.
+    hashes = tuple(one.hash for one in (*hidden, *lacking) if one in lacking or one.since is None or one.envelope.asked)
     # Find the pages that may know the messages, at the ledger's session token. A page is written before the commit that drops
     # its marks, so a view at that token has all of them.
     pages = yield from FindPages(entity, times, hashes, ledger.cut, ledger.token)
@@ -161,11 +161,11 @@ def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) 
 
 
 def _lacking_answers(messages: Arrived, view: View) -> tuple[Arrival, ...]:
-    """Requests that are known here, by a mark or by what they owe, and whose answer has left for a page."""
+    """Requests that are known here by a mark, or by what they owe, and whose answer has left for a page."""
     ledger = view.ledger
     if not ledger.cut:
         return ()
-    here = {*by_hash(ledger.marks), *(entry.cause for entry in ledger.outbox)}
+    here = known_in(view)
     answers = {one.cause for one in ledger.answers}
     return tuple(
         one

@@ -19,7 +19,7 @@ from exactlyonce.values.identity import EntityRef
 
 def paid_of(entity: EntityRef, ledger: Ledger, needed: tuple[OutboxEntry, ...]) -> FindPaid:
     """The question which entries of a ledger are paid; the answer has to be certain of those that are needed."""
-    owing = ledger.unpaid
+    owing = ledger.outbox
     attempts = tuple(entry.at for entry in owing)
     return FindPaid(
         entity, ledger.version, tuple(entry.tx for entry in owing), attempts, tuple(entry.tx for entry in needed)

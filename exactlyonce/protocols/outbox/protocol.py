@@ -27,7 +27,7 @@ from exactlyonce.effects.library import Stage
 from exactlyonce.effects.pages import OTHER, DeletePages, FindBlobs, HasPages, WritePage
 from exactlyonce.effects.requests import FoundRequests
 from exactlyonce.errors import LedgerRemoved
-from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, next_ledger, unpaid
+from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, next_ledger
 from exactlyonce.protocols.outbox.due import release
 from exactlyonce.protocols.outbox.judge import (
     Arrival,
@@ -50,7 +50,6 @@ from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.calls import is_reply
 from exactlyonce.records.ledger import OUTBOX, EntityView, Ledger
-from exactlyonce.records.marks import by_hash
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import Envelope, milliseconds
@@ -153,7 +152,7 @@ class Outbox:
         if view.remembered:
             looked = yield from look_apart(work.entity, messages, view)
             if isinstance(looked, Again):
-                return looked
+                return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
             view = looked
         found = judged(messages, view)
         if view.remembered and found.failed:
@@ -185,11 +184,14 @@ class Outbox:
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
         if isinstance(opened, NoAnswer):
             return Again(view.memory, "whether the store has the book of this process is not known")
-        draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at))
-        undecided = view.remembered and (draft.failed or draft.more)
+        draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at), paid=paid)
+        undecided = view.remembered and (draft.failed or draft.more or draft.crowded)
         if undecided or not draft.processed:
             # Close the numbers. No commit has them.
             yield from CloseNumbers(opened.given)
+            if draft.crowded and not undecided:
+                again = yield from _make_room(work.entity, view, paid)
+                return again
             return None if undecided else replace(known, failed=(*known.failed, *draft.failed))
         outcome = yield from self._commit(work, view, draft, opened, paid)
         answers = (*known.answers, *draft.replies(messages))
@@ -235,7 +237,7 @@ class Outbox:
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
-        owing = view.ledger.unpaid
+        owing = view.ledger.outbox
         # Learn what is paid. Books of others are read, since their processes may still be at work.
         paid = yield from paid_of(entity, view.ledger, owing)
         failed = yield from release(
@@ -289,7 +291,7 @@ class Outbox:
         if not found.copies:
             return None
         hashes = {one.hash for one in found.copies}
-        owing = tuple(entry for entry in looked.ledger.unpaid if entry.cause in hashes)
+        owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
         paid = yield from paid_of(entity, looked.ledger, owing)
         # Finish a processed message. Only its outputs may be missing.
@@ -301,16 +303,15 @@ class Outbox:
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts whose transaction an entry or a page names. At most one effect."""
+        """Those of the attempts whose transaction a page names; what the ledger names is known. At most one effect."""
         if not authors:
             return frozenset()
-        here = {entry.tx for entry in ledger.outbox}
-        # Look for the transactions in pages. A page names those whose blobs were committed, and was written before their entry
+        # Look for the transactions in pages. A page names those whose blobs were committed, and was written before their marks
         # left.
         found = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
         if isinstance(found, NoAnswer):
             return Again(memory, "the pages of the entity could not be read")
-        return frozenset(author for author in authors if author.tx in found | here)
+        return frozenset(author for author in authors if author.tx in found)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
@@ -321,12 +322,12 @@ class Outbox:
 
         Args:
             entity: whose pages they are.
-            candidates: what each follows, and its ETag.
+            candidates: number of each, and its ETag.
             memory: of this process.
         """
         if candidates:
             # Delete the pages, as they were read. No copy of their messages is judged any more.
-            yield from DeletePages(entity, tuple((int(after), etag) for after, etag in candidates))
+            yield from DeletePages(entity, tuple((int(number), etag) for number, etag in candidates))
         return Finished(memory)
 
 
@@ -377,13 +378,22 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
 def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
     """Finish duplicates: publish what their entries owe; and the transactions that are paid then. At most 4 effects."""
     hashes = {one.hash for one in found.copies}
-    owing = tuple(entry for entry in view.ledger.unpaid if entry.cause in hashes)
+    owing = tuple(entry for entry in view.ledger.outbox if entry.cause in hashes)
     # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
     paid = yield from paid_of(entity, view.ledger, owing)
     # Finish duplicates. The attempt that committed them may have died before it published.
     copies = tuple(entry for entry in owing if entry.tx not in paid)
     memory = yield from publish_owed(entity, copies, view)
     return memory if isinstance(memory, Again) else (memory, paid | {entry.tx for entry in copies})
+
+
+def _make_room(entity: EntityRef, view: View, paid: frozenset[str]) -> Step[Again]:
+    """Publish all that an outbox owes, so that its entries leave with the next commit. At most 3 effects."""
+    owing = tuple(entry for entry in view.ledger.unpaid if entry.tx not in paid)
+    memory = yield from publish_owed(entity, owing, view)
+    if isinstance(memory, Again):
+        return memory
+    return Again(memory, "what the outbox owed took the room, and was sent", progressed=True)
 
 
 def _seconds(work: Work, page: Page, at: datetime) -> int:
@@ -396,4 +406,4 @@ def _seconds(work: Work, page: Page, at: datetime) -> int:
 def _swept(ledger: Ledger, paid: tuple[OutboxEntry, ...]) -> Ledger:
     """The ledger once these entries are paid."""
     transactions = frozenset(entry.tx for entry in paid)
-    return replace(ledger, outbox=unpaid(ledger, transactions, frozenset(by_hash(ledger.marks))))
+    return replace(ledger, outbox=tuple(entry for entry in ledger.outbox if entry.tx not in transactions))

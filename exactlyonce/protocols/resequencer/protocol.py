@@ -299,7 +299,7 @@ def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled
 
 def _pay(entity: EntityRef, view: View) -> Step[View | Again]:
     """Publish what the read model owes and no book pays. At most 3 effects."""
-    owing = view.ledger.unpaid
+    owing = view.ledger.outbox
     # Learn what is paid. The next commit drops all entries, so it must be certain.
     paid = yield from paid_of(entity, view.ledger, owing)
     # Finish what was released before. The attempt that released it may have died before it published.

@@ -86,7 +86,7 @@ def clean_blobs(
     view = yield from load(entity, strategy, memory)
     if isinstance(view, Again):
         return view
-    named = {entry.tx for entry in view.ledger.outbox}
+    named = {tx for _, tx in view.ledger.blobs}
     unnamed = tuple(
         (blob.name, blob.author)
         for blob in candidates

@@ -218,7 +218,7 @@ async def _unfinished_refs(
 
 async def _paid(operator: Operator, ref: EntityRef, ledger: Ledger) -> frozenset[str]:
     """Those of the transactions in an outbox whose outputs are known to be sent."""
-    return await operator.maintenance.driver.run(iter(paid_of(ref, ledger, ledger.unpaid)))
+    return await operator.maintenance.driver.run(iter(paid_of(ref, ledger, ledger.outbox)))
 
 
 def _book(one: ListedBook) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _waiting(ledger: Ledger, paid: frozenset[str]) -> dict[str, Any]:
     return {
         "owes": [
             {"hash": one.cause, "since": one.at.isoformat(), "to": [ledger.to[output.to] for output in one.outputs]}
-            for one in ledger.unpaid
+            for one in ledger.outbox
             if one.tx not in paid
         ],
         "keeps": [{"message": one.id, "due": one.due.isoformat()} for one in ledger.kept],
@@ -263,7 +263,7 @@ def _shown(ref: EntityRef, found: Inspected, paid: frozenset[str]) -> dict[str, 
                     "tx": one.tx,
                     "at": one.at.isoformat(),
                     "to": [ledger.to[output.to] for output in one.outputs],
-                    "owes": not one.paid and one.tx not in paid,
+                    "owes": one.tx not in paid,
                 }
                 for one in ledger.outbox
             ],

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from exactlyonce.records.books import KEPT_FOR
 from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages, second
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import unpaid
 
 _RULE: Final = "owing_too_long"
+_LATE: Final = timedelta(days=1)
+"""Time by which the store may be late to delete a book."""
 
 
 def owing_too_long(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Outputs owed for longer than the threshold, by an entry that no book pays, or by a record; and kept messages as long
-    overdue. An entry whose book is gone is a finding as soon as it is older than the grace: no sweeper looks for it.
+    overdue. An entry whose book is gone is a finding as soon as it is older than the grace: no sweeper looks for it. Once the
+    store may have deleted the book in order, it is none: the sweeper searched long ago for what the book did not prove.
 
     A process proves within minutes what it has sent, and the sweeper finishes after a crash. Entities are read before books, so
     what was sent meanwhile is paid. Grace: the threshold, by the time of the attempt, or since the message was due. It cannot
@@ -32,13 +37,14 @@ def owing_too_long(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def _entries(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     gone = F.col("used").isNull()
     limit = F.when(gone, before(now, thresholds.grace)).otherwise(before(now, thresholds.owed_after))
-    owed = unpaid(facts).where(second("at") <= limit)
+    over = gone & (second("at") <= before(now, KEPT_FOR + _LATE))
+    owed = unpaid(facts).where((second("at") <= limit) & ~over)
     return findings(
         facts.without_unreadable(owed),
         _RULE,
         subject=F.col("tx"),
         detail=sentence(
-            "The commit owes %d outputs of the message with the hash %s: %s.", F.size("outputs"), "cause", _in_book()
+            "The commit owes %d outputs of the message with the hash %s: %s.", "outputs", "cause", _in_book()
         ),
         advice="Look whether the sweeper runs, and whether their destinations are still configured and take messages. They are "
         "also published when a copy of the message is delivered. Where the book is gone, sweep all entities of the type once.",

@@ -19,6 +19,7 @@ def page_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     return findings(
         facts.without_unreadable(missing(facts, thresholds, now)),
         "page_missing",
+        subject=F.concat(F.lit("page:"), "number"),
         detail=sentence("Page %d is gone before its time.", "number"),
         advice=_COPIES
         + "Restore the library's container from a backup, or wait until the retention is over. Then find out "

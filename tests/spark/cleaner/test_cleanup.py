@@ -54,7 +54,7 @@ class Meddling(FeedRanges):
 
 
 def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
-    newer, blue = of(shops, "colocated", 1), ("exactlyonce", ref("outbox").key, "page:0")
+    newer, blue = of(shops, "colocated", 1), ("exactlyonce", ref("outbox").key, "page:1")
     before = shops.documents()
     for name, more in ((newer, {"schema": 99}), (blue, {"colour": 'blue "ö"\n', "depth": [1.5, {"a": None}]})):
         shops.put(name[0], {**before[name], **more})

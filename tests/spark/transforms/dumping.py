@@ -151,11 +151,11 @@ def _later(value: Any, by: timedelta) -> Any:
 
 
 def _moved(name: str, value: Any, by: timedelta) -> Any:
-    """A property of a document, later. Marks and pages count milliseconds."""
+    """A property of a document, later. Marks, pages and ledgers count milliseconds."""
     milliseconds = by // timedelta(milliseconds=1)
     if name == "_ts":
         return value + milliseconds // 1000
-    if name in ("begin", "until", "before") and isinstance(value, int):
+    if name in ("begin", "until", "before", "complete") and isinstance(value, int):
         return value + milliseconds if value >= 0 else value
     if name == "marks" and value:
         marks = map(Mark.read, split(value))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.books import KEPT_FOR, transaction
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import KEPT, written
@@ -270,10 +271,16 @@ def written_by_many(case: str) -> list[Planted]:
 
 
 def paid_late(case: str) -> list[Planted]:
-    """An entry with blobs stays, paid; another one is paid by its book, though it is old."""
+    """An entry is paid by its book, though it is old."""
     told = commits(2)
-    entries = (replace(owing(told[0], OPEN), blobs=True, paid=True, outputs=()), owing(told[1], 2))
+    entries = (owing(told[1], 2),)
     return [outbox(case, *told).having(outbox=entries)]
+
+
+def older_than_its_book(case: str) -> list[Planted]:
+    """An entry stays until the next message comes. Its book has had its time, and so have the searches of the sweeper."""
+    told = Told("web/m-1", KEPT_FOR + DAY)
+    return [outbox(case, told).having(outbox=(replace(owing(told, 1), tx=transaction("c" * 20, 1)),))]
 
 
 CASES: Mapping[str, Plant] = {
@@ -305,4 +312,5 @@ CASES: Mapping[str, Plant] = {
     "read at two moments": read_at_two_moments,
     "written by many": written_by_many,
     "paid late": paid_late,
+    "older than its book": older_than_its_book,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import transaction
+from exactlyonce.records.books import KEPT_FOR, transaction
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.marks import written
 from exactlyonce.records.pages import KeptAnswer, Page
@@ -72,11 +72,13 @@ def put_back(case: str) -> list[Planted]:
 
 
 def owed_too_long(case: str) -> list[Planted]:
-    """By an open number, a stuck one, and one beyond the book; and, for less time, by one of which the book is gone."""
+    """By an open number, a stuck one, and one beyond the book; and two of which the books are gone: for less time, and for
+    nearly as long as the store keeps a book."""
     told = commits(4)
     entries = [owing(one, number) for one, number in zip(told, (OPEN, STUCK, USED + 1), strict=False)]
     lost = replace(owing(told[3], 1), tx=transaction("c" * 20, 1), at=NOW - 6 * MINUTE)
-    return [outbox(case, *told).having(outbox=(*entries, lost))]
+    old = replace(owing(told[0], 1), tx=transaction("d" * 20, 1), at=NOW - KEPT_FOR - DAY + MINUTE)
+    return [outbox(case, *told).having(outbox=(*entries, lost, old))]
 
 
 def kept_too_long(case: str) -> list[Planted]:
@@ -233,7 +235,7 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         applied_twice,
         lambda _: {("at_most_one_state_change", None, (), message_hash("web/m-2"))},
     ),
-    "page gone": (page_gone, lambda _: {("page_missing", None, (25,), None), ("page_missing", None, (20,), None)}),
+    "page gone": (page_gone, lambda _: {("page_missing", None, (), "page:3"), ("page_missing", None, (), "page:2")}),
     "put back": (
         put_back,
         lambda _: {("document_lost", None, (), None), ("history_taken_back", None, (6,), None)},
@@ -242,7 +244,7 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         owed_too_long,
         lambda _: {
             *(("owing_too_long", None, (), transaction("b" * 20, number)) for number in (OPEN, STUCK, USED + 1)),
-            ("owing_too_long", None, (), transaction("c" * 20, 1)),
+            *(("owing_too_long", None, (), transaction(book * 20, 1)) for book in "cd"),
         },
     ),
     "kept too long": (
@@ -295,7 +297,7 @@ EXPECTED: Mapping[str, tuple[Plant, Callable[[str], set[Named]]]] = {
         unread,
         lambda case: {
             *(("unreadable", None, (), f"shop/{case}{name}") for name in ("", ":fewer", ":copied")),
-            ("unreadable", None, (), "library/page:0"),
+            ("unreadable", None, (), "library/page:1"),
         },
     ),
     "strange": (

@@ -297,6 +297,30 @@ def test_a_book_that_proves_nothing_is_not_read_by_every_attempt(process: Proces
     assert len(process.asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("age", "paid"), [(KEPT_FOR + timedelta(days=1), False), (KEPT_FOR + timedelta(days=1.1), True)]
+)
+def test_an_attempt_older_than_books_are_kept_is_paid_where_its_book_is_gone(
+    process: Process, age: timedelta, paid: bool
+) -> None:
+    tx, made = transaction("f" * 20, 7), START - age
+    assert process.paid(1, tx, made=made) == frozenset(), "nobody has looked for the book"
+    assert process.paid(1, tx, needed=(tx,), made=made) == (frozenset({tx}) if paid else frozenset())
+    assert process.paid(1, tx, made=made) == (frozenset({tx}) if paid else frozenset())
+
+
+def test_a_book_that_could_not_be_read_is_not_gone(process: Process) -> None:
+    tx = transaction("f" * 20, 7)
+    process.answers = lambda _: UNKNOWN
+    assert process.paid(1, tx, needed=(tx,), made=START - 2 * KEPT_FOR) == frozenset()
+
+
+def test_a_book_that_is_there_pays_what_it_says_however_old_the_attempt_is(process: Process) -> None:
+    tx, made = transaction("f" * 20, 7), START - 2 * KEPT_FOR
+    process.store.perform(WriteBook(Book("f" * 20, 9, (7,)), 60))
+    assert process.paid(1, tx, needed=(tx,), made=made) == frozenset()
+
+
 def test_what_was_paid_for_others_is_remembered_up_to_a_bound(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,7 @@ def remind(state: Book, remind: Remind, context: Context) -> Book:
 
 BOOK = EntityRef("book", ("b-1",), "b-1")
 ORIGIN = Origin(BOOK, "web/m-1")
-DESTINATIONS = (Destination("books", to=books), Destination("mail", session_by=lambda remind: remind.to))
+DESTINATIONS = (Destination("books", to=books, ordered=True), Destination("mail", session_by=lambda remind: remind.to))
 
 
 def routes(limit: int = 48 * 1024, *destinations: Destination) -> Routes:
@@ -181,8 +181,9 @@ def test_a_message_for_no_entity_keeps_its_session() -> None:
     assert dict(Envelope.read(sent.envelope.text).extensions) == {"partitionkey": "b-2"}
 
 
-def test_what_became_a_destination_without_numbers_gets_none() -> None:
-    assert released(kept(), given=routes(48 * 1024, Destination("books"))).place is None
+@pytest.mark.parametrize("destination", [Destination("books"), Destination("books", to=books)])
+def test_without_an_order_there_is_no_number(destination: Destination) -> None:
+    assert released(kept(), given=routes(48 * 1024, destination)).place is None
 
 
 def test_a_release_changes_no_state_and_brings_no_deleted_entity_back() -> None:

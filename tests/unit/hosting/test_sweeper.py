@@ -120,6 +120,18 @@ async def test_records_beside_an_entity_that_have_owed_for_a_moment_are_left_alo
     assert not place.published
 
 
+@pytest.mark.parametrize(("behind", "swept"), [(timedelta(0), 0), (timedelta(hours=2), 1)])
+async def test_a_moment_is_told_by_the_stores_time_whatever_the_clock_says(
+    place: Place, behind: timedelta, swept: int
+) -> None:
+    kind = accounts(Colocated())
+    await place.owe(kind, deposit("m-1"))
+    place.open = True
+    runtime = Runtime(place.clock, Random(1), present=lambda: place.clock.now() + behind)
+    sweeper = Sweeper(maintenance(place), MemoryListing(place.store), runtime)
+    assert (await sweeper.sweep([kind], timedelta(hours=2), 1_000)).swept == swept
+
+
 class Counting(MemoryListing):
     """Counts its searches of entities for transactions of books."""
 

@@ -73,7 +73,7 @@ def changed(raw: dict[str, Any], path: tuple[Any, ...], change: Callable[[Any, A
 COMPANIONS = ("co-located", "entry", "numbered")
 ABSENT = {
     "ledger": "answers calls complete cut entity kept left lost marks outbox receptions sequences snapshot_every to token "
-    "outbox.blobs outbox.outputs outbox.paid outbox.since outbox.outputs.delay outbox.outputs.id outbox.outputs.index "
+    "blobs outbox.outputs outbox.since outbox.outputs.delay outbox.outputs.id outbox.outputs.index "
     "outbox.outputs.to",
     "page": "answers before blobs hashes to",
     "book": "ended searched stuck written",
@@ -148,7 +148,7 @@ FIRST, SECOND = split(LEDGER_43.marks)
     [
         (replace(LEDGER_43, version=44), "2 marks and 41 that have left are not its version, 44"),
         (replace(LEDGER_43, version=1, left=-1), "-1 marks have left"),
-        (replace(LEDGER_43, cut=44), "the last page at version 44 of 43"),
+        (replace(LEDGER_43, cut=44), "41 marks have left in 44 pages, at version 43"),
         (replace(LEDGER_43, marks=f"{SECOND}.{FIRST}"), "in no order"),
         (replace(LEDGER_43, marks=f"{FIRST[:20]}.{SECOND}"), "a mark is cut off"),
         (replace(LEDGER_43, marks=f"{FIRST}.{SECOND}2"), "a destination that its list does not have"),

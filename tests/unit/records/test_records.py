@@ -53,7 +53,6 @@ MARKS = written(
 OWING = OutboxEntry(
     CAUSE, tx(43), AT, SINCE, (Pending(('"type":"hit",', "", "}"), 1, 1, 1.5), Pending(Json("{}"), id="o"))
 )
-PROVING = OutboxEntry(PAINTED, tx(42), AT, blobs=True, paid=True)
 LEDGER_43 = Ledger(
     version=43,
     type="range",
@@ -66,14 +65,15 @@ LEDGER_43 = Ledger(
     cut=40,
     lost=SINCE - 99_000,
     answers=(KeptAnswer(CAUSE, ANSWER),),
-    outbox=(PROVING, OWING),
+    outbox=(OWING,),
+    blobs=((PAINTED, tx(42)),),
     sequences=(Sequence("leader-board", "board/game-7", "c1", 12),),
     calls=("o-7",),
     kept=(Kept("o-9", datetime(2036, 7, 1, tzinfo=timezone.utc), "5f-kept"),),
 )
 PAGE = Page(
     GAME.key,
-    0,
+    3,
     40,
     SINCE - 2_000,
     SINCE,
@@ -110,8 +110,6 @@ ENTRIES = st.builds(
     st.lists(PENDING, max_size=2).map(tuple),
     st.none() | TEXT,
     st.none() | ANSWERS,
-    st.booleans(),
-    st.booleans(),
 )
 ANY_MARKS = st.lists(
     st.builds(
@@ -142,6 +140,7 @@ LEDGERS = st.builds(
     complete=st.integers(-1, 2**41),
     answers=KEPT_ANSWERS,
     outbox=st.lists(ENTRIES, max_size=3).map(tuple),
+    blobs=st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple),
     deleted=st.just(False),
     protocol=st.sampled_from(["outbox", "colocated"]),
     sequences=st.lists(st.builds(Sequence, TEXT, TEXT, TEXT, COUNTS), max_size=2).map(tuple),
@@ -180,7 +179,6 @@ STORED = {
         "lost": 1_795_255_103_000,
         "answers": [{"cause": CAUSE, "answer": STORED_ANSWER}],
         "outbox": [
-            {"cause": PAINTED, "tx": f"{BOOK}.0000042", "at": "2026-11-21T10:00:02Z", "blobs": True, "paid": True},
             {
                 "cause": CAUSE,
                 "tx": f"{BOOK}.0000043",
@@ -192,6 +190,7 @@ STORED = {
                 ],
             },
         ],
+        "blobs": [[PAINTED, f"{BOOK}.0000042"]],
         "sequences": [{"destination": "leader-board", "receiver": "board/game-7", "channel": "c1", "last": 12}],
         "calls": ["o-7"],
         "kept": [{"id": "o-9", "due": "2036-07-01T00:00:00Z", "tx": "5f-kept"}],
@@ -245,7 +244,7 @@ def test_the_page_is_pinned() -> None:
         "kind": "page",
         "schema": 1,
         "entity": '["range","game-7","game-7"]',
-        "after": 0,
+        "number": 3,
         "version": 40,
         "begin": 1_795_255_200_000,
         "until": 1_795_255_202_000,
@@ -259,8 +258,8 @@ def test_the_page_is_pinned() -> None:
 
 
 def test_a_page_of_timed_marks_alone_has_nothing_else() -> None:
-    page = Page(GAME.key, 0, 40, 1, 2, MARKS)
-    assert [*library_document(page)] == ["entity", "after", "version", "begin", "until", "marks", "kind", "schema"]
+    page = Page(GAME.key, 3, 40, 1, 2, MARKS)
+    assert [*library_document(page)] == ["entity", "number", "version", "begin", "until", "marks", "kind", "schema"]
 
 
 def test_the_book_is_pinned() -> None:
@@ -411,7 +410,6 @@ def test_a_tombstone_has_a_ledger_and_no_body() -> None:
 
 
 def test_what_is_paid_owes_nothing_and_the_ledger_names_the_documents_of_kept_messages() -> None:
-    assert LEDGER_43.unpaid == (OWING,)
     assert LEDGER_43.transactions == {"5f-kept"}
 
 

@@ -12,13 +12,13 @@ from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.pages import HasPages
-from exactlyonce.effects.publish import Owed, Publish
+from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import LedgerRemoved
 from exactlyonce.values.identity import message_hash
 from tests.asking import sweep
 from tests.samples import breaking, deposit
 from tests.unit.bookkeeping import tx
-from tests.unit.script import AT, ENTITY, Script, attempt
+from tests.unit.script import ENTITY, Script, attempt
 
 OUTBOX = Outbox()
 
@@ -81,7 +81,7 @@ class TestADuplicate:
         played = script.play(attempt(OUTBOX, deposit("m-1")))
         assert played.kinds == [LoadEntity, FindPaid, Publish, CloseNumbers]
         owed = tuple(script.entries[0].owed_outputs(ENTITY, script.ledger.to))
-        assert played.only(Publish) == Publish(owed, Owed(ENTITY, AT))
+        assert played.only(Publish) == Publish(owed, ENTITY)
         assert played.only(CloseNumbers).transactions == (tx(1),)
 
     def test_what_may_not_have_arrived_is_not_acknowledged(self) -> None:

@@ -244,8 +244,8 @@ class TestSizes:
         assert readers.seen == ["1"]
 
     def test_what_a_message_sends_may_be_too_much_for_a_document(self) -> None:
-        readers = Readers()
-        large = scored(1, answers=2, padding="xx", repeat=HALF_A_DOCUMENT // 2)
+        readers = Readers(Json.of({"id": "b", "seen": [], "kept": "x" * 400_000}))
+        large = scored(1, answers=2, padding="xx", repeat=HALF_A_DOCUMENT * 2 // 5)
         ((_, error),) = readers.delivered(large).stopped
         assert isinstance(error, EntityTooLarge)
         assert readers.published == []
