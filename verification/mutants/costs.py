@@ -30,7 +30,7 @@ def costs_of_world(world: Scenario, shipped: Outbox, lagging: bool) -> Iterator[
 
 
 def costs(strategy: Outbox, lagging: bool) -> tuple[int, ...]:
-    """Requests, rounds, sendings, bytes saved, and what is left apart, owed or open, of some series of messages and two crashes."""
+    """Requests, rounds, sendings, bytes saved, and what is left apart, owed or open, of some messages and two crashes."""
     worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging)) for series in _SERIES]
     for first, second in ((1, 2), (2, 1)):  # The message comes back, or another one comes first.
         world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging))

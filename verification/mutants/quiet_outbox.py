@@ -29,7 +29,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
-FREE: Final = (Begin, Publish, Together, OpenNumbers, FindPaid, CloseNumbers)
+FREE: Final = (Begin, Publish, OpenNumbers, FindPaid, CloseNumbers)
 """No requests to the store."""
 ANY: Final = "*"
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -88,24 +88,13 @@ class QuietWorld:
         self._reply(effect)
         step.close()
 
-    def _reply(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
-        if not isinstance(effect, FREE):
-            self.requests[type(effect).__name__] += 1
+    def _reply(self, effect: Effect[Any]) -> Any:
+        if isinstance(effect, Together):
+            return (self._reply(effect.first), self._reply(effect.second))
+        if isinstance(effect, FREE):
+            return self._without_store(effect)
+        self.requests[type(effect).__name__] += 1
         match effect:
-            case Together():
-                return (self._reply(effect.first), self._reply(effect.second))
-            case Begin():
-                return Begun(AT, self._numbers(effect.count))
-            case OpenNumbers():
-                return Opened(AT, self._numbers(effect.count))
-            case FindPaid():
-                return self.closed.intersection(effect.transactions)
-            case CloseNumbers():
-                self.closed.update(effect.transactions)
-                return None
-            case Publish():
-                self.published += 1
-                return PUBLISHED
             case LoadEntity():
                 old = self.lagging and len(self.versions) > 1 and self.versions[-1][2] > _position(effect.token)
                 document, etag, position = self.versions[-2 if old else -1]
@@ -120,6 +109,21 @@ class QuietWorld:
                 return FoundStaged(tuple(self.staged[tx] for tx in effect.transactions if tx in self.staged))
             case _:
                 return self._write(effect)
+
+    def _without_store(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case Begin():
+                return Begun(AT, self._numbers(effect.count))
+            case OpenNumbers():
+                return Opened(AT, self._numbers(effect.count))
+            case FindPaid():
+                return self.closed.intersection(effect.transactions)
+            case CloseNumbers():
+                self.closed.update(effect.transactions)
+                return None
+            case _:
+                self.published += 1
+                return PUBLISHED
 
     def _numbers(self, count: int) -> tuple[str, ...]:
         first = len(self.opened) + 1
