@@ -81,10 +81,10 @@ def on_many_entities(contender: Contender) -> list[Envelope]:
 @pytest.mark.parametrize(
     ("messages", "in_flight", "ours", "theirs", "times"),
     [
-        # On one entity 5 commits of 64 messages, three of them after a load. The first asks for pages and waits for the book; each
-        # of the others cuts a page. Against seven steps for each message.
+        # On one entity 5 commits of 64 messages, three of them after a load. The first asks for pages and waits for the book;
+        # each of the others cuts a page. Against seven steps for each message.
         (on_one_entity, 64, 5 + 3 + 2 + 4, 320 * 7, 100),
-        # On twenty at once 20 commits one after the other, three of them after a load, and one after a load and the seal.
+        # On twenty at once 20 commits one after the other, three of them after a load; the first as above.
         (on_many_entities, 20, 20 + 3 + 2, 20 * 7, 5),
     ],
 )
