@@ -28,6 +28,8 @@ FALLS = dict.fromkeys(NAMES, 0) | {
     "books: one pays what is open": 3,
     "books: an unknown save closes a number": 1,
     "books: any view closes a number": 1,
+    "books: used before the store has them": 12,
+    "read model: late messages not reported": 3,
     "pages: that of another history is taken for written": 34,
     "stream: no entry where the state is unchanged": 2,
     "read model: hold without If-Match": 1,
