@@ -30,7 +30,7 @@ RICH: Final = (
     Scenario("books, all faults", (2, 1, 1), books=True, room=0, budget=CHORES),
     Scenario("books, from memory", (2, 1, 1), books=True, budget=CHORES, remembering=True),
     Scenario("ages, all faults", (2, 1, 1), room=0, ages=Ages(6, (2, 0, 1)), budget=replace(CHORES, forgotten=2)),
-    Scenario("put back, all faults", (2, 2, 1), room=0, since=(0, 1, 1), budget=replace(CHORES, put_back=1)),
+    Scenario("put back, all faults", (2, 2, 1), room=0, since=(0, 1, 1), budget=replace(TROUBLE, put_back=1, sweeps=2)),
     Scenario("two entities", (1, 1, 0, 0), budget=TROUBLE, targets=(0, 0, 1, 1), feeds=(2, 3, None, None)),
 )
 SCENARIOS: Final = (*outbox.SMALL, *books.SMALL, *kept.SMALL, *outbox_ages.SMALL, *restores.SMALL, *RICH)

@@ -17,8 +17,8 @@ from exactlyonce.effects.library import Written
 from exactlyonce.records.books import number_of, transaction
 from verification.world.scenario import AT
 
-_LATER: Final = AT + timedelta(days=10_000)
-"""So late that all transactions are old. No book is due at such a time: they are written as traces say."""
+_LATER: Final = AT + timedelta(days=10)
+"""So late that transactions are old, and not so late that their books are gone. Books are written as traces say."""
 
 
 class _Late(SystemClock):
