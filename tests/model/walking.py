@@ -43,6 +43,7 @@ _PICKED: Final = {
     "three workers, tokens": 11,
     "books, from memory": 1,
     "books, all faults": 3,
+    "pages: one message has no time": 2,
 }
 """Seeds of walks that meet what few do."""
 OUTBOX_WALKS: Final[tuple[tuple[Scenario, int], ...]] = (
