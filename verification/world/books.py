@@ -160,7 +160,7 @@ class Clerk:
 
     def paid(self, book: BookState, transactions: tuple[str, ...]) -> frozenset[str]:
         """Those of the transactions that the process knows to be paid."""
-        return self._shelf_with(book).paid(transactions)
+        return frozenset(filter(self._shelf_with(book).pays, transactions))
 
     def looks(
         self, books: Books, ids: tuple[str, ...], transactions: tuple[str, ...]
