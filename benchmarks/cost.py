@@ -62,7 +62,7 @@ class Sizes:
     created: int = 64
 
 
-QUICK: Final = Sizes(single=34, copies=2, hot=64, games=32, large=2, created=8)
+QUICK: Final = Sizes(single=34, copies=16, hot=64, games=32, large=2, created=8)
 """Requests are the same."""
 
 

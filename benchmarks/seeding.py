@@ -58,7 +58,7 @@ class History:
     companions: dict[str, dict[str, Any]] = field(default_factory=dict)
     apart: dict[str, dict[str, Any]] = field(default_factory=dict)
     _memory: Memory = field(default_factory=Memory)
-    _newest: Page | None = None
+    _newest: tuple[Page, ...] = ()
     _transactions: Iterator[int] = field(default_factory=count)
     _entity: EntityRef = field(init=False)
 
@@ -136,7 +136,7 @@ class History:
                 return outcome
             reply = self._answer(effect)
 
-    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911  # One for each effect.
+    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911  # One for each effect.
         now = datetime.now(timezone.utc)
         match effect:
             case Together(first=first, second=second):
@@ -145,7 +145,7 @@ class History:
                 known = self.document is not None
                 return Loaded(self.document, "etag" if known else None, int(now.timestamp()) if known else 0, _TOKEN)
             case FindPages():
-                return FoundPages(() if self._newest is None else (self._newest,))  # It shows that none is lost.
+                return FoundPages(self._newest)  # It shows that none is lost.
             case FindPaid(transactions=transactions):
                 return frozenset(transactions)
             case OpenNumbers(count=number):
@@ -177,7 +177,7 @@ class History:
                 return None
             case WritePage(page=page):
                 written = to_library(self._entity, page)
-                self.apart[written["id"]], self._newest = written, page
+                self.apart[written["id"]], self._newest = written, (page,)
                 return Written(_TOKEN)
             case _:
                 raise RuntimeError(f"{self.subject.name} asks for {type(effect).__name__}, which has no answer here.")

@@ -60,6 +60,7 @@ def aged(
     falls: str,
     steps: int | None = None,
     ages: tuple[tuple[str, Any], ...] = (),
+    *,
     patches: tuple[Patch, ...] = (),
 ) -> Broken[Scenario]:
     """A twin of the clock, or of what ships where a clock moves."""

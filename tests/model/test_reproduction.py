@@ -21,10 +21,10 @@ from local_cosmos.inprocess import RunningEmulator
 from tests.model import broken_books, broken_memory
 from tests.model.searches import assert_falls, name_of
 from tests.model.test_broken_companions import ZOO
-from tests.model.walking import SCENARIOS, SEEDS, played, walked
+from tests.model.walking import OUTBOX_WALKS, played, walked
 from tests.model.walking_companions import WALKS
 from tests.model.zoo import Broken
-from verification.checker.search import Report, explore
+from verification.checker.search import explore
 from verification.explorers.choice import explorer_of
 from verification.explorers.trace import NOBODY, Event, replayed
 from verification.reproduction import __main__ as command
@@ -38,7 +38,6 @@ from verification.world.scenario import Scenario
 
 LIMIT = 100_000
 """More states than any twin takes to fall."""
-OUTBOX_WALKS = [(scenario, seed) for scenario in SCENARIOS for seed in SEEDS]
 NOT_OF_PROTOCOLS = {
     "what has no book is taken for sent",
     "numbers of others are taken for sent",
@@ -84,7 +83,11 @@ OF_PROCESSES = (Begin, OpenNumbers, FindPaid)
 
 def names_of_effects(events: list[Event]) -> set[str]:
     """Names of what stores and transports were asked for."""
-    return {type(one.effect).__name__ for one in events if one.effect is not None and not isinstance(one.effect, OF_PROCESSES)}
+    return {
+        type(one.effect).__name__
+        for one in events
+        if one.effect is not None and not isinstance(one.effect, OF_PROCESSES)
+    }
 
 
 def test_the_walks_of_the_outbox_meet_every_kind_of_trouble_task_and_request() -> None:

@@ -30,10 +30,27 @@ RICH: Final = (
     Scenario("books, all faults", (2, 1, 1), books=True, room=0, budget=CHORES),
     Scenario("books, from memory", (2, 1, 1), books=True, budget=CHORES, remembering=True),
     Scenario("ages, all faults", (2, 1, 1), room=0, ages=Ages(6, (2, 0, 1)), budget=replace(CHORES, forgotten=2)),
-    Scenario("put back, all faults", (2, 2, 1), room=0, since=(0, 1, 1), budget=replace(CHORES, put_back=1)),
+    Scenario("put back, all faults", (2, 2, 1), room=0, since=(0, 1, 1), budget=replace(TROUBLE, put_back=1, sweeps=2)),
+    Scenario("books, late", (1, 1, 1), books=True, workers=1, budget=Budget(unknown=12)),
     Scenario("two entities", (1, 1, 0, 0), budget=TROUBLE, targets=(0, 0, 1, 1), feeds=(2, 3, None, None)),
 )
 SCENARIOS: Final = (*outbox.SMALL, *books.SMALL, *kept.SMALL, *outbox_ages.SMALL, *restores.SMALL, *RICH)
+
+_PICKED: Final = {
+    "put back: room for one": 2,
+    "ages, all faults": 10,
+    "from memory, all faults": 3,
+    "three workers, tokens": 11,
+    "books, from memory": 1,
+    "books, all faults": 3,
+    "pages: one message has no time": 2,
+}
+"""Seeds of walks that meet what few do."""
+OUTBOX_WALKS: Final[tuple[tuple[Scenario, int], ...]] = (
+    *((scenario, seed) for scenario in SCENARIOS for seed in SEEDS),
+    *((scenario, _PICKED[scenario.name]) for scenario in SCENARIOS if _PICKED.get(scenario.name, 0) not in SEEDS),
+)
+"""Each with its seed."""
 
 
 async def played(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
@@ -33,6 +33,9 @@ class Processes:
         self._world = world
         self._workers = workers
         self._chores = scenario.chores
+        self._numbers: dict[Hashable, int] | None = None
+        if scenario.companions and not scenario.apart and not scenario.books:
+            self._numbers = {}
         self._clerk = scenario.chores.clerk(scenario.chores.shelf, scenario.chores.process_book, scenario.chores.book)
 
     def by_itself(self, worker: Worker, store: Store) -> tuple[Worker, Store]:
@@ -87,7 +90,7 @@ class Processes:
         asked, book = worker.asks, book_in(store.books, worker.book or self._chores.fresh_id(store.books))
         match asked:
             case OpenNumbers():
-                book, numbers = book.opened(asked)
+                book, numbers = book.opened(asked, self._alike(worker, asked))
                 given = self._workers.given(worker, asked, numbers)
                 return book, Opened(self._workers.present(worker, store.now), given)
             case CloseNumbers():
@@ -96,6 +99,13 @@ class Processes:
                 book, _ = self._clerk.compared(book, asked)
                 return book, self._clerk.paid(book, asked.transactions)
         raise TypeError(asked)
+
+    def _alike(self, worker: Worker, asked: OpenNumbers) -> tuple[int, ...] | None:
+        """The numbers that a process gives to all its attempts that are alike: at most one of them is ever committed."""
+        if self._numbers is None:
+            return None
+        stage = self._workers.stage(worker)
+        return tuple(self._numbers.setdefault((stage, one), len(self._numbers) + 1) for one in range(asked.count))
 
     def _with(self, worker: Worker, book: BookState, store: Store, reply: Any) -> tuple[Worker, Store]:
         """Worker and store once its book is this, and it has got a reply."""

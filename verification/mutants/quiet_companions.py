@@ -113,8 +113,6 @@ class _Quiet:
     def _chores(self, coming: list[int]) -> Iterator[Start]:
         """Every chore of the scenario, while these messages are still to come."""
         budget = self._scenario.budget
-        if self._scenario.marking:
-            yield Start("mark", 0)
         if budget.sweeps:
             yield Start("sweep", 0)
         if budget.poisoned:  # What has come.

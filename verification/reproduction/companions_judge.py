@@ -84,7 +84,9 @@ class _Judge:
     def of_messages(self) -> Iterator[str]:
         """What fell with the messages, as far as nobody else will do anything about it."""
         key, published = ENTITY.key, self._reality.published
-        if self._scenario.protocol == "resequencer":  # Places are in what the model's outputs say, and nowhere else once owed.
+        if (
+            self._scenario.protocol == "resequencer"
+        ):  # Places are in what the model's outputs say, and nowhere else once owed.
             published = tuple(replace(output, place=None) for output in published)
         done = frozenset((key, message) for message in self._messages if self._is_done(message))
         facts = Facts(

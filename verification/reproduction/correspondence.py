@@ -220,13 +220,13 @@ class Correspondence:
             )
 
     def _pages(self, real: tuple[Any, ...], model: tuple[Any, ...], entity: int, at: str) -> Iterator[str]:
-        """Pages, or what they follow, in any order; each with its ETag, if it has one."""
-        for mine, other in zip(sorted(real, key=_after), sorted(model, key=_after), strict=True):
+        """Pages, or their numbers, in any order; each with its ETag, if it has one."""
+        for mine, other in zip(sorted(real, key=_number), sorted(model, key=_number), strict=True):
             if isinstance(other, Page):
                 yield from self._between(mine, other, entity, at)
             else:
                 yield from self._between(mine[0], other[0], entity, at)
-                yield from self._versions(page_name(entity, _after(other)), mine[1], other[1], at)
+                yield from self._versions(page_name(entity, _number(other)), mine[1], other[1], at)
 
     def _contents(self, real: Json, model: Json, at: str) -> Iterator[str]:
         """JSON to the letter, but for the transaction that an output may name."""
@@ -288,15 +288,15 @@ def _named(transactions: tuple[str, ...]) -> tuple[_Tx, ...]:
     return tuple(_Tx(tx) for tx in transactions)
 
 
-def page_name(entity: int, after: int) -> str:
-    """A name for the page of an entity that follows another one."""
-    return f"{entity_ref(entity).id}, page {after}"
+def page_name(entity: int, number: int) -> str:
+    """A name for the page of an entity."""
+    return f"{entity_ref(entity).id}, page {number}"
 
 
-def _after(page: Any) -> int:
-    """What a page follows: given as it is, with its ETag, or as that number with an ETag."""
+def _number(page: Any) -> int:
+    """The number of a page: given as it is, with its ETag, or as that number with an ETag."""
     first = page if isinstance(page, Page) else page[0]
-    return first.after if isinstance(first, Page) else int(first)
+    return first.number if isinstance(first, Page) else int(first)
 
 
 def _history(document: Json) -> Any:

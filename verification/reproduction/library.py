@@ -52,7 +52,7 @@ class LibraryRecords:
             return replace(start, candidates=tuple(map(self.names.transaction, start.candidates)))
         if start.task == "clean pages":
             partition, pages = partition_text(entity_ref(start.entity).key), start.candidates[::2]
-            etags = (documents[LIBRARY_CONTAINER][partition, page_id(int(after))]["_etag"] for after in pages)
+            etags = (documents[LIBRARY_CONTAINER][partition, page_id(int(one))]["_etag"] for one in pages)
             return replace(start, candidates=tuple(part for pair in zip(pages, etags, strict=True) for part in pair))
         return start
 
@@ -70,7 +70,7 @@ class LibraryRecords:
         return Start("attempt", start.entity, messages) if messages else None
 
     def time(self, start: Start, event: Event, store: Store) -> datetime | None:
-        """The present of the store, or, of attempts, as far behind it as they may be. What is too old to be sent is so by it."""
+        """The store's present, or, of an attempt, one as far behind as its may be. Age at sending is by the store's."""
         behind = 0 if isinstance(event.effect, Publish) else start.behind
         return AT + max(store.now - behind, 0) * TICK
 
@@ -105,8 +105,8 @@ class LibraryRecords:
             if entity.truth.etag is not None:
                 yield Versioned(ref.id, ENTITIES.container, (partition_text(ref.id), ref.id), entity.truth.etag)
             for one in _living(store.libraries[number].now, store.now):
-                place = (partition_text(ref.key), page_id(one.page.after))
-                yield Versioned(page_name(number, one.page.after), LIBRARY_CONTAINER, place, one.etag)
+                place = (partition_text(ref.key), page_id(one.page.number))
+                yield Versioned(page_name(number, one.page.number), LIBRARY_CONTAINER, place, one.etag)
 
     def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
         """Where reality holds something else than the model."""
@@ -131,7 +131,7 @@ def _shown(effect: Any, pages: tuple[StoredPage, ...]) -> object:
         case FindPages():
             return frozenset(one.page for one in pages if effect.asks_for(one.page))
         case FindPagesAbove():
-            return frozenset((one.page, one.etag) for one in pages if one.page.version > effect.version)
+            return frozenset((one.page, one.etag) for one in pages if one.page.number > effect.number)
         case HasPages():
             return bool(pages)
     raise TypeError(effect)

@@ -82,7 +82,7 @@ def _page_differences(reality: Reality, documents: Documents, entity: int, libra
         yield f"entity {entity}: the pages {found.keys() - expected.keys()} in place of {expected.keys() - found.keys()}"
     for page, expires in expected.items():
         if expires is not None and page in found and not reality.is_at(expires, found[page]):
-            yield f"entity {entity}: the page after {page.after} goes at {found[page]}"
+            yield f"entity {entity}: page {page.number} goes at {found[page]}"
 
 
 def _staged_differences(

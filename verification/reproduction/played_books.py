@@ -17,8 +17,8 @@ from exactlyonce.effects.library import Written
 from exactlyonce.records.books import number_of, transaction
 from verification.world.scenario import AT
 
-_LATER: Final = AT + timedelta(days=10_000)
-"""So late that all transactions are old. No book is due at such a time: they are written as traces say."""
+_LATER: Final = AT + timedelta(days=10)
+"""So late that transactions are old, and not so late that their books are gone. Books are written as traces say."""
 
 
 class _Late(SystemClock):
@@ -55,7 +55,7 @@ class PlayedBooks(Books):
     @property
     def open_now(self) -> frozenset[str]:
         """The transactions that are open."""
-        return frozenset(transaction(book.id, number) for book in self._shelf.mine for number in book._open)
+        return frozenset(transaction(book.id, number) for book in self._shelf.mine for number in book._open)  # noqa: SLF001
 
     async def open(self, effect: OpenNumbers) -> Opened | Unknown:
         """Perform `OpenNumbers`, at the present of the process."""
@@ -68,9 +68,9 @@ class PlayedBooks(Books):
     async def find_paid(self, effect: FindPaid) -> frozenset[str]:
         """Perform `FindPaid`. Of what was read of other books nothing is kept but what is asked about, as in the model."""
         self.paid = await super().find_paid(effect)
-        self._shelf._others.clear()
+        self._shelf._others.clear()  # noqa: SLF001
         mine = {book.id for book in self._shelf.mine}
-        self._shelf._paid.update(dict.fromkeys(sorted(tx for tx in self.paid if number_of(tx)[0] not in mine)))
+        self._shelf._paid.update(dict.fromkeys(sorted(tx for tx in self.paid if number_of(tx)[0] not in mine)))  # noqa: SLF001
         return self.paid
 
     def known(self, transactions: tuple[str, ...]) -> frozenset[str]:

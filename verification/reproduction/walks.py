@@ -55,7 +55,7 @@ def _is_out_of_reach(move: Move, before: State) -> bool:
 
 
 def _is_parked_unheard(move: Move, before: State) -> bool:
-    """Whether what is too old is parked, the rest is sent, and the sender does not learn of either, which are several requests."""
+    """Whether what is too old is parked, the rest is sent, and the sender learns of neither: these are several requests."""
     return isinstance(move.what, Answer) and move.what.reply is UNKNOWN and move.state[0].overdue != before[0].overdue
 
 

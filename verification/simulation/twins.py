@@ -21,8 +21,8 @@ from exactlyonce.effects.books import CloseNumbers
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import Stage, Written
-from exactlyonce.effects.pages import OTHER, FindPages, FoundPages, WritePage
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import OTHER, FindPages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting.deliveries import receiver as receiving
 from exactlyonce.hosting.deliveries.failures import Cause
@@ -31,16 +31,14 @@ from exactlyonce.hosting.deliveries.settlement import Settler
 from exactlyonce.hosting.deliveries.triggers import delivery_of
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft, judge, look, owed
-from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.protocols.steps import publish_records, since
+from exactlyonce.protocols.steps import publish_records
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
-from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from verification.twins.alterations import answers, asks, called, deferred, first, followed, replaced, unasked
@@ -114,13 +112,6 @@ def _ledger(change: Callable[..., Any]) -> Patch:
     return around(draft.next_ledger, wrapper)
 
 
-def _believed(found: Any, _find: Any, _entity: Any, _messages: Any, view: Any, *_: Any) -> Any:
-    """Pages of later versions count like all others."""
-    if not isinstance(found, FoundPages):
-        return found
-    return FoundPages(tuple(replace(one, version=min(one.version, view.ledger.cut)) for one in found.pages))
-
-
 def _closed_on(kind: type[Any]) -> Patch:
     """The numbers of an attempt are closed after a reply of this kind to its save."""
 
@@ -134,11 +125,6 @@ def _all_paid(work: Any, view: Any, draft: Any, page: Any, _paid: Any) -> tuple[
     return work, view, draft, page, frozenset(entry.tx for entry in view.ledger.outbox)
 
 
-def _by_the_attempt(cause: Envelope, at: datetime, _limit: timedelta) -> int:
-    """What an untimed message causes gets the time of the attempt."""
-    return milliseconds(at) if cause.since is None else cause.since
-
-
 _OUTBOXES: Final[Mapping[str, Parts]] = {
     "publish before commit": (
         around(_COMMIT, first(lambda _self, _work, _view, made, *_: Publish(made.outputs) if made.outputs else None)),
@@ -147,8 +133,6 @@ _OUTBOXES: Final[Mapping[str, Parts]] = {
     "what copies owe is not published": (around(owed.publish_owed, unasked(Publish, PUBLISHED)),),
     "unknown publish taken as done": (around(owed.pay, answers(Publish, lambda *_: PUBLISHED)),),
     "sweeper pays without publishing": (around(Outbox.sweep, unasked(Publish, PUBLISHED)),),
-    "kept messages are staged after the commit": (around(_COMMIT, deferred(Stage, _WRITTEN, SaveEntity)),),
-    "what untimed messages cause gets the attempt's time": (around(since.since_of_outputs, replaced(_by_the_attempt)),),
 }
 _PAGES: Final[Mapping[str, Parts]] = {
     "pages: none are looked for": (around(judge.may_have_left, replaced(lambda *_: False)),),
@@ -162,14 +146,7 @@ _PAGES: Final[Mapping[str, Parts]] = {
     "pages: that of another history is taken for written": (
         around(_COMMIT, answers(WritePage, lambda reply, *_: _WRITTEN if reply is OTHER else reply)),
     ),
-    "pages: those of another history are believed": (around(look.look_apart, answers(FindPages, _believed)),),
     "pages: complete is not raised": (_ledger(lambda made, before: replace(made, complete=before.complete)),),
-    "pages: live by their oldest mark": (
-        around(
-            outbox._seconds,  # noqa: SLF001
-            lambda shipped: lambda work, page, at: shipped(work, replace(page, until=page.begin), at),
-        ),
-    ),
     "marks are dropped too early": (
         around(draft.next_ledger, called(lambda work, *more: (replace(work, retention=work.retention / 8), *more))),
     ),

@@ -219,7 +219,7 @@ class Wire:
         elif isinstance(effect, Park) and effect.entity.type == TOO_OLD:
             world.kept(effect)
         elif isinstance(effect, WritePage):
-            page = world.store.library[effect.entity.key].newest(f"page:{effect.page.after}")
+            page = world.store.library[effect.entity.key].newest(f"page:{effect.page.number}")
             if page is not None:
                 world.expire.setdefault(page.etag, world.loop.time() + effect.seconds)
             if reply is OTHER:

@@ -54,10 +54,10 @@ class Twin:
         wanted = frozenset(_run_by(world))
         small = () if world.companions else room_for(world.room, world.answered)
         patches = (*small, *more, *self._patches)
-        made = self._made.get((wanted, small, more))
+        key = (wanted, bool(small) and (world.room, world.answered), more)
+        made = self._made.get(key)
         if made is None:
-            made = modules_of(f"twin_{next(_numbers)}", wanted, self._sources, patches, BOOKS)
-            self._made[wanted, small, more] = made
+            made = self._made[key] = modules_of(f"twin_{next(_numbers)}", wanted, self._sources, patches, BOOKS)
         return _replaced(world, made)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from itertools import product
+from itertools import count, islice, product
 from typing import Final
 
 from exactlyonce.drivers.shelf import ProcessBook, Shelf
@@ -72,17 +72,21 @@ class BookState:
         said = self.now
         return said.open | said.paid | frozenset().union(*(one.open | one.paid for one in self.written))
 
-    def opened(self, effect: OpenNumbers) -> tuple[BookState, tuple[str, ...]]:
-        """The book once it has given out numbers, and the transactions."""
-        taken, numbers = self.numbers, []
-        number = 0
-        while len(numbers) < effect.count:
-            number += 1
-            if number not in taken:
-                numbers.append(number)
+    def opened(self, effect: OpenNumbers, numbers: tuple[int, ...] | None = None) -> tuple[BookState, tuple[str, ...]]:
+        """The book once it has given out numbers, and the transactions.
+
+        Args:
+            effect: asks for them.
+            numbers: to give out, though it may have given them out before; None for numbers of which it keeps nothing.
+        """
+        if numbers is None:
+            taken = self.numbers
+            numbers = tuple(islice((one for one in count(1) if one not in taken), effect.count))
         fresh = ((one, effect.entity.key, effect.version) for one in numbers)
-        opened = tuple(sorted((*self.open, *fresh)))
-        return replace(self, open=opened, lives=True), tuple(transaction(self.id, one) for one in numbers)
+        still = (one for one in self.open if one[0] not in numbers)
+        opened = tuple(sorted((*still, *fresh)))
+        book = replace(self, open=opened, closed=self.closed.difference(numbers), lives=True)
+        return book, tuple(transaction(self.id, one) for one in numbers)
 
     def wrote(self, value: BookWritten) -> BookState:
         """The book once this was written."""
@@ -156,7 +160,7 @@ class Clerk:
 
     def paid(self, book: BookState, transactions: tuple[str, ...]) -> frozenset[str]:
         """Those of the transactions that the process knows to be paid."""
-        return self._shelf_with(book).paid(transactions)
+        return frozenset(filter(self._shelf_with(book).pays, transactions))
 
     def looks(
         self, books: Books, ids: tuple[str, ...], transactions: tuple[str, ...]

@@ -267,6 +267,11 @@ class Workers:
         named = self.answered(worker, Begun(at, self.given(worker, asked, fresh)))
         return self.named(named, used, now) if named.begins else named
 
+    def stage(self, worker: Worker) -> tuple[int, tuple[int, ...]]:
+        """The position at which a run has loaded the entity last, and its messages: drafts that have both are alike."""
+        assert worker.situation is not None  # noqa: S101
+        return _loaded_at(worker.situation.replies), worker.situation.start.messages
+
     def present(self, worker: Worker, now: int) -> datetime:
         """The present that a worker is given at a tick."""
         situation = worker.situation

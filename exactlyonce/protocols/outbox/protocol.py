@@ -389,7 +389,7 @@ def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Mem
 
 def _make_room(entity: EntityRef, view: View, paid: frozenset[str]) -> Step[Again]:
     """Publish all that an outbox owes, so that its entries leave with the next commit. At most 3 effects."""
-    owing = tuple(entry for entry in view.ledger.unpaid if entry.tx not in paid)
+    owing = tuple(entry for entry in view.ledger.outbox if entry.tx not in paid)
     memory = yield from publish_owed(entity, owing, view)
     if isinstance(memory, Again):
         return memory

@@ -157,7 +157,7 @@ async def test_marks_that_have_left_the_ledger_are_in_pages(app: App, client: Cl
         await app.deliver("red", f"m-{number}")
     shown = await asked(client, "/entity?type=wall&key=w")
     assert (shown["ledger"]["version"], shown["ledger"]["left"], len(shown["ledger"]["marks"])) == (34, 17, 17)
-    assert [one["id"] for one in shown["belongings"] if one["kind"] == "page"] == ["page:0"]
+    assert [one["id"] for one in shown["belongings"] if one["kind"] == "page"] == ["page:1"]
 
 
 async def test_what_is_not_there_is_told_in_a_sentence(client: Client) -> None:

@@ -77,8 +77,8 @@ def contents() -> Contents:
             span=3600,
             commits=tuple((hour, 400 + (7919 * number) % 500) for number, hour in enumerate(hours)),
             growth={
-                "ledger entries": tuple((hour, 20) for hour in hours[48:]),
-                "processed records": tuple((hour, 380 + (7919 * number) % 480) for number, hour in enumerate(hours)),
+                "marks in ledgers": tuple((hour, 20) for hour in hours[48:]),
+                "marks in pages": tuple((hour, 380 + (7919 * number) % 480) for number, hour in enumerate(hours)),
                 "stream entries": tuple((hour, 90) for hour in hours[::4]),
             },
             worst=tuple((entity, 7 - number) for number, entity in enumerate(entities)),

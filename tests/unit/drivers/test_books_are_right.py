@@ -246,7 +246,7 @@ def play(machine: type[Processes], times: int, phases: tuple[Phase, ...] = tuple
         phases=phases,
         report_multiple_bugs=False,
     )
-    run_state_machine_as_test(machine, settings=chance)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=chance)
 
 
 def falls(machine: type[Processes] = Processes) -> None:

@@ -14,7 +14,8 @@ from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.effects import blobs, companions, entity, library, requests
 from exactlyonce.effects.effect import Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, HasRecords, Stage, Written
+from exactlyonce.effects.library import DeleteStaged, Stage, Written
+from exactlyonce.effects.pages import HasPages
 from exactlyonce.effects.port import Adapter, AsyncAdapter, Awaited, Busy, performs
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.memory.store import MemoryStore
@@ -49,8 +50,8 @@ class Refusing(Small):
     def save(self, effect: SaveEntity) -> Conflict:
         return Conflict(None)
 
-    @performs(HasRecords)
-    def any(self, effect: HasRecords) -> bool:
+    @performs(HasPages)
+    def any(self, effect: HasPages) -> bool:
         return True
 
 
@@ -89,7 +90,7 @@ def test_a_subclass_performs_what_its_base_does_by_the_methods_it_overrides() ->
     store = Refusing()
     assert store.perform(LoadEntity(ENTITY)) is LOADED
     assert store.perform(SAVE) == Conflict(None)
-    assert store.perform(HasRecords(ENTITY)) is True
+    assert store.perform(HasPages(ENTITY)) is True
     assert Small().perform(SAVE) == Saved('"1"', None)
 
 

@@ -88,7 +88,7 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     assert Run(capsys, "parked").out == "nothing is parked\n"
 
 
-@pytest.mark.parametrize(("more", "place"), [(0, "the ledger"), (40, "page:0")])
+@pytest.mark.parametrize(("more", "place"), [(0, "the ledger"), (40, "page:1")])
 def test_the_evidence_of_an_outbox_is_the_place_of_a_mark(
     app: InMemory, capsys: pytest.CaptureFixture[str], more: int, place: str
 ) -> None:

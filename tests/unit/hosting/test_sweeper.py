@@ -163,7 +163,7 @@ async def test_a_silent_book_is_searched_again_after_an_hour_and_after_a_day(pla
     process = place.process()
     await process.deliver(kind, deposit("m-1"))
     await process.crash()
-    searched = []
+    searched: list[Any] = []
     for minute in range(0, 4_000, 10):
         await place.sweeper(listing).sweep([kind], MINUTE)
         if listing.searches > len(searched):

@@ -36,12 +36,11 @@ extensions = st.dictionaries(names, st.one_of(st.booleans(), st.integers(0, 9), 
 @st.composite
 def outputs(draw: st.DrawFn) -> tuple[Output, OutboxEntry, int]:
     """An output as handlers make it, or in some way another one; its entry, and its index."""
-    own = draw(sinces)
-    entry = OutboxEntry(CAUSE, "b" * 20 + ".0000001", draw(moments), own)
+    entry = OutboxEntry(CAUSE, "b" * 20 + ".0000001", draw(moments), draw(sinces))
     index = draw(st.integers(0, 300))
     id = derived_id(ENTITY, CAUSE, draw(st.sampled_from([index, index + 1])))
     time = draw(st.sampled_from([entry.at, None, datetime(2000, 1, 1, tzinfo=timezone.utc)]))
-    since = draw(st.sampled_from([own, own + 1]))
+    since = draw(st.sampled_from([entry.since or 0, (entry.since or 0) + 1]))
     stable = ((STABLE_TIME, stable_text(since)),) if draw(st.booleans()) else ()
     place = draw(st.sampled_from([None, Place("c", "reader/r", 7)]))
     placed = dict(() if place is None else place.extensions)
