@@ -34,11 +34,7 @@ def stable(age: timedelta) -> Envelope:
 
 
 def test_a_message_that_says_no_stable_time_is_judged_by_its_own() -> None:
-<<<<<<< HEAD
-    checked(replace(deposit("m-1"), time=SENT - OLDEST))
-=======
     assert checked(replace(deposit("m-1"), time=SENT - OLDEST)) == DONE
->>>>>>> core
     with pytest.raises(TooOldToJudge, match="web/m-1 on entity account/a"):
         checked(replace(deposit("m-1"), time=SENT - OLDEST - MILLISECOND))
     with pytest.raises(UndatedMessage):
@@ -46,13 +42,8 @@ def test_a_message_that_says_no_stable_time_is_judged_by_its_own() -> None:
 
 
 def test_the_time_that_all_copies_share_is_the_one_that_counts() -> None:
-<<<<<<< HEAD
-    checked(replace(stable(timedelta(0)), time=SENT - 2 * OLDEST))
-    checked(replace(stable(OLDEST), time=None))
-=======
     assert checked(replace(stable(timedelta(0)), time=SENT - 2 * OLDEST)) == DONE
     assert checked(replace(stable(OLDEST), time=None)) == DONE
->>>>>>> core
     with pytest.raises(TooOldToJudge):
         checked(stable(OLDEST + MILLISECOND))
     with pytest.raises(MessageFromTheFuture):
@@ -64,18 +55,9 @@ def test_an_id_may_carry_that_time() -> None:
     id = f"{named.id[:8]}-{named.id[8:]}"
     with pytest.raises(TooOldToJudge):
         checked(replace(named, id=id))
-<<<<<<< HEAD
-    checked(replace(named, id=id).with_stable_time())  # Its sender promises another time.
-
-
-def test_neither_a_message_that_is_never_forgotten_nor_one_that_is_handled_again_is_judged() -> None:
-    checked(stable(2 * OLDEST), forgets=False)
-    checked(stable(2 * OLDEST), sent=True)
-=======
     assert checked(replace(named, id=id).with_stable_time()) == DONE, "its sender promises another time"
 
 
 def test_neither_a_message_that_is_never_forgotten_nor_one_that_is_handled_again_is_judged() -> None:
     assert checked(stable(2 * OLDEST), forgets=False) == DONE
     assert checked(stable(2 * OLDEST), sent=True) == DONE
->>>>>>> core
