@@ -46,7 +46,7 @@ MOMENT = timedelta(microseconds=1)
 def few_marks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks of the outbox that a test names; else as few as can be."""
     name = request.node.callspec.params.get("name") if hasattr(request.node, "callspec") else None
-    most, stay = MARKS.get(name, (1, 0))
+    most, stay = MARKS.get(str(name), (1, 0))
     monkeypatch.setattr(draft, "MOST_MARKS", most)
     monkeypatch.setattr(draft, "MARKS_STAY", stay)
 
