@@ -67,7 +67,7 @@ def test_an_entity_is_shown_with_its_pages(app: InMemory, capsys: pytest.Capture
     run = Run(capsys, "inspect", "account", "a").out
     assert "left     17 marks, for pages or for good; the newest of 2026-01-01T00:00:00+00:00" in run
     assert "owing    since" in run, "the ledger does not show what a book proves"
-    assert re.search(r"page:0 +33", run)
+    assert re.search(r"page:1 +33", run)
 
 
 def test_streams_and_read_models_are_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
