@@ -12,7 +12,6 @@ import pytest
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.effects import blobs, books, companions, entity, library, pages, requests
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, Stage, Written
@@ -28,8 +27,7 @@ from exactlyonce.values.identity import EntityRef
 ENTITY = EntityRef("account", ("a",), "a")
 LOADED = Loaded(None, None, 0, "0:-1#1")
 SAVE = SaveEntity(ENTITY, Json.of({}), None)
-OF_THE_BOOK = {OpenNumbers, FindPaid, CloseNumbers}
-"""What the driver answers from the book of its process."""
+OF_THE_PROCESS = {books.OpenNumbers, books.FindPaid, books.CloseNumbers}
 
 
 class Small(Adapter):
@@ -107,7 +105,7 @@ def test_an_effect_without_a_method_is_refused_by_name(adapter: Small | SmallAsy
 
 @pytest.mark.parametrize("store", [MemoryStore, CosmosStore])
 def test_a_store_performs_every_effect_on_documents(store: type[MemoryStore | CosmosStore]) -> None:
-    assert set(store.operations) == kinds(entity, library, requests, companions, pages, books) - OF_THE_BOOK
+    assert set(store.operations) == kinds(entity, library, requests, companions, pages, books) - OF_THE_PROCESS
 
 
 @pytest.mark.parametrize("store", [MemoryBlobs, AzureBlobs])
@@ -120,7 +118,7 @@ def test_the_contract_suites_demand_every_effect() -> None:
     suites = "".join(path.read_text(encoding="utf-8") for path in Path(folder).glob("*.py"))
     assert [
         kind.__name__
-        for kind in kinds(entity, library, requests, companions, blobs, pages, books) - OF_THE_BOOK
+        for kind in kinds(entity, library, requests, companions, pages, books, blobs) - OF_THE_PROCESS
         if f"{kind.__name__}(" not in suites
     ] == []
 
