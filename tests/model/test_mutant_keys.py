@@ -7,8 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from verification.mutants.finding import Verdict
-from verification.mutants.reviewed import Tables, carried
+from verification.mutants.reviewed import Tables, Verdict, carried
 from verification.mutants.source import Mutant, mutants_of
 
 SHIPPED = '''

@@ -20,6 +20,7 @@ from exactlyonce.records.marks import split
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
+from verification.world.mentions import WriteDown
 from verification.world.scenario import PLACES
 from verification.world.store import Entity, Store, history_of
 from verification.world.workers import OfBooks, Worker
@@ -54,7 +55,7 @@ class Event:
     said: str
     task: str | None
     messages: tuple[str, ...]
-    effect: Effect[Any] | None
+    effect: Effect[Any] | WriteDown | None
     reply: Any
     applied: bool
     fault: str | None
@@ -176,7 +177,7 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     answer = move.what
     task: str | None = None
     messages: tuple[str, ...] = ()
-    effect: Effect[Any] | None
+    effect: Effect[Any] | WriteDown | None
     if move.begun is not None and move.begun.situation is not None:
         task = move.begun.situation.start.task
         messages = tuple(explorer.keys[number] for number in move.begun.situation.start.messages)
