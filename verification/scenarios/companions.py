@@ -120,7 +120,7 @@ RECORDED: Final = (
 )
 
 RESEQUENCED: Final = (
-    scenario_of("resequencer: all faults", numbered(1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
+    scenario_of("resequencer: all faults", numbered(1, 1), IN_ORDER, OWN, OTHER, LATE, HELD, COPY, budget=FRESH),
     scenario_of("resequencer: copies", numbered(2, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=Budget(1, 1)),
     scenario_of("resequencer: distinct attempts", numbered(1, 1), IN_ORDER, HELD, COPY, budget=FRESH, apart=True),
     scenario_of("resequencer: two sources", TWO_SOURCES, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)),
@@ -144,7 +144,7 @@ RESEQUENCED: Final = (
         IN_ORDER,
         STOPPED,
         RESUMED,
-        budget=replace(READS, crashes=1, raising=1, nudges=UNLIMITED),
+        budget=Budget(crashes=1, raising=1, nudges=UNLIMITED),
     ),
     scenario_of(
         "resequencer: two messages with one number",
@@ -155,7 +155,7 @@ RESEQUENCED: Final = (
         budget=replace(READS, crashes=1),
     ),
     scenario_of(
-        "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=FAULTS, adopted=True
+        "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=Budget(1, 1), adopted=True
     ),
     scenario_of("resequencer: one order", ORDERED, IN_TIME, HELD, COPY, budget=Budget(1, nudges=UNLIMITED)),
     scenario_of("resequencer: one order, two channels", IN_CHANNELS, IN_TIME, HELD, budget=Budget(nudges=UNLIMITED)),
