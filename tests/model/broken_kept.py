@@ -40,9 +40,8 @@ def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ..
     return (work, view, replace(draft, kept=own), *rest)
 
 
-def _told_nothing(*known: Any, kept: frozenset[str], **named: Any) -> Before:
-    del kept
-    return Before(*known, kept=frozenset(), **named)
+def _told_nothing(*known: Any, **named: Any) -> Before:
+    return replace(Before(*known, **named), kept=frozenset())
 
 
 def _published(found: Any, *_: Any) -> Publish | None:

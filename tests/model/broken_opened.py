@@ -8,8 +8,8 @@ from typing import Any
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.protocols.outbox import judge as judging
+from exactlyonce.protocols.outbox import look as looking
 from exactlyonce.protocols.outbox import owed
-from exactlyonce.protocols.outbox import protocol as outbox
 from tests.model.zoo import Broken
 from verification.scenarios.opened import SMALL
 from verification.twins.alterations import answers, replaced, unasked
@@ -35,7 +35,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "opened: looked in any view",
-        (around(outbox.first_look, lambda look: lambda *given: replace(look(*given), token=None)),),
+        (around(looking.first_look, lambda look: lambda *given: replace(look(*given), token=None)),),
         ONE,
         LOST,
     ),

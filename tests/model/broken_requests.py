@@ -12,6 +12,7 @@ from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import look as looking
 from exactlyonce.protocols.outbox import owed
+from exactlyonce.records.marks import by_hash
 from tests.model.careless import COMMIT, OWED_NOT_PUBLISHED, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
 from verification.scenarios.requests import SMALL
@@ -37,7 +38,7 @@ def _answered_by_the_loser(
 
 def _of_marks_here(messages: Any, view: Any) -> tuple[Any, ...]:
     """Only of messages whose mark is in the ledger answers are looked for."""
-    marks = looking.by_hash(view.ledger.marks)
+    marks = by_hash(view.ledger.marks)
     return tuple(one for one in _LACKING(messages, view) if one.hash in marks)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.model.searches import assert_holds
-from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
+from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, find, in_world
 from verification.mutants.outside import fails, file_and_name
 from verification.mutants.reviewed import Tables
-from verification.mutants.source import Mutant
-from verification.mutants.twin import Twin
+from verification.mutants.source import Mutant, all_mutants
+from verification.twins.twin import Twin
 from verification.world.scenario import Scenario
 
 TABLES = Tables.read()
@@ -47,7 +47,7 @@ def test_every_reason_is_a_sentence() -> None:
 
 @pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
 def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
-    assert_holds(Twin({}).within(world), ALL_STATES[world.name])
+    assert_holds(in_world(Twin(), world), ALL_STATES[world.name])
 
 
 @pytest.mark.parametrize("world", [*ALL_WORLDS, None], ids=lambda world: world.name if world else QUIET)

@@ -21,6 +21,7 @@ from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explore
 from verification.explorers.moves import Move
 from verification.explorers.processes import FROM_MEMORY
 from verification.explorers.reductions import State
+from verification.world.mentions import WriteDown
 from verification.world.scenario import PLACES
 from verification.world.store import Entity, Store, history_of
 from verification.world.tasks import Start
@@ -59,7 +60,7 @@ class Event:
     said: str
     task: str | None
     messages: tuple[str, ...]
-    effect: Effect[Any] | None
+    effect: Effect[Any] | WriteDown | None
     reply: Any
     applied: bool
     fault: str | None
@@ -180,9 +181,12 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
             fault = "unknown" if late else None
         return Event(process, move.what, None, (), move.write, None, not late, fault, late, move.state[0])
     answer = move.what
-    start = None if move.begun is None or move.begun.situation is None else move.begun.situation.start
-    messages = () if start is None else tuple(explorer.keys[number] for number in start.messages)
-    effect: Effect[Any] | None
+    task: str | None = None
+    messages: tuple[str, ...] = ()
+    effect: Effect[Any] | WriteDown | None
+    if move.begun is not None and move.begun.situation is not None:
+        task = move.begun.situation.start.task
+        messages = tuple(explorer.keys[number] for number in move.begun.situation.start.messages)
     if move.slot >= 0:
         worker = move.begun or before[2][move.slot]
         effect = worker.asks

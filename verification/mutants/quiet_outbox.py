@@ -88,7 +88,7 @@ class QuietWorld:
         self._reply(effect)
         step.close()
 
-    def _reply(self, effect: Effect[Any]) -> Any:
+    def _reply(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
         if isinstance(effect, Together):
             return (self._reply(effect.first), self._reply(effect.second))
         if isinstance(effect, FREE):

@@ -80,6 +80,30 @@ class Tables:
         _write(_TWINS, self.twins)
 
 
+class SoFar:
+    """Verdicts in a file, a line for each as it comes, so that a long look may be interrupted.
+
+    Args:
+        path: of the file; it need not exist. None to keep nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        rows: list[list[Any]] = [json.loads(line) for line in lines]
+        self._verdicts = {(name, key): Verdict(*row) for name, key, *row in rows}
+
+    def of(self, mutant: Mutant) -> Verdict | None:
+        """What became of a mutant, if that was looked for since its function changed."""
+        return self._verdicts.get((mutant.name, str(mutant.key)))
+
+    def keep(self, mutant: Mutant, verdict: Verdict) -> None:
+        """Write a verdict down."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([mutant.name, str(mutant.key), *_row(verdict)], ensure_ascii=False) + "\n")
+
+
 def carried(tables: Tables, mutants: Iterable[Mutant]) -> tuple[Tables, frozenset[str]]:
     """What was written down, for the mutants that there are now; and the names of those that have to be looked for.
 
