@@ -94,7 +94,7 @@ class Ours:
             if page["kind"] == "page":
                 type, *partition, id = json.loads(page["entity"])
                 entity = EntityRef(type, tuple(partition), id)
-                await store.perform(DeletePages(entity, ((page["after"], page["_etag"]),)))
+                await store.perform(DeletePages(entity, ((page["number"], page["_etag"]),)))
         await connection.close()
         async with ClientSession() as http:
             for door in self.doors:  # A host learns the account's time by a reply. It has not jumped in life.

@@ -123,7 +123,7 @@ def _of_entity(entity: Entity, name: Name) -> Any:
     return (
         name(history_of(entity.truth.document)),
         _known(entity.ledger.marks, name),
-        sorted((name(KEYS.get(entry.cause, "released")), entry.paid) for entry in entity.ledger.outbox),
+        sorted(name(KEYS.get(entry.cause, "released")) for entry in entity.ledger.outbox),
         [(one.channel, one.next, one.held) for one in entity.ledger.receptions],
         sorted(shown(one, name) for one, _ in entity.now.values()),
     )

@@ -181,12 +181,9 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
             fault = "unknown" if late else None
         return Event(process, move.what, None, (), move.write, None, not late, fault, late, move.state[0])
     answer = move.what
-    task: str | None = None
-    messages: tuple[str, ...] = ()
+    start = None if move.begun is None or move.begun.situation is None else move.begun.situation.start
+    messages = () if start is None else tuple(explorer.keys[number] for number in start.messages)
     effect: Effect[Any] | WriteDown | None
-    if move.begun is not None and move.begun.situation is not None:
-        task = move.begun.situation.start.task
-        messages = tuple(explorer.keys[number] for number in move.begun.situation.start.messages)
     if move.slot >= 0:
         worker = move.begun or before[2][move.slot]
         effect = worker.asks

@@ -141,7 +141,7 @@ class QuietWorld:
                 self.versions.append((effect.document, str(self.writes), self.writes))
                 return Saved(str(self.writes), self._token)
             case WritePage():
-                self.pages.setdefault(effect.page.after, (effect.page, self.writes))
+                self.pages.setdefault(effect.page.number, (effect.page, self.writes))
             case Stage():
                 self.staged.update({document.tx: document for document in effect.documents})
             case Park():
@@ -166,7 +166,7 @@ class QuietWorld:
     def owing(self) -> int:
         """How many transactions owe something, as the entity says."""
         ledger = read_entity(ENTITY, self.versions[-1][0]).ledger
-        return 0 if ledger is None else len(ledger.unpaid)
+        return 0 if ledger is None else len(ledger.outbox)
 
     @property
     def open(self) -> int:
