@@ -65,8 +65,8 @@ def ledger(change: Callable[..., Any]) -> Patch:
     """The ledger of a commit as `change(ledger, before, page)` makes it."""
 
     def wrapper(shipped: Callable[..., Any]) -> Callable[..., Any]:
-        def twin(work: Any, view: Any, draft: Any, page: Any, paid: Any) -> Any:
-            made = shipped(work, view, draft, page, paid)
+        def twin(work: Any, view: Any, draft: Any, page: Any, paid: Any, *, token: Any) -> Any:
+            made = shipped(work, view, draft, page, paid, token=token)
             return made if page is None else change(made, view.ledger, page)
 
         return twin

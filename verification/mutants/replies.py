@@ -50,6 +50,7 @@ _REPLIES: Final[dict[str, str | None]] = {
     "_require_no_pages": "None",
     "_written_before": "view.ledger.token",
     "_copies_paid": "(view.memory, frozenset())",
+    "_make_room": 'Again(view.memory, "")',
     "_due": "()",
     "fresh_token": '"0:-1#0"',
     "take_back": None,
