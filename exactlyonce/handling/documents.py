@@ -147,7 +147,7 @@ class Save:
         old, new: the state as it is stored, and the new one.
         again: reads a document as the model, and writes what it read.
         looks: whether code of the model's own may look at what the model does not declare.
-        tell: is given the patterns of properties that stay, where a field is absent beside them.
+        tell: takes the patterns of unread properties that stay in an object which lacks a field of the model.
     """
 
     about: str
@@ -202,10 +202,12 @@ class Save:
         return [group for group in groups if reads([group])]
 
     def _require_no_rename(self, group: Unknown, other: Any) -> bool:
-        """Refuse where beside an unknown property a field is absent that its value fits, and that owes its own to no other.
+        """Refuse the save if an unknown property may be a renamed field.
+
+        It may be one if its object lacks a field that its value fits, and whose own value comes from no other property.
 
         Returns:
-            whether any field is absent beside it: it may be empty, or have been renamed to another form.
+            whether an object with the property lacks any field of the model: it is empty, or was renamed to another form.
         """
         lacks = False
         absent: dict[str, list[tuple[_Path, Any]]] = {}

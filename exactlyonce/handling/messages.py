@@ -23,7 +23,7 @@ from exactlyonce.values.validation import misfits, problems, raised_in, unread
 _ATTRIBUTE: Final = "__exactlyonce_message__"
 _Model = TypeVar("_Model")
 UNREAD: Final[list[Callable[[str, frozenset[str], str, str], None]]] = []
-"""Who is told of properties that no model reads. The package's root adds the log, which handling must not know."""
+"""Callbacks for properties that no model reads. The package's root adds the log, since handling imports no log."""
 _NAMED: Final[dict[str, type]] = {}
 
 

@@ -266,26 +266,28 @@ def test_a_message_that_came_between_two_tries_of_a_call_comes_between_them() ->
     assert "points=5" in written.text.rpartition("assert app.state(members")[2]
 
 
+def failing_later(seen: Club, message: str) -> str:
+    """Let time pass until a handler raises; the test that is written of it then, which passes."""
+    with pytest.raises(HandlerFailed):
+        seen.app.advance(minutes=3)
+    written = seen.written(message)
+    run(written)
+    return written.text
+
+
 def test_a_reply_whose_handler_raises_after_a_pause_is_expected_to_raise_there() -> None:
     seen = Club(unruly)
     seen.app.trouble(payments, "down")
     seen.app.ask(members, Recharge(member="ann", points=60), key="sixty", source="http")
-    with pytest.raises(HandlerFailed):
-        seen.app.advance(minutes=3)
-    written = seen.written("http/sixty")
-    run(written)
-    assert "    with raises(HandlerFailed):  # A handler raises.\n        app.advance(" in written.text
+    text = failing_later(seen, "http/sixty")
+    assert "    with raises(HandlerFailed):  # A handler raises.\n        app.advance(" in text
 
 
 def test_replies_that_came_in_another_order_than_their_calls_come_in_that_order() -> None:
     seen = Club(unruly)
     for number, points in enumerate((5, 60, 60)):
         seen.app.ask(members, Recharge(member="ann", points=points), key=f"k{number}", source="http")
-    with pytest.raises(HandlerFailed):
-        seen.app.advance(minutes=3)
-    written = seen.written("http/k0")
-    run(written)
-    assert "app.slow(" in written.text
+    assert "app.slow(" in failing_later(seen, "http/k0")
 
 
 def test_a_story_that_cannot_be_played_says_so() -> None:
