@@ -119,13 +119,12 @@ class Process:
     ) -> None:
         clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
         present = StoreTime(clock)
-        wire = Wire(world, lambda: doomed(self), present.compare)
+        wire, sender = Wire(world, lambda: doomed(self), present.compare), SendingWire(world, lambda: doomed(self))
         runtime = Runtime(clock, random, lambda: f"{random.getrandbits(128):032x}", present=present.now)
-        application = settings.application
+        application = self._application = settings.application
         self._books = application.protocols.books(wire.perform, runtime)
-        lifetimes = lambda: settings.lifetimes  # noqa: E731
-        sender = SendingWire(world, lambda: doomed(self))
         addresses = {name: Address(sender, name) for name in DESTINATIONS}
+        lifetimes = lambda: settings.lifetimes  # noqa: E731
 
         def driver(*, remembers: bool, marks: Callable[[], str] | None = None) -> AsyncDriver:
             publisher = Publisher(addresses, marks, remembers=remembers, now=world.loop.time)
@@ -140,11 +139,9 @@ class Process:
 
         self._lanes = application.protocols.lanes(driver(remembers=True), retrying, clock, settings.memory)
         self._mending = maintenance(retrying, remembers=False)
-        # It comes again soon, so it need not try for long.
-        brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
-        self._chores = maintenance(brief)
-        claims, failures = ClaimChecks(None), Failures()
-        finishing = maintenance(retrying)
+        # Brief, since the sweeper comes again soon.
+        self._chores = maintenance(Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random))
+        claims, failures, finishing = ClaimChecks(None), Failures(), maintenance(retrying)
 
         async def ready() -> None:
             """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""
@@ -164,17 +161,14 @@ class Process:
         self._receiver = application.protocols.receiver(
             self._lanes, self._mending, claims, failures, self._poison, ready, ready, lifetimes, present.now
         )
-        types = application.boards, application.tallies.using(random.choice(settings.strategies))
-        known = tuple(map(application.shipped, types))
+        self._types = application.boards, application.tallies.using(random.choice(settings.strategies))
+        self._strategy = self._types[1].strategy
         listing = MemoryListing(world.store)
-        self._operator = Operator(self._mending, listing, lifetimes, known)
+        self._operator = Operator(self._mending, listing, lifetimes, tuple(map(application.shipped, self._types)))
         self._sweeper = application.protocols.sweeper(self._chores, listing, runtime)
-        self._application = application
-        self._types, self._strategy = types, types[1].strategy
         self._batch, self._give_up_after = settings.batch, settings.deliveries
         self._jobs: list[asyncio.Future[Any]] = []
-        self.in_flight = 0
-        self.alive = True
+        self.in_flight, self.alive = 0, True
 
     async def process(self, bodies: Sequence[Body], entity: EntityRef) -> None:
         """Process one delivery, or those of a batch, for entities of one type; raises what they are given back for."""
