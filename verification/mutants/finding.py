@@ -47,9 +47,10 @@ SURVIVED: Final = Verdict("", "")
 
 
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
-    """Look for a mutant in these worlds, or in all that reach it; one after the other, and then at its costs."""
+    """Look for a mutant in these worlds, or in all that reach it, the smallest first; then at its costs."""
     if worlds is None:
-        worlds = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+        reaching = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+        worlds = sorted(reaching, key=lambda world: ALL_STATES[world.name])
     twin = Twin({mutant.module: mutant.source})
     for look in (_explored, _dearer):
         for world in worlds:
