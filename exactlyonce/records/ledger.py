@@ -157,6 +157,9 @@ def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
         named = {destination_place(digit) for one in marks for digit in Mark.read(one).sent if digit != KEPT}
     except ValueError as error:
         raise damaged(name, str(error)) from None
-    named |= {output.to for entry in ledger.outbox for output in entry.outputs}
+    owed = [output for entry in ledger.outbox for output in entry.outputs]
+    named |= {output.to for output in owed}
     if named and max(named) >= len(ledger.to):
         raise damaged(name, "a mark or an entry names a destination that its list does not have")
+    if any(one.place is not None and one.place[0] >= len(ledger.sequences) for one in owed):
+        raise damaged(name, "an entry names a sequence that its list does not have")

@@ -40,9 +40,9 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import shape_json
 
-MOST_MARKS: Final = 32
+MOST_MARKS: Final = 31
 """Marks above which the oldest leave the ledger with the next commit."""
-MARKS_STAY: Final = 16
+MARKS_STAY: Final = 12
 """Marks that stay then."""
 MOST_ANSWERED: Final = 2 * 1024
 """Bytes of answers above which all answers leave the ledger with the next commit."""
@@ -317,7 +317,8 @@ def _entry(
     )
     places = _places(handled)
     outputs = tuple(
-        pending(output, places[output.id], to.index(output.destination), entity, entry) for output in handled.outputs
+        pending(output, places[output.id], entity, entry, to=to.index(output.destination), sequences=handled.sequences)
+        for output in handled.outputs
     )
     return (replace(entry, outputs=outputs),)
 

@@ -261,7 +261,7 @@ class Release:
             self._to = tuple(dict.fromkeys((*self._to, *(output.destination for output in handled.outputs))))
             bare = OutboxEntry(cause, tx, at, since)
             outputs = tuple(
-                pending(output, place, self._to.index(output.destination), entity, bare)
+                pending(output, place, entity, bare, to=self._to.index(output.destination), sequences=handled.sequences)
                 for place, output in enumerate(handled.outputs)
             )
             entry = replace(bare, outputs=outputs)

@@ -40,7 +40,9 @@ class TestTheFirstTime:
         (mark,), (entry,) = script.marks, script.entries
         assert (mark.hash, mark.kind, mark.timed, mark.sent) == (message_hash("web/m-1"), "f", False, "--")
         assert (entry.cause, entry.tx) == (mark.hash, tx(1))
-        assert tuple(entry.owed_outputs(ENTITY, script.ledger.to)) == played.only(Publish).outputs
+        assert (
+            tuple(entry.owed_outputs(ENTITY, script.ledger.to, script.ledger.sequences)) == played.only(Publish).outputs
+        )
         assert script.book.pays(tx(1))
 
     def test_the_next_commit_drops_what_is_paid(self) -> None:
@@ -80,7 +82,7 @@ class TestADuplicate:
         script = processed(1, published=False)
         played = script.play(attempt(OUTBOX, deposit("m-1")))
         assert played.kinds == [LoadEntity, FindPaid, Publish, CloseNumbers]
-        owed = tuple(script.entries[0].owed_outputs(ENTITY, script.ledger.to))
+        owed = tuple(script.entries[0].owed_outputs(ENTITY, script.ledger.to, script.ledger.sequences))
         assert played.only(Publish) == Publish(owed, ENTITY)
         assert played.only(CloseNumbers).transactions == (tx(1),)
 
