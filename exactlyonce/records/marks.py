@@ -26,6 +26,8 @@ KEPT: Final = "~"
 """In place of a destination: the message is kept until it is due, and its release has a mark of its own."""
 
 _TIME: Final = 7
+_SHIFTS: Final = (36, 30, 24, 18, 12, 6, 0)
+"""Of the six bits of each digit."""
 _LATEST: Final = len(DIGITS) ** _TIME - 1
 _KIND: Final = 23
 _SENT: Final = 28
@@ -72,11 +74,7 @@ class Mark(NamedTuple):
 def written_time(milliseconds: int) -> str:
     """A time in seven digits, whose order as texts is that of the times: the nearest of those from 1970 to 2109."""
     milliseconds = min(max(milliseconds, 0), _LATEST)
-    digits = []
-    for _ in range(_TIME):
-        milliseconds, rest = divmod(milliseconds, len(DIGITS))
-        digits.append(DIGITS[rest])
-    return "".join(reversed(digits))
+    return "".join([DIGITS[milliseconds >> shift & 63] for shift in _SHIFTS])
 
 
 def read_time(text: str) -> int:

@@ -16,7 +16,6 @@ from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.envelope import (
     STABLE_TIME,
     Envelope,
-    Extension,
     microseconds,
     moment_of,
     stable_text,
@@ -144,13 +143,13 @@ def _number(place: Place, sequences: Sequences) -> tuple[int, int] | None:
 def _derived(id: str, source: str, at: datetime, since: int | None, place: Place | None) -> tuple[str, ...]:
     """The pieces of an envelope that follow from its entry: up to its type, what follows that, and its stable time.
 
-    What is sent by reference has its address before the number within the channel, as attributes are sorted.
+    What is sent by reference has its address before the number within the channel, as attributes are sorted. Names that JSON
+    writes otherwise are not found in the envelope, which is kept to the letter then.
     """
-    first = {"specversion": "1.0", "id": id, "source": source}
-    middle = {"datacontenttype": "application/json", "time": written_time(at)}
-    last: dict[str, Extension] = {} if since is None else {STABLE_TIME: stable_text(since)}
+    first = f'{{"specversion":"1.0","id":"{id}","source":"{source}","type":"'
+    middle = f'","datacontenttype":"application/json","time":"{written_time(at)}"'
+    last = "" if since is None else f',"{STABLE_TIME}":"{stable_text(since)}"'
     if place is not None:
-        (name, channel), *others = place.extensions
-        middle[name], last = str(channel), {**dict(others), **last}
-    pieces = (f'{Json.of(first).text[:-1]},"type":"', f'",{Json.of(middle).text[1:-1]}')
-    return (*pieces, f",{Json.of(last).text[1:-1]}") if last else pieces
+        channel, receiver, number = (f',"{name}":"{value}"' for name, value in place.extensions)
+        middle, last = middle + channel, receiver + number + last
+    return (first, middle, last) if last else (first, middle)

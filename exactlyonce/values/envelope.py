@@ -159,8 +159,7 @@ def moment_of(microseconds: object) -> datetime:
 
 def stable_text(since: int) -> str:
     """A time in milliseconds since 1970, as the attribute `STABLE_TIME` has it."""
-    second, rest = divmod(since, 1000)
-    return f"{datetime.fromtimestamp(second, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{time_of(since).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.marks import (
     KEPT,
     Mark,
-    by_hash,
     destination_digit,
     hash_in,
     is_after,
@@ -146,7 +145,7 @@ def draft_commit(
         if tx is None or arrival.key in refused_keys:  # Without a transaction, its delivery was given back.
             continue
         try:
-            commit = Commit(tx, opened.at, since_of_outputs(arrival.envelope, opened.at, work.send_limit))
+            commit = Commit(tx, opened.at, since_of_outputs(arrival.since, opened.at, work.send_limit))
             calls = answered(draft.calls, arrival)
             handled = work.handle(_given(view, draft, commit, opened.name_of(tx)), arrival.envelope)
             drafted = _added(draft, work.entity, arrival, handled, commit, calls=(*calls, *handled.calls))
@@ -205,12 +204,12 @@ def next_ledger(
     may be younger than the message, so a mark with blobs stays until a page takes it.
     """
     before = view.ledger
-    gone = by_hash("" if page is None else page.marks)
+    stay = split(before.marks)[0 if page is None else len(split(page.marks)) :]  # The oldest marks leave.
     answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
     oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
-    with_blobs = {hash for hash, _ in before.blobs}
-    here = by_hash(before.marks).items()
-    stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
+    if stay and not is_after(stay[0], oldest):
+        with_blobs = {hash for hash, _ in before.blobs}
+        stay = tuple(one for one in stay if is_after(one, oldest) or hash_in(one) in with_blobs)
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
     answers = (one for one in before.answers if one.cause in hashes and one.cause not in answered_there)
@@ -328,7 +327,9 @@ def _bytes(view: View, draft: Draft) -> int:
     body = 0 if draft.handled is None else draft.handled.body.size
     before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
     numbers = sum(
-        shape_json(one, shape).size for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
+        shape_json(one, shape).size
+        for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
+        if one
     )
     return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
 
