@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -58,8 +58,7 @@ class Commit(NamedTuple):
     since: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What the handlers made of the fresh messages so far.
 
     Attributes:
@@ -150,19 +149,19 @@ def draft_commit(
             handled = work.handle(_given(view, draft, commit, opened.name_of(tx)), arrival.envelope)
             drafted = _added(draft, work.entity, arrival, handled, commit, calls=(*calls, *handled.calls))
         except ExactlyOnceError as error:
-            draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
+            draft = draft._replace(failed=(*draft.failed, (arrival.key, error)))
             continue
         if (size := _bytes(view, drafted)) > MAX_DOCUMENT_BYTES:
             size -= _bytes_leaving(work.entity, before, paid)
         if size <= MAX_DOCUMENT_BYTES:
             draft = drafted
         elif not draft.processed and size - _bytes_owed(before, paid) <= MAX_DOCUMENT_BYTES:
-            return replace(draft, crowded=True)
+            return draft._replace(crowded=True)
         elif draft.processed and handled.body.size + drafted.size - draft.size <= _MOST_ALONE:
-            return replace(draft, more=True)  # Without the others it may fit.
+            return draft._replace(more=True)  # Without the others it may fit.
         else:
             too_large = _too_large(work.entity, arrival, handled, size)
-            draft = replace(draft, failed=(*draft.failed, (arrival.key, too_large)))
+            draft = draft._replace(failed=(*draft.failed, (arrival.key, too_large)))
     return draft
 
 
@@ -270,8 +269,7 @@ def _added(
     if handled.kept:
         outputs = tuple(output for _, output in handled.kept)
         staged = (StagedOutputs(entity.key, arrival.key, tx, commit.at, outputs),)
-    return replace(
-        draft,
+    return draft._replace(
         handled=handled,
         body=None if handled.deleted else handled.body,
         processed=(*draft.processed, arrival.key),

@@ -134,7 +134,7 @@ class Outbox:
         view = yield from admitted(entity, loaded, self, memory.compared(loaded.etag))
         if isinstance(view, Again):
             return view
-        if view.ledger.version == 0:
+        if view.ledger.version == 0 and not view.adopted:
             again = yield from _require_no_pages(work, view)
             if again is not None:
                 return again

@@ -14,6 +14,7 @@ from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.pages import HasPages
 from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import LedgerRemoved
+from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_hash
 from tests.asking import sweep
 from tests.samples import breaking, deposit
@@ -141,6 +142,12 @@ def test_an_effect_without_an_answer_is_the_last_one(kind: Any, reply: Any) -> N
     played = Script().play(attempt(OUTBOX, deposit("m-1")), {kind: reply})
     assert played.kinds[-1] is kind
     assert played.again.memory.saved is None
+
+
+def test_a_document_of_the_application_is_adopted_after_one_look_for_pages() -> None:
+    script = Script(Json.of({"id": "a", "owner": "a", "total": 3}))
+    played = script.play(attempt(OUTBOX, deposit("m-1")))
+    assert played.requests == [LoadEntity, HasPages, SaveEntity, Publish]
 
 
 class TestAnEntityThatWasRemoved:
