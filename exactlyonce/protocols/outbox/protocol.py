@@ -171,9 +171,9 @@ class Outbox:
 
     def _handle(self, work: Work, found: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
         """Handle messages that were not processed, and commit them; None where a remembered view does not decide."""
+        messages = found.fresh
         # Open numbers, and handle the messages. The numbers are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
-        messages = found.fresh
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
         if isinstance(opened, NoAnswer):
             return Again(view.memory, "whether the store has the book of this process is not known")
