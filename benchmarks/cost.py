@@ -35,7 +35,7 @@ HOT: Final = 64
 MANY: Final = 16
 """How many messages are in flight on one entity, and on many."""
 
-SPREAD: Final = 34
+SPREAD: Final = 40
 """Messages over which entities are spread that are many: twice as many as leave for a page at a time."""
 
 Measured = dict[str, Any]
@@ -58,11 +58,11 @@ class Sizes:
     copies: int = 16
     hot: int = 320
     games: int = 200
-    large: int = 68
+    large: int = 80
     created: int = 64
 
 
-QUICK: Final = Sizes(single=34, copies=16, hot=64, games=32, large=2, created=8)
+QUICK: Final = Sizes(single=40, copies=16, hot=64, games=32, large=2, created=8)
 """Requests are the same."""
 
 

@@ -50,7 +50,7 @@ from handlers.messages import Missed
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 GAMES: Final = 20
-TOGETHER: Final = 17 * GAMES
+TOGETHER: Final = 20 * GAMES
 """Messages of a round: a page of each game. Twice as many come before, until every game writes pages."""
 
 MOST: Final = 0.5

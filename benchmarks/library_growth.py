@@ -32,7 +32,7 @@ RECORDS: Final = (0, 10_000, 1_000_000)
 MESSAGES: Final = Sizes()
 BATCH: Final = 100
 _SENDERS: Final = 8
-_LEAVE: Final = 17
+_LEAVE: Final = 20
 """Marks of a page."""
 
 

@@ -85,7 +85,11 @@ class History:
         if entry is not None:
             return [output["id"] for output in entry["outputs"]]
         owing = (one for one in self._ledger.outbox if one.cause == message_hash(message))
-        return [output.id for one in owing for output in one.owed_outputs(self._entity, self._ledger.to)]
+        return [
+            output.id
+            for one in owing
+            for output in one.owed_outputs(self._entity, self._ledger.to, self._ledger.sequences)
+        ]
 
     @property
     def stored(self) -> dict[str, int]:

@@ -18,8 +18,8 @@ from local_cosmos.administration import Administration
 from local_cosmos.inprocess import running_emulator
 
 INSTANCES: Final = 4
-DEALT: Final = 160
-"""Messages that are dealt to the instances; as many come before."""
+DEALT: Final = 256
+"""Messages that are dealt to the instances; as many come before. An instance gets as many as it writes its book after."""
 
 SOURCES: Final = 10_000
 COUNTED: Final = 340

@@ -71,8 +71,8 @@ class Subject:
 def subjects() -> tuple[Subject, ...]:
     """All that is measured."""
     return (
-        Subject(TIMED, shooting_range(Outbox()), (Outbox(), 17), 17, timed=True),
-        Subject(UNTIMED, shooting_range(Outbox()), (Outbox(), 17), 17),
+        Subject(TIMED, shooting_range(Outbox()), (Outbox(), 20), 20, timed=True),
+        Subject(UNTIMED, shooting_range(Outbox()), (Outbox(), 20), 20),
         Subject("Colocated()", shooting_range(Colocated()), (Colocated(), 5), 10),
         Subject("VersionStream()", shooting_range(VersionStream()), (VersionStream(), 5), 20),
         Subject("VersionStream(), event-sourced", _sourced(VersionStream()), (VersionStream(), 5), 20),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
@@ -135,13 +135,17 @@ class Work:
     senders: frozenset[str] = frozenset()
 
 
+SHARED: Final = -2
+"""Another process was there. It is likely to come again, and an attempt in vain costs a request more than a load."""
+
+
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """The entity document as this process knows it: an attempt may start from it.
 
     Attributes:
         document, etag: as it was saved or loaded.
-        right: how often in a row the remembered document was the newest when the entity was loaded.
+        right: how often in a row the remembered document was the newest when the entity was loaded; `SHARED` when it was not.
         parts: of the document, so that they need not be read from it; None if they are not known.
     """
 
@@ -169,7 +173,7 @@ class Memory:
         """The memory once the entity was loaded, with this ETag."""
         if self.saved is None:
             return self
-        right = self.saved.right + 1 if self.saved.etag == etag else 0
+        right = self.saved.right + 1 if self.saved.etag == etag else SHARED
         return replace(self, saved=replace(self.saved, right=right))
 
 

@@ -53,6 +53,12 @@ class Books:
     def within(self, within: timedelta) -> None:
         self._shelf.within = within
 
+    def begin(self) -> None:
+        """Begin to write the first book, while an entity is loaded. Whoever opens a number waits until it is written."""
+        book = self._shelf.current()
+        if book.written is None and book.tried is None and not self._abandoned:
+            self._written(book)
+
     async def open(self, effect: OpenNumbers) -> Opened | Unknown:
         """Perform `OpenNumbers`."""
         while not self._abandoned:

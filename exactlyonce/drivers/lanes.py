@@ -128,6 +128,10 @@ class Lanes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._deliveries = Timekeeper(clock)
 
+    def begin_book(self) -> None:
+        """Begin to write the book of this process, if nothing has begun it yet."""
+        self._driver.books.begin()
+
     async def process(self, assignment: Assignment, envelope: Envelope) -> Processed:
         """Process one message; returns when it may be acknowledged.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal
 
@@ -23,7 +24,7 @@ OTHER: Final = Other.OTHER
 
 @dataclass(frozen=True, slots=True)
 class FoundPages:
-    """Pages that exist, in a view at or after the token asked with."""
+    """Pages that exist, in a view at or after the token asked with; without `hashes` and `blobs`, of which marks say enough."""
 
     pages: tuple[Page, ...]
 
@@ -50,6 +51,10 @@ class FindPages(Effect[FoundPages | NoAnswer]):
         """Whether a page is among those that are asked for."""
         within = any(page.begin <= time <= page.until for time in self.times)
         return within or page.number == self.newest or not set(self.hashes).isdisjoint(page.hashes)
+
+    def found(self, pages: Iterable[Page]) -> FoundPages:
+        """The reply where these are all pages of the entity."""
+        return FoundPages(tuple(replace(one, hashes=(), blobs=()) for one in pages if self.asks_for(one)))
 
 
 @dataclass(frozen=True, slots=True)

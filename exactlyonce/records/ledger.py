@@ -15,7 +15,7 @@ from pydantic import with_config
 from exactlyonce.errors import IdTaken
 from exactlyonce.records.calls import Calls
 from exactlyonce.records.kept import Kept
-from exactlyonce.records.marks import KEPT, Mark, destination_place, split
+from exactlyonce.records.marks import destinations_in, split
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.pages import KeptAnswer
 from exactlyonce.records.receptions import Reception
@@ -154,9 +154,12 @@ def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
     if list(marks) != sorted(marks):
         raise damaged(name, "its marks are in no order")
     try:
-        named = {destination_place(digit) for one in marks for digit in Mark.read(one).sent if digit != KEPT}
+        named = destinations_in(marks)
     except ValueError as error:
         raise damaged(name, str(error)) from None
-    named |= {output.to for entry in ledger.outbox for output in entry.outputs}
-    if named and max(named) >= len(ledger.to):
+    owed = [output for entry in ledger.outbox for output in entry.outputs]
+    named |= {output.to for output in owed}
+    if max(named, default=-1) >= len(ledger.to):
         raise damaged(name, "a mark or an entry names a destination that its list does not have")
+    if any(one.place is not None and one.place[0] >= len(ledger.sequences) for one in owed):
+        raise damaged(name, "an entry names a sequence that its list does not have")

@@ -8,6 +8,7 @@ time, and a mark tells the identity of everything that its message caused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -26,11 +27,19 @@ KEPT: Final = "~"
 """In place of a destination: the message is kept until it is due, and its release has a mark of its own."""
 
 _TIME: Final = 7
+_SHIFTS: Final = (36, 30, 24, 18, 12, 6, 0)
+"""Of the six bits of each digit."""
 _LATEST: Final = len(DIGITS) ** _TIME - 1
 _KIND: Final = 23
 _SENT: Final = 28
 _MANY: Final = 0x100
 """Code point of the destination after the 64 that digits name."""
+
+
+_TEXT: Final = re.compile(
+    rf"[{re.escape(DIGITS)}]{{{_TIME}}}.{{{_KIND - _TIME}}}[{KINDS}{KINDS.upper()}].{{{_SENT - _KIND - 1}}}(.*)",
+    re.DOTALL,
+)
 
 
 class Mark(NamedTuple):
@@ -72,11 +81,7 @@ class Mark(NamedTuple):
 def written_time(milliseconds: int) -> str:
     """A time in seven digits, whose order as texts is that of the times: the nearest of those from 1970 to 2109."""
     milliseconds = min(max(milliseconds, 0), _LATEST)
-    digits = []
-    for _ in range(_TIME):
-        milliseconds, rest = divmod(milliseconds, len(DIGITS))
-        digits.append(DIGITS[rest])
-    return "".join(reversed(digits))
+    return "".join([DIGITS[milliseconds >> shift & 63] for shift in _SHIFTS])
 
 
 def read_time(text: str) -> int:
@@ -104,6 +109,15 @@ def by_hash(marks: str) -> Mapping[str, str]:
     An attempt asks a few times, for the marks of one ledger.
     """
     return MappingProxyType({hash_in(one): one for one in split(marks)})
+
+
+def destinations_in(marks: Iterable[str]) -> frozenset[int]:
+    """The places of all destinations that marks name. Raises `ValueError` if one is no mark."""
+    read = list(map(_TEXT.fullmatch, marks))
+    if None in read:
+        raise ValueError("a mark is cut off, or of no time or kind")
+    sent = {digit for one in read if one is not None for digit in one[1]}
+    return frozenset(destination_place(digit) for digit in sent - {KEPT})
 
 
 def content_in(mark: str) -> str:

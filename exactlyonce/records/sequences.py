@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
 from datetime import datetime
-
-from pydantic import with_config
+from typing import NamedTuple
 
 from exactlyonce.records.places import Place
-from exactlyonce.values.shapes import EXACT
 
 
-@with_config(EXACT)
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """How far an entity has numbered what it sends to one receiver through one destination.
+class Sequence(NamedTuple):
+    """How far an entity has numbered what it sends to one receiver through one destination. A list in documents.
 
     Attributes:
         destination: its logical name.
@@ -70,6 +65,6 @@ def numbered(sequences: Sequences, destination: str, receiver: str, begin: str) 
     """
     for index, one in enumerate(sequences):
         if (one.destination, one.receiver) == (destination, receiver):
-            counted = replace(one, last=one.last + 1)
+            counted = one._replace(last=one.last + 1)
             return (*sequences[:index], counted, *sequences[index + 1 :]), Place(one.channel, receiver, counted.last)
     return (*sequences, Sequence(destination, receiver, begin, 1)), Place(begin, receiver, 1)

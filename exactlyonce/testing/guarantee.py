@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import KEPT, Mark
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.outputs import Output, digest
@@ -63,9 +64,9 @@ class Commit:
         return cls(entity.key, mark.hash, None, version, tuple(ids))
 
     @classmethod
-    def of_entry(cls, entity: EntityRef, entry: OutboxEntry, to: tuple[str, ...]) -> Commit:
-        """The commit in an entry of an outbox, which has its outputs to the letter. `to` are the destinations of the ledger."""
-        outputs = tuple(entry.owed_outputs(entity, to))
+    def of_entry(cls, entity: EntityRef, entry: OutboxEntry, ledger: Ledger) -> Commit:
+        """The commit in an entry of a ledger's outbox, which has its outputs to the letter."""
+        outputs = tuple(entry.owed_outputs(entity, ledger.to, ledger.sequences))
         ids = tuple(output.id for output in outputs)
         return cls(entity.key, entry.cause, entry.tx, None, ids, digest(outputs))
 

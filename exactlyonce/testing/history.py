@@ -68,7 +68,7 @@ class StoreHistory:
             ledger = read_entity(ref, version.document).ledger or Ledger()
             self._read_marks(place, ref, ledger)
             for entry in ledger.outbox:
-                commit = entries[ref.key, entry.cause] = Commit.of_entry(ref, entry, ledger.to)
+                commit = entries[ref.key, entry.cause] = Commit.of_entry(ref, entry, ledger)
                 self.commits.append(commit)
                 self._owing[place][ref.key, entry.cause] = entry.tx
 

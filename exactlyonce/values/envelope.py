@@ -10,6 +10,7 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
@@ -40,6 +41,7 @@ MOST_NESTED: Final = MAX_NESTING + 10
 
 DATAREF: Final = "dataref"
 MILLISECOND: Final = timedelta(milliseconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
 STABLE_TIME: Final = "stabletime"
 """Extension attribute: a time that is the same in all copies of a message. Its sender promises that."""
@@ -142,10 +144,22 @@ def time_of(milliseconds: int) -> datetime:
     return _EPOCH + milliseconds * MILLISECOND
 
 
+def microseconds(time: datetime) -> int:
+    """A time in microseconds since 1970."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def moment_of(microseconds: object) -> datetime:
+    """A time in microseconds since 1970. Raises `ValueError` if it is none."""
+    with suppress(OverflowError):
+        if type(microseconds) is int:
+            return _EPOCH + microseconds * _MICROSECOND
+    raise ValueError("a time has to be a number of microseconds since 1970")
+
+
 def stable_text(since: int) -> str:
     """A time in milliseconds since 1970, as the attribute `STABLE_TIME` has it."""
-    second, rest = divmod(since, 1000)
-    return f"{datetime.fromtimestamp(second, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{time_of(since).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,7 +282,9 @@ def _owing(ledgers: DataFrame) -> DataFrame:
     """Entries of ledgers, which may owe."""
     rows = ledgers.select("entity", "ts", F.explode("ledger.outbox").alias("entry"))
     number = F.coalesce(F.array_size("entry.outputs"), F.lit(0))
-    return rows.select("entity", "entry.cause", "entry.tx", "entry.at", number.alias("outputs"), "ts")
+    return rows.select(
+        "entity", "entry.cause", "entry.tx", F.timestamp_micros("entry.at").alias("at"), number.alias("outputs"), "ts"
+    )
 
 
 def _transactions(known: DataFrame) -> DataFrame:

@@ -80,7 +80,7 @@ LEDGER_READ: Final = _struct(
     cut=_NUMBER,
     complete=_NUMBER,
     answers=ANSWERS,
-    outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_TIME, outputs=ArrayType(_struct(index=_NUMBER)))),
+    outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_NUMBER, outputs=ArrayType(_struct(index=_NUMBER)))),
     receptions=RECEPTIONS,
     calls=ArrayType(_TEXT),
     kept=KEPT,

@@ -40,7 +40,7 @@ from tests.contract.conftest import Elsewhere, Fault, create_containers
 
 
 def full_page(entity: EntityRef, number: int = 1) -> Page:
-    """A page as entities cut them: of 17 marks, each with two outputs."""
+    """A page as entities cut them: of 20 marks, each with two outputs."""
     page = a_page(entity, number)
     hashes = (base64.b64encode(bytes([one] * 12)).decode() for one in range(17))
     marks = (Mark(page.begin + one, hash, "i", True, "c0de", "-0") for one, hash in enumerate(hashes))

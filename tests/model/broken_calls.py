@@ -22,7 +22,7 @@ LOST, TWICE, REFUSED = "nothing_lost", "at_most_one_state_change", "no_failure"
 def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ...]:
     """The ledger of a commit is made of the calls that it makes."""
     made = tuple(one for one in draft.calls if one not in view.ledger.calls)
-    return (work, view, replace(draft, calls=made), *rest)
+    return (work, view, draft._replace(calls=made), *rest)
 
 
 def _without_its_calls(draft: Any, entity: Any, arrival: Any, handled: Any, commit: Any) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ def _keeping_nothing(draft: Any, entity: Any, arrival: Any, handled: Any, commit
 def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ...]:
     """The ledger of a commit names what it keeps, and nothing of before."""
     own = tuple(one for one in draft.kept if one not in view.ledger.kept)
-    return (work, view, replace(draft, kept=own), *rest)
+    return (work, view, draft._replace(kept=own), *rest)
 
 
 def _told_nothing(*known: Any, **named: Any) -> Before:

@@ -92,7 +92,7 @@ def test_an_entry_takes_the_bytes_of_the_page_besides_type_and_data_of_its_outpu
     sent = Envelope(ORDER.source, derived_id(ORDER, CAUSE, 1), type, data, AT).with_stable_time(SINCE)
     output = Output(sent.id, "payments", sent.to_json(), index=1)
     content = len(type) + Json.of(data.text).size - len('""')
-    assert bytes_of("outbox") == [size(entry), size(pending(output, 1, 1, ORDER, entry)) - content]
+    assert bytes_of("outbox") == [size(entry), size(pending(output, 1, ORDER, entry, to=1, sequences=())) - content]
 
 
 def test_the_bytes_are_those_that_the_other_properties_take() -> None:

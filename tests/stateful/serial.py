@@ -50,7 +50,7 @@ class Ending:
             text = output.envelope.text.replace(channel, receiver)
             return replace(output, envelope=Json(text), place=replace(output.place, channel=receiver))
 
-        sequences = tuple(replace(one, channel=one.receiver) for one in self.sequences)
+        sequences = tuple(one._replace(channel=one.receiver) for one in self.sequences)
         return replace(self, sequences=sequences, outputs=frozenset(map(renamed, self.outputs)))
 
 

@@ -126,7 +126,7 @@ class PublishedAlgorithm:
         begun = yield from Begin((message,))
         if not begun.given:
             return Finished(seen.memory)
-        since = since_of_outputs(work.messages[0], begun.at, work.send_limit)
+        since = since_of_outputs(work.messages[0].since, begun.at, work.send_limit)
         before = Before(stored.body, begun.at, begun.given[0], seen.ledger.sequences, since=since)
         handled = work.handle(before, work.messages[0])
         ledger = _marked(work.entity, seen.ledger, message, handled, begun)

@@ -129,7 +129,7 @@ def _shown(effect: Any, pages: tuple[StoredPage, ...]) -> object:
     """What a read of pages finds among these."""
     match effect:
         case FindPages():
-            return frozenset(one.page for one in pages if effect.asks_for(one.page))
+            return frozenset(effect.found(one.page for one in pages).pages)
         case FindPagesAbove():
             return frozenset((one.page, one.etag) for one in pages if one.page.number > effect.number)
         case HasPages():

@@ -118,9 +118,15 @@ class _Judge:
         """Whether an outbox has dropped outputs that were neither published nor put aside."""
         entity, versions = entity_ref(number), self._versions[number]
         last = {entry.tx for one in versions[-1:] for entry in one.ledger.outbox}
-        entries = ((entry, one.ledger.to) for one in versions for entry in one.ledger.outbox if entry.tx not in last)
-        owed = (content_of(output)[0] for entry, to in entries for output in entry.owed_outputs(entity, to))
-        return not {*owed} <= self._overdue | {content_of(output)[0] for output in self._reality.published}
+        outputs = (
+            output
+            for ledger in (one.ledger for one in versions)
+            for entry in ledger.outbox
+            if entry.tx not in last
+            for output in entry.owed_outputs(entity, ledger.to, ledger.sequences)
+        )
+        published = {content_of(output)[0] for output in self._reality.published}
+        return not {content_of(one)[0] for one in outputs} <= self._overdue | published
 
     def _is_lost(self, message: str, excused: set[str], commits: tuple[Commit, ...]) -> bool:
         """Whether a message was acknowledged and never committed, or owes outputs that nobody put aside or keeps."""
@@ -149,7 +155,7 @@ class _Judge:
             if one.restored or not stays:
                 continue
             yield from (Commit(entity.key, hash, None, version) for hash, version in zip(new, numbers, strict=False))
-            entries = (Commit.of_entry(entity, entry, one.ledger.to) for entry in one.ledger.outbox)
+            entries = (Commit.of_entry(entity, entry, one.ledger) for entry in one.ledger.outbox)
             yield from (commit for commit in entries if place > last or commit.message in new)
 
     def _lasts(self, restored: _Version, hashes: list[str]) -> bool:

@@ -78,7 +78,7 @@ class Moment:
         known = {entry.tx for entry in old.outbox}
         fresh = (entry for entry in new.outbox if entry.tx not in known)
         for version, entry in enumerate(fresh, old.version + 1):
-            outputs = tuple(entry.owed_outputs(ENTITY, new.to))
+            outputs = tuple(entry.owed_outputs(ENTITY, new.to, new.sequences))
             commit = Commit(ENTITY.key, entry.cause, entry.tx, version, tuple(output.id for output in outputs))
             found.append(Made(keys[entry.cause], entry.tx, version, entry.at, commit, outputs))
         return tuple(sorted(found, key=lambda one: one.version))

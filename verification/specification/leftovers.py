@@ -74,7 +74,7 @@ def _owing(entry: OutboxEntry, ledger: Ledger, stored: Stored) -> str | None:
 
 
 def _outputs(entry: OutboxEntry, ledger: Ledger) -> tuple[str, ...]:
-    return tuple(output.id for output in entry.owed_outputs(ENTITY, ledger.to))
+    return tuple(output.id for output in entry.owed_outputs(ENTITY, ledger.to, ledger.sequences))
 
 
 def _told(ledger: Ledger, stored: Stored) -> set[str]:

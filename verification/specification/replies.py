@@ -38,7 +38,6 @@ from exactlyonce.effects.pages import (
     FindPages,
     FindPagesAbove,
     FoundAbove,
-    FoundPages,
     HasPages,
     WritePage,
 )
@@ -147,9 +146,9 @@ def _pages(effect: FindPages | FindPagesAbove, stored: Stored) -> Iterator[Optio
     views = (stored.records(position).values() for position in positions)
     for view in dict.fromkeys(tuple(one for one in view if isinstance(one, Page)) for view in views):
         if isinstance(effect, FindPages):
-            found = tuple(filter(effect.asks_for, view))
-            there = any(page.number == effect.newest for page in found)
-            yield Option("with the newest page" if there else "without the newest page", FoundPages(found), stored)
+            found = effect.found(view)
+            there = any(page.number == effect.newest for page in found.pages)
+            yield Option("with the newest page" if there else "without the newest page", found, stored)
         else:
             above = tuple(
                 (page, stored.library_etag(f"{PAGE}{page.number}")) for page in view if page.number > effect.number

@@ -214,7 +214,7 @@ class World:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
         found: dict[FoundPages, tuple[bool, bool]] = {}
         for pages, aged, expired in self._pages(effect, store):
-            reply = FoundPages(tuple(one.page for one in pages if effect.asks_for(one.page)))
+            reply = effect.found(one.page for one in pages)
             found.setdefault(reply, (aged, expired))
         for reply, (aged, expired) in found.items():
             names = ", ".join(f"page {one.version}" for one in reply.pages) or "no page"

@@ -134,7 +134,7 @@ class CompanionsJudge(Judge):
         known = {(entry.cause, entry.tx) for entry in old.outbox}
         fresh = (entry for entry in new.outbox if (entry.cause, entry.tx) not in known)
         for version, entry in enumerate(fresh, old.version + 1):
-            outputs = tuple(entry.owed_outputs(ENTITY, new.to))
+            outputs = tuple(entry.owed_outputs(ENTITY, new.to, new.sequences))
             made.append(_Made(self._by_hash[entry.cause], entry.tx, version, entry.at, outputs))
         return sorted(made, key=lambda one: one.version)
 

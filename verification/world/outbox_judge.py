@@ -203,7 +203,7 @@ class OutboxJudge(Judge):
     def _says(ledger: Ledger, hash: str) -> str | None:
         """What the output that an outbox owes for a message says; None if it owes none."""
         entries = (one for one in ledger.outbox if one.cause == hash)
-        outputs = (output for entry in entries for output in entry.owed_outputs(ENTITY, ledger.to))
+        outputs = (output for entry in entries for output in entry.owed_outputs(ENTITY, ledger.to, ledger.sequences))
         return next((content_of(output)[1] for output in outputs), None)
 
     def _dropped(self, before: Ledger, after: Ledger, store: Store) -> str | None:
@@ -217,7 +217,7 @@ class OutboxJudge(Judge):
                 return f"one_answer: the outbox drops the answer to {entry.request}, which was never kept"
             if not entry.outputs:
                 continue
-            key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to)))
+            key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to, before.sequences)))
             if key not in store.published | store.overdue:
                 return f"nothing_lost: the outbox drops {key}, but its output was never published"
         return None

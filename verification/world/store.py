@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -283,9 +284,10 @@ def transactions_of(document: Json | None) -> frozenset[str]:
 def messages_of(document: Json | None) -> frozenset[str]:
     """Keys of the messages that a document was made by, as far as its history and its outbox say."""
     ledger, entity = ledger_of(document), entity_in(document)
-    outputs = (output.envelope.value for entry in ledger.outbox for output in entry.owed_outputs(entity, ledger.to))
-    owed = (sent.get("data", sent)["message"] for sent in outputs)
-    return frozenset((*owed, *(f"web/{id}" for id in history_of(document).split(">") if id)))
+    owed = (entry.owed_outputs(entity, ledger.to, ledger.sequences) for entry in ledger.outbox)
+    sent = (output.envelope.value for output in chain.from_iterable(owed))
+    messages = (one.get("data", one)["message"] for one in sent)
+    return frozenset((*messages, *(f"web/{id}" for id in history_of(document).split(">") if id)))
 
 
 @cache

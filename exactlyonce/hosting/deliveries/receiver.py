@@ -138,6 +138,8 @@ class Receiver:
 
     async def _attempt(self, envelope: Envelope, entity: Entity[Any], ref: EntityRef) -> Processed:
         await self.ready()
+        if "outbox" in entity.strategy.unfinished:
+            self.lanes.begin_book()
         runner, lifetimes, now = Runner(entity, ref, self.maintenance.routes), self.lifetimes(), self.now()
         assignment = Assignment(
             ref,

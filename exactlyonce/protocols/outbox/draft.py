@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -21,7 +21,6 @@ from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.marks import (
     KEPT,
     Mark,
-    by_hash,
     destination_digit,
     hash_in,
     is_after,
@@ -40,9 +39,9 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.shapes import shape_json
 
-MOST_MARKS: Final = 32
+MOST_MARKS: Final = 31
 """Marks above which the oldest leave the ledger with the next commit."""
-MARKS_STAY: Final = 16
+MARKS_STAY: Final = 12
 """Marks that stay then."""
 MOST_ANSWERED: Final = 2 * 1024
 """Bytes of answers above which all answers leave the ledger with the next commit."""
@@ -59,8 +58,7 @@ class Commit(NamedTuple):
     since: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """What the handlers made of the fresh messages so far.
 
     Attributes:
@@ -146,24 +144,24 @@ def draft_commit(
         if tx is None or arrival.key in refused_keys:  # Without a transaction, its delivery was given back.
             continue
         try:
-            commit = Commit(tx, opened.at, since_of_outputs(arrival.envelope, opened.at, work.send_limit))
+            commit = Commit(tx, opened.at, since_of_outputs(arrival.since, opened.at, work.send_limit))
             calls = answered(draft.calls, arrival)
             handled = work.handle(_given(view, draft, commit, opened.name_of(tx)), arrival.envelope)
             drafted = _added(draft, work.entity, arrival, handled, commit, calls=(*calls, *handled.calls))
         except ExactlyOnceError as error:
-            draft = replace(draft, failed=(*draft.failed, (arrival.key, error)))
+            draft = draft._replace(failed=(*draft.failed, (arrival.key, error)))
             continue
         if (size := _bytes(view, drafted)) > MAX_DOCUMENT_BYTES:
             size -= _bytes_leaving(work.entity, before, paid)
         if size <= MAX_DOCUMENT_BYTES:
             draft = drafted
         elif not draft.processed and size - _bytes_owed(before, paid) <= MAX_DOCUMENT_BYTES:
-            return replace(draft, crowded=True)
+            return draft._replace(crowded=True)
         elif draft.processed and handled.body.size + drafted.size - draft.size <= _MOST_ALONE:
-            return replace(draft, more=True)  # Without the others it may fit.
+            return draft._replace(more=True)  # Without the others it may fit.
         else:
             too_large = _too_large(work.entity, arrival, handled, size)
-            draft = replace(draft, failed=(*draft.failed, (arrival.key, too_large)))
+            draft = draft._replace(failed=(*draft.failed, (arrival.key, too_large)))
     return draft
 
 
@@ -205,12 +203,12 @@ def next_ledger(
     may be younger than the message, so a mark with blobs stays until a page takes it.
     """
     before = view.ledger
-    gone = by_hash("" if page is None else page.marks)
+    stay = split(before.marks)[0 if page is None else len(split(page.marks)) :]  # The oldest marks leave.
     answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
     oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
-    with_blobs = {hash for hash, _ in before.blobs}
-    here = by_hash(before.marks).items()
-    stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
+    if stay and not is_after(stay[0], oldest):
+        with_blobs = {hash for hash, _ in before.blobs}
+        stay = tuple(one for one in stay if is_after(one, oldest) or hash_in(one) in with_blobs)
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
     answers = (one for one in before.answers if one.cause in hashes and one.cause not in answered_there)
@@ -271,8 +269,7 @@ def _added(
     if handled.kept:
         outputs = tuple(output for _, output in handled.kept)
         staged = (StagedOutputs(entity.key, arrival.key, tx, commit.at, outputs),)
-    return replace(
-        draft,
+    return draft._replace(
         handled=handled,
         body=None if handled.deleted else handled.body,
         processed=(*draft.processed, arrival.key),
@@ -317,7 +314,8 @@ def _entry(
     )
     places = _places(handled)
     outputs = tuple(
-        pending(output, places[output.id], to.index(output.destination), entity, entry) for output in handled.outputs
+        pending(output, places[output.id], entity, entry, to=to.index(output.destination), sequences=handled.sequences)
+        for output in handled.outputs
     )
     return (replace(entry, outputs=outputs),)
 
@@ -327,7 +325,9 @@ def _bytes(view: View, draft: Draft) -> int:
     body = 0 if draft.handled is None else draft.handled.body.size
     before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
     numbers = sum(
-        shape_json(one, shape).size for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
+        shape_json(one, shape).size
+        for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
+        if one
     )
     return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
 

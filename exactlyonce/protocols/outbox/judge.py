@@ -6,7 +6,7 @@ mark in the ledger, was never processed. Any other one may have a mark in a page
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -146,13 +146,13 @@ def judged(arrived: Arrived, view: View) -> Judged:
     return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed))
 
 
-def known_in(view: View) -> dict[str, str]:
+def known_in(view: View) -> Mapping[str, str]:
     """The marks that a view shows, by the hash of their message. An entry whose mark has left has none: its value is empty."""
-    known = {entry.cause: "" for entry in view.ledger.outbox}
+    here = by_hash(view.ledger.marks)
+    elsewhere = {entry.cause: "" for entry in view.ledger.outbox if entry.cause not in here}
     for page in view.pages or ():
-        known.update(by_hash(page.marks))
-    known.update(by_hash(view.ledger.marks))
-    return known
+        elsewhere.update(by_hash(page.marks))
+    return {**elsewhere, **here} if elsewhere else here
 
 
 def proof_of(one: Arrival, view: View) -> Proof | None:
@@ -182,8 +182,10 @@ def is_read_too_early(one: Arrival, view: View) -> bool:
     return any(document.request == one.envelope.id and document.answer is None for document in view.requests)
 
 
-def answers_of(copies: Iterable[Arrival], view: View) -> Answers:
+def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
     """The answers to requests among copies, as far as this view has them."""
+    if not copies:
+        return ()
     kept = {one.cause: one.answer for page in view.pages or () for one in page.answers}
     kept |= {one.cause: one.answer for one in view.ledger.answers}
     kept |= {entry.cause: entry.answer for entry in view.ledger.outbox if entry.answer is not None}
@@ -196,8 +198,10 @@ def answers_of(copies: Iterable[Arrival], view: View) -> Answers:
     return tuple((key, answer) for key, answer in found if answer is not None)
 
 
-def contents_of(copies: Iterable[Arrival], view: View) -> Contents:
+def contents_of(copies: tuple[Arrival, ...], view: View) -> Contents:
     """The beginnings of the digests that marks have of copies."""
+    if not copies:
+        return ()
     known = known_in(view)
     return tuple((one.key, content_in(mark)) for one in copies if (mark := known.get(one.hash)))
 

@@ -51,7 +51,9 @@ def look_apart(
                 return Again(view.memory, "the documents of requests could not be read")
             found = again
         view = replace(view, requests=found.documents)
-    hidden, lacking = judged(messages, view).hidden, _lacking_answers(messages, view)
+    may_be_hidden = any(may_have_left(one, view.ledger) for one in messages.messages)
+    hidden = judged(messages, view).hidden if may_be_hidden else ()
+    lacking = _lacking_answers(messages, view)
     if not hidden and not lacking:
         return view
     ledger = view.ledger
@@ -162,13 +164,9 @@ def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) 
 
 def _lacking_answers(messages: Arrived, view: View) -> tuple[Arrival, ...]:
     """Requests that are known here by a mark, or by what they owe, and whose answer has left for a page."""
-    ledger = view.ledger
-    if not ledger.cut:
+    asked = [one for one in messages.messages if one.envelope.asked and one.kind != "q"]
+    if not asked or not view.ledger.cut:
         return ()
     here = known_in(view)
-    answers = {one.cause for one in ledger.answers}
-    return tuple(
-        one
-        for one in messages.messages
-        if one.envelope.asked and one.kind != "q" and one.hash in here and one.hash not in answers
-    )
+    answers = {one.cause for one in view.ledger.answers}
+    return tuple(one for one in asked if one.hash in here and one.hash not in answers)

@@ -60,7 +60,9 @@ def publish_owed(entity: EntityRef, entries: tuple[OutboxEntry, ...], view: View
     """Publish what these entries owe, keep their answers, and note that they are paid. At most 3 effects."""
     if not entries:
         return view.memory
-    outputs = tuple(output for entry in entries for output in entry.owed_outputs(entity, view.ledger.to))
+    outputs = tuple(
+        output for entry in entries for output in entry.owed_outputs(entity, view.ledger.to, view.ledger.sequences)
+    )
     if outputs:
         # Publish what entries owe. Copies do no harm: their ids and their times are the same.
         published = yield from Publish(outputs, entity)

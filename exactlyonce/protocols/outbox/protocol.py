@@ -30,8 +30,8 @@ from exactlyonce.errors import LedgerRemoved
 from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, next_ledger
 from exactlyonce.protocols.outbox.due import release
 from exactlyonce.protocols.outbox.judge import (
-    Arrival,
     Arrived,
+    Failed,
     Judged,
     Proof,
     answers_of,
@@ -134,7 +134,7 @@ class Outbox:
         view = yield from admitted(entity, loaded, self, memory.compared(loaded.etag))
         if isinstance(view, Again):
             return view
-        if view.ledger.version == 0:
+        if view.ledger.version == 0 and not view.adopted:
             again = yield from _require_no_pages(work, view)
             if again is not None:
                 return again
@@ -164,21 +164,14 @@ class Outbox:
             return paying
         memory, paid = paying
         view = view.knowing(memory)
-        known = Finished(
-            view.remembering() if view.ledger.version > 0 else view.memory,
-            failed=found.failed,
-            answers=answers_of(found.copies, view),
-            contents=contents_of(found.copies, view),
-        )
         if not found.fresh:
-            return known
-        outcome = yield from self._handle(work, found.fresh, view, paid, known)
+            return _known(found, view)
+        outcome = yield from self._handle(work, found, view, paid)
         return outcome
 
-    def _handle(
-        self, work: Work, messages: tuple[Arrival, ...], view: View, paid: frozenset[str], known: Finished
-    ) -> Step[Finished | Again | None]:
+    def _handle(self, work: Work, found: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
         """Handle messages that were not processed, and commit them; None where a remembered view does not decide."""
+        messages = found.fresh
         # Open numbers, and handle the messages. The numbers are fresh in every attempt, so what a lost attempt wrote is never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
@@ -192,12 +185,13 @@ class Outbox:
             if draft.crowded and not undecided:
                 again = yield from _make_room(work.entity, view, paid)
                 return again
-            return None if undecided else replace(known, failed=(*known.failed, *draft.failed))
+            return None if undecided else _known(found, view, failed=draft.failed)
         outcome = yield from self._commit(work, view, draft, opened, paid)
-        answers = (*known.answers, *draft.replies(messages))
+        answers = (*answers_of(found.copies, view), *draft.replies(messages))
         if isinstance(outcome, Again):
             return replace(outcome, answers=answers) if outcome.progressed else outcome
-        return replace(outcome, failed=(*known.failed, *draft.failed), answers=answers, contents=known.contents)
+        failed, contents = (*found.failed, *draft.failed), contents_of(found.copies, view)
+        return Finished(outcome.memory, outcome.processed, failed, answers=answers, contents=contents)
 
     def _commit(
         self, work: Work, view: View, draft: Draft, opened: Opened, paid: frozenset[str]
@@ -373,6 +367,16 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
         return Again(view.memory, BEHIND_LEDGER)
     kept = yield from write_blobs(draft.blobs, view.memory)
     return token if kept is None else kept
+
+
+def _known(found: Judged, view: View, *, failed: Failed = ()) -> Finished:
+    """The end of an attempt that commits nothing. `failed` are those of the fresh messages that cannot be committed."""
+    return Finished(
+        view.remembering() if view.ledger.version > 0 else view.memory,
+        failed=(*found.failed, *failed),
+        answers=answers_of(found.copies, view),
+        contents=contents_of(found.copies, view),
+    )
 
 
 def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:

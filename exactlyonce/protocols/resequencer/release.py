@@ -195,7 +195,7 @@ class Release:
         envelope = fresh[position] if held is None else self._envelope(position, known)
         key, tx = key_of(envelope), next(transactions)
         try:
-            since = since_of_outputs(envelope, begun.at, self._work.send_limit)
+            since = since_of_outputs(envelope.since, begun.at, self._work.send_limit)
             before = Before(self._body, begun.at, tx, self._sequences, since=since, folder=begun.name_of(tx))
             handled = self._work.handle(before, envelope)
             has_room = self._has_room(key, handled.body.size, sum(output.size for output in handled.outputs))
@@ -261,7 +261,7 @@ class Release:
             self._to = tuple(dict.fromkeys((*self._to, *(output.destination for output in handled.outputs))))
             bare = OutboxEntry(cause, tx, at, since)
             outputs = tuple(
-                pending(output, place, self._to.index(output.destination), entity, bare)
+                pending(output, place, entity, bare, to=self._to.index(output.destination), sequences=handled.sequences)
                 for place, output in enumerate(handled.outputs)
             )
             entry = replace(bare, outputs=outputs)

@@ -98,7 +98,7 @@ def draft_batch(
         if tx is None:  # Its delivery was given back.
             continue
         try:
-            since = since_of_outputs(envelope, begun.at, work.send_limit)
+            since = since_of_outputs(envelope.since, begun.at, work.send_limit)
             before = Before(batch.body, begun.at, tx, batch.sequences, since=since)
             handled = work.handle(before, envelope)
             version = view.ledger.version + len(batch.processed) + 1

@@ -32,6 +32,7 @@ class View:
         memory: what this process knows, the tokens of the reads included.
         requests: documents of opened requests among the messages, in a view at or after the ledger's token.
         remembered: whether it was not loaded, but is what this process remembers.
+        adopted: whether there is a document that never had a ledger.
         companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
         pages: that were looked for, in a view at or after the ledger's token; None if nobody has looked.
     """
@@ -44,6 +45,7 @@ class View:
     memory: Memory
     requests: tuple[RequestDocument, ...] = ()
     remembered: bool = False
+    adopted: bool = False
     companions: tuple[tuple[Companion, str], ...] = ()
     pages: tuple[Page, ...] | None = None
 
@@ -109,7 +111,8 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
         if not adoptable:
             return Again(memory, "whether the entity ever had a ledger is not certain")
     ledger = replace(stored.ledger or Ledger(), type=entity.type, protocol=strategy.name)
-    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory)
+    adopted = stored.ledger is None
+    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory, adopted=adopted)
 
 
 def from_memory(entity: EntityRef, saved: Remembered, memory: Memory) -> View:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, Final, Literal
 
 from exactlyonce.effects.books import FoundBooks, NoteSearch, ReadBooks, WriteBook
@@ -36,6 +37,9 @@ _MOST: Final = 32
 """Messages that one query asks for. Each is a condition of its own, and what they cost is not to grow with the text."""
 _KIND: Final = {"@kind": "page"}
 _OF_PAGES: Final = "FROM c WHERE c.kind = @kind"
+_SEARCHED: Final = frozenset({"hashes", "blobs"})
+"""Properties by which pages are found, which nobody reads. A query is charged for what it returns."""
+_KNOWING: Final = f"SELECT c.id, {', '.join(f'c.{one.name}' for one in fields(Page) if one.name not in _SEARCHED)}"
 
 
 class CosmosPages(CosmosContainers):
@@ -46,21 +50,24 @@ class CosmosPages(CosmosContainers):
         partition, found = self._library(effect.entity), dict[int, Page]()
         replies = await asyncio.gather(
             *(
-                partition.query(f"SELECT * {_OF_PAGES} AND ({condition})", {**_KIND, **given}, effect.token)
+                partition.query(f"{_KNOWING} {_OF_PAGES} AND ({condition})", {**_KIND, **given}, effect.token)
                 for condition, given in _conditions(effect)
             )
         )
         for reply in replies:
             if not isinstance(reply, Documents):
                 return reply
-            found |= {page.number: page for page, _ in _read(effect.entity, reply)}
+            pages = (_page(effect.entity, one) for one in reply.properties)
+            found |= {page.number: page for page in pages}
         return FoundPages(tuple(found.values()))
 
     @performs(FindPagesAbove)
     async def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:
         query = f"SELECT * {_OF_PAGES} AND c.number > @number"
         reply = await self._library(effect.entity).query(query, {**_KIND, "@number": effect.number}, effect.token)
-        return FoundAbove(tuple(_read(effect.entity, reply))) if isinstance(reply, Documents) else reply
+        if not isinstance(reply, Documents):
+            return reply
+        return FoundAbove(tuple((_page(effect.entity, one), one["_etag"]) for one in reply.properties))
 
     @performs(FindBlobs)
     async def find_blobs(self, effect: FindBlobs) -> frozenset[str] | NoAnswer | Busy:
@@ -126,10 +133,6 @@ def _conditions(effect: FindPages) -> Iterator[tuple[str, Given]]:
         names = [f"asked{number}" for number in range(len(some))]
         condition = " OR ".join(text.format(name) for (text, _), name in zip(some, names, strict=True))
         yield condition, {f"@{name}": value for (_, value), name in zip(some, names, strict=True)}
-
-
-def _read(entity: EntityRef, found: Documents) -> Iterator[tuple[Page, str]]:
-    return ((_page(entity, one), one["_etag"]) for one in found.properties)
 
 
 def _page(entity: EntityRef, document: dict[str, Any]) -> Page:

@@ -36,9 +36,7 @@ class MemoryPages(MemoryPartitions):
     @performs(FindPages)
     def find_pages(self, effect: FindPages) -> FoundPages | NoAnswer | Busy:
         found = self._pages(effect.entity, effect.token)
-        return (
-            found if isinstance(found, NoAnswer) else FoundPages(tuple(one for one, _ in found if effect.asks_for(one)))
-        )
+        return found if isinstance(found, NoAnswer) else effect.found(one for one, _ in found)
 
     @performs(FindPagesAbove)
     def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:

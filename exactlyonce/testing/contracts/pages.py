@@ -61,12 +61,17 @@ class PagesContract:
         assert await find(store, entity, "m-1", times=(10_000,), newest=1, token=None) == []
         assert await above(store, entity, 0, token=None) == {}
 
-    async def test_a_page_is_found_as_it_was_written(self, store: AsyncStore) -> None:
+    async def test_a_page_is_found_as_it_was_written_without_what_it_is_searched_by(self, store: AsyncStore) -> None:
         entity = plain_entity()
         answer = KeptAnswer("m-1", Answer(201, (("X-Kind", "ÄÖÜ"),), '{"whole":1.0}', "f"))
         page = replace(a_page(entity, hashes=("m-1",), blobs=("5f.0000001",)), to=("ÄÖÜ 🎯",), answers=(answer,))
         token = await write(store, entity, page)
-        assert await store.perform(FindPages(entity, (10_000,), ("m-1",), 1, token)) == FoundPages((page,))
+        assert await store.perform(FindPages(entity, (10_000,), ("m-1",), 1, token)) == FoundPages(
+            (replace(page, hashes=(), blobs=()),)
+        )
+        found = await store.perform(FindPagesAbove(entity, 0, token))
+        assert isinstance(found, FoundAbove)
+        assert [one for one, _ in found.pages] == [page]
 
     @pytest.mark.parametrize(("time", "found"), [(19_999, []), (20_000, [2]), (29_000, [2]), (29_001, [])])
     async def test_pages_are_found_by_times_from_their_oldest_to_their_newest_mark(

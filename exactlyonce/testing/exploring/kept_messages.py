@@ -156,7 +156,7 @@ def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> froz
         for ref, ledger in ledgers
         if ledger is not None
         for entry in ledger.outbox
-        if all(map(has_arrived, entry.owed_outputs(ref, ledger.to)))
+        if all(map(has_arrived, entry.owed_outputs(ref, ledger.to, ledger.sequences)))
     )
 
 

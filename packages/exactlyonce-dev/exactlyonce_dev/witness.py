@@ -27,7 +27,7 @@ from exactlyonce.effects.library import Park
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import KeyReused
 from exactlyonce.raised import shown
-from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
@@ -265,8 +265,9 @@ class _Attempts:
         view = read_entity(self._entity, document)
         if known:
             self._witness.learn(self._entity, view.body)
-        for entry in view.ledger.outbox if view.ledger else ():
-            owed = entry.owed_outputs(self._entity, view.ledger.to if view.ledger else ())
+        ledger = view.ledger or Ledger()
+        for entry in ledger.outbox:
+            owed = entry.owed_outputs(self._entity, ledger.to, ledger.sequences)
             self._causes |= {output.id: entry.cause for output in owed}
 
     def _published(self, effect: Publish) -> None:

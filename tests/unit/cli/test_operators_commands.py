@@ -65,9 +65,9 @@ def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(
 def test_an_entity_is_shown_with_its_pages(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     app.deliver(OUTBOX, *(deposit(f"m-{number}") for number in range(34)))
     run = Run(capsys, "inspect", "account", "a").out
-    assert "left     17 marks, for pages or for good; the newest of 2026-01-01T00:00:00+00:00" in run
+    assert "left     20 marks, for pages or for good; the newest of 2026-01-01T00:00:00+00:00" in run
     assert "owing    since" in run, "the ledger does not show what a book proves"
-    assert re.search(r"page:1 +33", run)
+    assert re.search(r"page:1 +32", run)
 
 
 def test_streams_and_read_models_are_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,6 +109,33 @@ def test_the_store_has_the_book_before_its_first_number_is_used(process: Process
     assert tx == (transaction(process.written[0].id, 1),)
 
 
+def test_a_book_that_was_begun_is_not_written_again_for_its_first_number(process: Process) -> None:
+    process.delay = 1
+
+    async def begin_and_open() -> Any:
+        process.books.begin()
+        process.books.begin()
+        await asyncio.sleep(process.delay / 2)
+        return process.written, await process.books.open(OpenNumbers(ENTITY, 0, more=1))
+
+    begun, opened = process.run(begin_and_open())
+    assert len(begun) == len(process.written) == 1
+    assert opened.given == (transaction(begun[0].id, 1),)
+
+
+def test_a_book_that_could_not_be_begun_is_written_when_a_number_is_asked_for(process: Process) -> None:
+    async def begin() -> None:
+        process.books.begin()
+        await asyncio.sleep(0)
+
+    process.answers = lambda _: UNKNOWN
+    process.run(begin())
+    process.run(begin())
+    assert len(process.written) == 1
+    process.answers = process.store.perform
+    assert process.open() == (transaction(process.written[0].id, 1),)
+
+
 def test_what_only_an_operator_can_change_is_raised(process: Process) -> None:
     process.answers = lambda _: ConfigurationError("no container")
     with pytest.raises(ConfigurationError, match="no container"):

@@ -74,12 +74,12 @@ COMPANIONS = ("co-located", "entry", "numbered")
 ABSENT = {
     "ledger": "answers calls complete cut entity kept left lost marks outbox receptions sequences snapshot_every to token "
     "blobs outbox.outputs outbox.since outbox.outputs.delay outbox.outputs.id outbox.outputs.index "
-    "outbox.outputs.to",
+    "outbox.outputs.place outbox.outputs.to",
     "page": "answers before blobs hashes to",
     "book": "ended searched stuck written",
 }
 """What is left out where it is empty."""
-CONTRADICTED = {"marks", "left", "to"}
+CONTRADICTED = {"marks", "left", "sequences", "to"}
 """Those of them without which the rest of the ledger contradicts itself."""
 NAMES = (("id",), ("_kind",))
 """By what a companion is known: see `test_companions`."""
@@ -117,10 +117,17 @@ def test_a_number_is_no_text_and_a_text_no_number(name: str, path: tuple[Any, ..
 @pytest.mark.parametrize(
     "time", [1_700_000_000, "1700000000", "2026-01-01", "2026-01-01T99:00:00Z", "soon after lunch", None]
 )
-@pytest.mark.parametrize(("name", "path"), [case for case in CASES if case[1][-1] == "at"])
+@pytest.mark.parametrize(("name", "path"), [case for case in CASES if case[1][-1] == "at" and case[0] != "ledger"])
 def test_a_time_is_a_date_with_a_time_of_day_and_nothing_else(name: str, path: tuple[Any, ...], time: Any) -> None:
     raw = changed(DOCUMENTS[name][1], path, lambda found, step: found.__setitem__(step, time))
     assert "at: " in refused(name, raw)
+
+
+@pytest.mark.parametrize("time", [1.5, True, "1700000000", "2026-01-01T00:00:00Z", 10**30, None])
+def test_a_time_of_an_entry_is_a_number_of_microseconds_and_nothing_else(time: Any) -> None:
+    path = ("outbox", 0, "at")
+    raw = changed(DOCUMENTS["ledger"][1], path, lambda found, step: found.__setitem__(step, time))
+    assert "at: " in refused("ledger", raw)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -153,6 +160,7 @@ FIRST, SECOND = split(LEDGER_43.marks)
         (replace(LEDGER_43, marks=f"{FIRST[:20]}.{SECOND}"), "a mark is cut off"),
         (replace(LEDGER_43, marks=f"{FIRST}.{SECOND}2"), "a destination that its list does not have"),
         (replace(LEDGER_43, to=("audience",)), "a destination that its list does not have"),
+        (replace(LEDGER_43, sequences=()), "a sequence that its list does not have"),
         (replace(LEDGER_43, entity=EntityRef("range", ("game-8",), "game-8").key), "a copy of the ledger of"),
         (Ledger(1, protocol="stream"), "what its stream holds"),
         (Ledger(1, protocol="resequencer"), "what was received"),

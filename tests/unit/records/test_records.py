@@ -51,7 +51,7 @@ MARKS = written(
     (Mark(SINCE - 2_000, PAINTED, "f", False, "aBc+").text, Mark(SINCE, CAUSE, "i", True, "aBc+", "0~").text)
 )
 OWING = OutboxEntry(
-    CAUSE, tx(43), AT, SINCE, (Pending(('"type":"hit",', "", "}"), 1, 1, 1.5), Pending(Json("{}"), id="o"))
+    CAUSE, tx(43), AT, SINCE, (Pending(("hit", "", "}"), 1, 1, 1.5, place=(0, 12)), Pending(Json("{}"), id="o"))
 )
 LEDGER_43 = Ledger(
     version=43,
@@ -182,16 +182,16 @@ STORED = {
             {
                 "cause": CAUSE,
                 "tx": f"{BOOK}.0000043",
-                "at": "2026-11-21T10:00:02Z",
+                "at": 1_795_255_202_000_000,
                 "since": 1_795_255_202_000,
                 "outputs": [
-                    {"envelope": ['"type":"hit",', "", "}"], "index": 1, "to": 1, "delay": 1.5},
+                    {"envelope": ["hit", "", "}"], "index": 1, "to": 1, "delay": 1.5, "place": [0, 12]},
                     {"envelope": "{}", "id": "o"},
                 ],
             },
         ],
         "blobs": [[PAINTED, f"{BOOK}.0000042"]],
-        "sequences": [{"destination": "leader-board", "receiver": "board/game-7", "channel": "c1", "last": 12}],
+        "sequences": [["leader-board", "board/game-7", "c1", 12]],
         "calls": ["o-7"],
         "kept": [{"id": "o-9", "due": "2036-07-01T00:00:00Z", "tx": "5f-kept"}],
         "schema": 1,

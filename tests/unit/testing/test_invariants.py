@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import KEPT, Mark
 from exactlyonce.records.outbox import OutboxEntry, pending
 from exactlyonce.records.outputs import Output, OutputRef, digest
@@ -176,9 +177,11 @@ def test_a_mark_and_its_entry_name_the_same_outputs() -> None:
     assert mark == Commit(ref.key, cause, None, 7, ids)
     outputs = tuple(replace(one, id=id) for one, id in zip((ONE, TWO), ids, strict=True))
     bare = OutboxEntry(cause, "tx-1", AT, 1)
-    owed = tuple(pending(one, index, 0, ref, bare) for one, index in zip(outputs, (0, 2), strict=True))
+    owed = tuple(pending(one, index, ref, bare, to=0, sequences=()) for one, index in zip(outputs, (0, 2), strict=True))
     entry = replace(bare, outputs=owed)
-    assert Commit.of_entry(ref, entry, ("board",)) == Commit(ref.key, cause, "tx-1", None, ids, digest(outputs))
+    assert Commit.of_entry(ref, entry, Ledger(to=("board",))) == Commit(
+        ref.key, cause, "tx-1", None, ids, digest(outputs)
+    )
 
 
 def test_the_document_of_a_number_gives_its_place_only() -> None:

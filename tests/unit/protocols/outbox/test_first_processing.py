@@ -14,6 +14,7 @@ from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.pages import HasPages
 from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import LedgerRemoved
+from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import message_hash
 from tests.asking import sweep
 from tests.samples import breaking, deposit
@@ -40,7 +41,9 @@ class TestTheFirstTime:
         (mark,), (entry,) = script.marks, script.entries
         assert (mark.hash, mark.kind, mark.timed, mark.sent) == (message_hash("web/m-1"), "f", False, "--")
         assert (entry.cause, entry.tx) == (mark.hash, tx(1))
-        assert tuple(entry.owed_outputs(ENTITY, script.ledger.to)) == played.only(Publish).outputs
+        assert (
+            tuple(entry.owed_outputs(ENTITY, script.ledger.to, script.ledger.sequences)) == played.only(Publish).outputs
+        )
         assert script.book.pays(tx(1))
 
     def test_the_next_commit_drops_what_is_paid(self) -> None:
@@ -80,7 +83,7 @@ class TestADuplicate:
         script = processed(1, published=False)
         played = script.play(attempt(OUTBOX, deposit("m-1")))
         assert played.kinds == [LoadEntity, FindPaid, Publish, CloseNumbers]
-        owed = tuple(script.entries[0].owed_outputs(ENTITY, script.ledger.to))
+        owed = tuple(script.entries[0].owed_outputs(ENTITY, script.ledger.to, script.ledger.sequences))
         assert played.only(Publish) == Publish(owed, ENTITY)
         assert played.only(CloseNumbers).transactions == (tx(1),)
 
@@ -139,6 +142,12 @@ def test_an_effect_without_an_answer_is_the_last_one(kind: Any, reply: Any) -> N
     played = Script().play(attempt(OUTBOX, deposit("m-1")), {kind: reply})
     assert played.kinds[-1] is kind
     assert played.again.memory.saved is None
+
+
+def test_a_document_of_the_application_is_adopted_after_one_look_for_pages() -> None:
+    script = Script(Json.of({"id": "a", "owner": "a", "total": 3}))
+    played = script.play(attempt(OUTBOX, deposit("m-1")))
+    assert played.requests == [LoadEntity, HasPages, SaveEntity, Publish]
 
 
 class TestAnEntityThatWasRemoved:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from exactlyonce import Envelope, HandlerFailed, Outbox
-from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.attempt import SHARED, Before, Handled, Memory
 from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
@@ -133,7 +133,7 @@ def test_an_unknown_save_leads_to_a_load() -> None:
     assert script.play(attempt(OUTBOX, timed(4), memory=again.memory)).kinds[0] is LoadEntity
 
 
-def test_a_document_that_was_not_the_newest_is_as_one_that_never_was() -> None:
+def test_a_document_that_was_not_the_newest_is_taken_for_shared() -> None:
     script = Script()
     memory = counted(trusting(script), TRUSTED - 1)
     by_another_process(script)
@@ -141,18 +141,21 @@ def test_a_document_that_was_not_the_newest_is_as_one_that_never_was() -> None:
     assert played.kinds[0] is LoadEntity
     saved = played.finished.memory.saved
     assert saved is not None
-    assert saved.right == 0
+    assert saved.right == SHARED
 
 
-def test_a_document_that_changed_between_is_trusted_anew_after_it_was_right_twice() -> None:
+@pytest.mark.parametrize(("right", "loads"), [(0, 2), (SHARED, 4)])
+def test_a_document_is_trusted_after_it_was_right_twice_and_four_times_where_it_had_changed(
+    right: int, loads: int
+) -> None:
     script = Script()
-    memory = counted(trusting(script), 0)
+    memory = counted(trusting(script), right)
     first = []
-    for number in (4, 5, 6):
+    for number in range(4, 4 + TRUSTED - right + 1):
         played = script.play(attempt(OUTBOX, timed(number), memory=memory))
         first.append(played.requests[0])
         memory = played.finished.memory
-    assert first == [LoadEntity, LoadEntity, SaveEntity]
+    assert first == [*[LoadEntity] * loads, SaveEntity]
 
 
 def test_a_message_that_fails_on_a_remembered_document_has_its_whole_group_judged_on_a_loaded_one() -> None:

@@ -30,7 +30,8 @@ from tests.unit.script import ABSENT, AT, ENTITY, ORDERED, Script, attempt
 
 OUTBOX = Outbox()
 NOW = milliseconds(AT)
-LEFT = MOST_MARKS + 1 - MARKS_STAY
+MARKS = MOST_MARKS + 2
+LEFT = MARKS - MARKS_STAY
 
 
 def timed(number: int, since: int | None = None) -> Envelope:
@@ -40,10 +41,10 @@ def timed(number: int, since: int | None = None) -> Envelope:
 
 
 def full(*more: Envelope, timed_ones: bool = True) -> Script:
-    """An entity of whose first messages pages tell: 33 messages, and the one that made 17 of them leave."""
+    """An entity of whose first messages pages tell: 33 messages, and the one that made 21 of them leave."""
     script = Script()
     script.play(
-        attempt(OUTBOX, *((timed if timed_ones else lambda number: deposit(f"m-{number}"))(n) for n in range(33)))
+        attempt(OUTBOX, *((timed if timed_ones else lambda number: deposit(f"m-{number}"))(n) for n in range(MARKS)))
     )
     for message in more or (timed(33),):
         script.play(attempt(OUTBOX, message))
@@ -51,7 +52,7 @@ def full(*more: Envelope, timed_ones: bool = True) -> Script:
 
 
 class TestLeaving:
-    def test_more_than_32_marks_lose_the_oldest_with_the_next_commit_and_16_stay(self) -> None:
+    def test_more_than_31_marks_lose_the_oldest_with_the_next_commit_and_12_stay(self) -> None:
         script = full(timed(33, -5))
         (page,) = script.pages
         assert (page.number, page.version, page.begin, page.until) == (1, 33, NOW, NOW + LEFT - 1)
@@ -99,8 +100,8 @@ class TestLeaving:
 
     def test_where_the_container_is_behind_the_ledger_nothing_more_is_forgotten(self) -> None:
         script = full()
-        script.play(attempt(OUTBOX, *map(timed, range(34, 50))))
-        played = script.play(attempt(OUTBOX, timed(50)), {WritePage: Written("0:-1#0")})
+        script.play(attempt(OUTBOX, *map(timed, range(34, 54))))
+        played = script.play(attempt(OUTBOX, timed(54)), {WritePage: Written("0:-1#0")})
         assert "session token" in played.again.reason
         assert SaveEntity not in played.kinds
 
@@ -231,7 +232,7 @@ class TestAnotherHistory:
 
     def test_without_a_fence_nothing_is_deleted(self) -> None:
         script = full()
-        script.play(attempt(OUTBOX, *map(timed, range(34, 50))))
+        script.play(attempt(OUTBOX, *map(timed, range(34, 54))))
         played = script.play(attempt(OUTBOX, timed(99)), {WritePage: OTHER, SaveEntity: UNKNOWN})
         assert played.requests[-2:] == [FindPagesAbove, SaveEntity]
         assert DeletePages not in played.kinds

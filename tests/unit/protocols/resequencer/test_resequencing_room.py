@@ -53,9 +53,9 @@ class TestWhatItSends:
         outputs = played.only(Publish).outputs
         one, other = readers.ledger.outbox
         assert (one.cause, one.tx, one.at) == (message_hash("s/m-1"), tx(1), AT)
-        assert tuple(one.owed_outputs(BOARD, readers.ledger.to)) == outputs[:2]
+        assert tuple(one.owed_outputs(BOARD, readers.ledger.to, readers.ledger.sequences)) == outputs[:2]
         assert (other.cause, other.tx) == (message_hash("s/m-3"), tx(3))
-        assert tuple(other.owed_outputs(BOARD, readers.ledger.to)) == outputs[2:]
+        assert tuple(other.owed_outputs(BOARD, readers.ledger.to, readers.ledger.sequences)) == outputs[2:]
         assert readers.book.open == {}
 
     def test_the_next_commit_drops_what_was_published(self) -> None:

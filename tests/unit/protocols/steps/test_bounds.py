@@ -143,7 +143,7 @@ def outputs_in(entity: EntityRef, document: Json | None) -> Iterator[str]:
     ledger = read_entity(entity, document).ledger
     if ledger is None:
         return iter(())
-    return (output.id for entry in ledger.outbox for output in entry.owed_outputs(entity, ledger.to))
+    return (output.id for entry in ledger.outbox for output in entry.owed_outputs(entity, ledger.to, ledger.sequences))
 
 
 def outputs_of(companion: Companion) -> tuple[str, ...]:

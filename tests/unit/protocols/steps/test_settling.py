@@ -255,7 +255,9 @@ class TestTheOutboxKnowsAMessage:
         script = committed(1, 9, 2)
         played = given_up(script)
         assert played.requests == [LoadEntity, Publish]
-        assert played.only(Publish).outputs == tuple(script.entries[1].owed_outputs(ENTITY, script.ledger.to))
+        assert played.only(Publish).outputs == tuple(
+            script.entries[1].owed_outputs(ENTITY, script.ledger.to, script.ledger.sequences)
+        )
         assert played.result.outcome == "processed"
 
     def test_one_that_owes_nothing_needs_nothing(self) -> None:
