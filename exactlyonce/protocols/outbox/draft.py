@@ -217,7 +217,6 @@ def next_ledger(
     version = before.version + len(draft.processed)
     return replace(
         before,
-        entity=work.entity.key,
         version=version,
         token=token,
         marks=written(marks),
