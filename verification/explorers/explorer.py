@@ -227,8 +227,12 @@ class Explorer:
             for said, after in emptied(self.world, state):
                 yield Move(after, True, None, -1, None, said)
         if state[4][PUT_BACK] and not state[3] and all(worker.situation is None for worker in state[2]):
-            for said, after in put_back(self.world, self.workers, state):
+            for said, after in self._put_back(state):
                 yield Move(after, True, None, -1, None, said)
+
+    def _put_back(self, state: State) -> Iterator[tuple[str, State]]:
+        """Every way to put something back, with what is said of it. Nobody is at work."""
+        return put_back(self.world, self.workers, state)
 
     def _written_down(self, state: State) -> Iterator[Move]:
         """Processes write their books."""
