@@ -167,9 +167,9 @@ def renew(
     taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, found.now, bound) is None
     if bound is None or taken:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
+    time = _first_taken(parked.at, found.now, bound(found.now))
     # Write that the message is a new one. Before it is sent, so that a repeated request after a crash sends a copy of the
     # same message.
-    time = _first_taken(parked.at, found.now, bound(found.now))
     written = yield from Park(entity, replace(parked, renewed=time))
     if isinstance(written, NoAnswer):
         return Again(memory, "whether the message was made a new one is not known")
