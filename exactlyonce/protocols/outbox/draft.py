@@ -202,7 +202,8 @@ def next_ledger(
     """The ledger of the commit, which shows every page that was written up to this token.
 
     Marks that are older than the retention go for good: a copy is refused. But a page is to prove the commit of blobs, which
-    may be younger than the message, so a mark with blobs stays until a page takes it.
+    may be younger than the message, so a mark with blobs stays until a page takes it. And a request is known as long as it
+    owes, so its answer stays as long.
     """
     before = view.ledger
     gone = by_hash("" if page is None else page.marks)
@@ -213,7 +214,9 @@ def next_ledger(
     stay = (mark for hash, mark in here if hash not in gone and (is_after(mark, oldest) or hash in with_blobs))
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
-    answers = (one for one in before.answers if one.cause in hashes and one.cause not in answered_there)
+    outbox = (*(one for one in before.outbox if one.tx not in paid), *draft.outbox)
+    known = hashes | {one.cause for one in outbox}
+    answers = (one for one in before.answers if one.cause in known and one.cause not in answered_there)
     version = before.version + len(draft.processed)
     return replace(
         before,
@@ -225,7 +228,7 @@ def next_ledger(
         left=version - len(marks),
         cut=before.cut if page is None else page.number,
         answers=(*answers, *draft.answers),
-        outbox=(*(one for one in before.outbox if one.tx not in paid), *draft.outbox),
+        outbox=outbox,
         blobs=(*(one for one in before.blobs if one[0] in hashes), *draft.proofs),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,

@@ -41,6 +41,7 @@ from exactlyonce.protocols.outbox.judge import (
     is_read_too_early,
     judged,
     proof_of,
+    unanswered,
 )
 from exactlyonce.protocols.outbox.look import BEHIND_LEDGER, first_look, look_apart, lost_pages, take_back
 from exactlyonce.protocols.outbox.owed import paid_of, pay, publish_owed
@@ -155,7 +156,8 @@ class Outbox:
                 return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
             view = looked
         found = judged(messages, view)
-        if view.remembered and found.failed:
+        failed = (*found.failed, *unanswered(found.copies, view))
+        if view.remembered and failed:
             return None
         if any(is_read_too_early(one, view) for one in found.copies):
             return Again(view.memory, "the document of a request was read in a view older than its answer")
@@ -166,7 +168,7 @@ class Outbox:
         view = view.knowing(memory)
         known = Finished(
             view.remembering() if view.ledger.version > 0 else view.memory,
-            failed=found.failed,
+            failed=failed,
             answers=answers_of(found.copies, view),
             contents=contents_of(found.copies, view),
         )
