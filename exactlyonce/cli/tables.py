@@ -121,7 +121,7 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
-        yield f"renewed  {plain(parked.renewed)}: it got a new identity then, and may have been sent under it"
+        yield f"renewed  {plain(parked.renewed)}: it got a new identity with this time, and may have been sent under it"
     for entity, known in evidence.receivers:
         yield f"entity   {plain(entity)}, {_known(known)}"
     if not evidence.receivers:

@@ -43,10 +43,11 @@ class ParkedMessage:
         entity: key of the entity that it is for.
         message: key of the message.
         reason: why it cannot be processed. For people and logs, so never a part of the body.
-        at: when it was parked, by the clock of its process. Never used to judge age.
+        at: when it was parked, by the clock of its process. A new message that it is made has this time, or one that derives
+            from it.
         envelope: as it came, or was to leave; a string in documents.
         destination: where an output was to go that was too old to be published; None for a message that came.
-        renewed: when it was made a new message, by the store's clock; None if it has the identity it came with.
+        renewed: time of the new message that it was made; None if it has the identity it came with.
         place: in its channel, as it says; None if it has none, or says one that cannot be.
     """
 

@@ -6,10 +6,10 @@ specification keep their names. Messages are compared by the hashes of their key
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
@@ -82,6 +82,8 @@ class Facts:
         owing: entity and hash of the message of commits whose outputs are not known to be published.
         skipped: read model and place of skipped messages.
         late: read model and key of messages that arrived after they were skipped.
+        fallen: entity and version to which a ledger went back, though nobody had put its document back.
+        undone: commits before a document was put back. They count no more, but what they sent is out.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -90,6 +92,8 @@ class Facts:
     owing: frozenset[tuple[str, str]] = frozenset()
     skipped: frozenset[tuple[str, Position]] = frozenset()
     late: frozenset[tuple[str, str]] = frozenset()
+    fallen: frozenset[tuple[str, int]] = frozenset()
+    undone: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +119,10 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
     always = (
         at_most_one_state_change(facts.commits),
         versions_are_distinct(facts.commits),
-        at_most_one_output(facts.published),
-        consistent_state_and_output(facts.commits, facts.published),
-        no_ghost_output(facts.commits, facts.published),
+        versions_rise(facts),
+        at_most_one_output(facts),
+        consistent_state_and_output(facts),
+        no_ghost_output(facts),
         in_sequence(facts),
     )
     in_the_end = (nothing_lost(facts), termination(facts)) if drained else ()
@@ -163,23 +168,37 @@ def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
             )
 
 
-def at_most_one_output(published: Iterable[Output]) -> Iterator[Violation]:
-    """All copies published under one id have the same destination and content."""
+def versions_rise(facts: Facts) -> Iterator[Violation]:
+    """A ledger never goes back to an earlier version, unless somebody puts its document back."""
+    for entity, version in facts.fallen:
+        yield Violation("versions_rise", entity, "", f"its ledger went back to version {version}")
+
+
+def at_most_one_output(facts: Facts) -> Iterator[Violation]:
+    """All copies published under one id have the same destination and content.
+
+    A message whose commit was undone may be handled once more on another state: each of its commits has a content.
+    """
     contents: dict[str, set[Output]] = defaultdict(set)
-    for output in published:
+    for output in facts.published:
         contents[output.id].add(output)
+    undone = {id for commit in facts.undone for id in commit.outputs}
+    commits = {(id, one.tx) for one in (*facts.commits, *facts.undone) if one.tx is not None for id in one.outputs}
+    times = Counter(id for id, _ in commits)
     for id, copies in contents.items():
-        if len(copies) > 1:
+        if len(copies) > (times[id] if id in undone else 1):
             yield Violation("at_most_one_output", "", "", f"output {id} was published with {len(copies)} contents")
 
 
-def consistent_state_and_output(commits: Iterable[Commit], published: Iterable[Output]) -> Iterator[Violation]:
+def consistent_state_and_output(facts: Facts) -> Iterator[Violation]:
     """Published outputs are those of the attempt whose state was committed."""
-    by_id = {output.id: output for output in published}
-    for commit in set(commits):
+    by_id: dict[str, set[Output]] = defaultdict(set)
+    for output in facts.published:
+        by_id[output.id].add(output)
+    for commit in {*facts.commits, *facts.undone}:
         if commit.digest is not None and commit.outputs and all(id in by_id for id in commit.outputs):
-            outputs = tuple(by_id[id] for id in commit.outputs)
-            if digest(outputs) != commit.digest:
+            sent = product(*(by_id[id] for id in commit.outputs))
+            if all(digest(outputs) != commit.digest for outputs in sent):
                 yield Violation(
                     "consistent_state_and_output",
                     commit.entity,
@@ -188,10 +207,10 @@ def consistent_state_and_output(commits: Iterable[Commit], published: Iterable[O
                 )
 
 
-def no_ghost_output(commits: Iterable[Commit], published: Iterable[Output]) -> Iterator[Violation]:
+def no_ghost_output(facts: Facts) -> Iterator[Violation]:
     """No output of an uncommitted attempt is published."""
-    committed = {id for commit in commits for id in commit.outputs}
-    for id in {output.id for output in published} - committed:
+    committed = {id for commit in (*facts.commits, *facts.undone) for id in commit.outputs}
+    for id in {output.id for output in facts.published} - committed:
         yield Violation("no_ghost_output", "", "", f"output {id} belongs to no commit")
 
 

@@ -181,15 +181,15 @@ def _decoded(part: str) -> tuple[PartitionValue, ...]:
     return ()
 
 
-def renewed_id(entity: str, message: str, parked: datetime) -> str:
-    """Id under which a parked message is sent as a new one: the same however often that is asked for.
+def renewed_id(entity: str, message: str, time: datetime) -> str:
+    """Id under which a parked message is sent as a new one: no id is sent with two times.
 
     Args:
         entity: key of the entity under which it is parked.
         message: its key.
-        parked: since when it is parked.
+        time: of the new message.
     """
-    at = parked.astimezone(timezone.utc).isoformat()
+    at = time.astimezone(timezone.utc).isoformat()
     return str(uuid5(_NAMESPACE, _ASCII.encode([entity, message, "renewed", at])))
 
 

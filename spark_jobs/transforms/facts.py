@@ -114,8 +114,8 @@ class Facts:
         staged: documents of kept messages: `entity, message, tx, at, ts`.
         requests: that callers opened and have not closed: `entity, id` (of the document), `answered, at, ts`.
         numbered: `entity, channel, number, source, message, held, at, ts`.
-        parked: messages that are parked, or were: `entity, message, at, ts, renewed` (when it was made a new one), `gone`
-            (whether it was discarded or sent again), `sent` (key under which it was sent again).
+        parked: messages that are parked, or were: `entity, message, at, ts, renewed` (time of the new message that it was
+            made), `gone` (whether it was discarded or sent again), `sent` (key under which it was sent again).
         books: `book, used, open, stuck, ts`.
         unreadable: `place, id, entity, message, ts, problem`.
         seen: `SEEN`: the versions that earlier audits saw; None if there was none.

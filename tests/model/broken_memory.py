@@ -12,7 +12,7 @@ from exactlyonce.effects.books import Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import FindPages, FoundPages, WritePage
+from exactlyonce.effects.pages import FindPages, FoundPages, HasPages, WritePage
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import look as looking
@@ -217,6 +217,10 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "a removed ledger is told without a fence", (around(outbox._require_no_pages, unasked(SaveEntity, SAVED)),), THREE,
         "raised LedgerRemoved",
+    ),
+    Broken(
+        "nobody asks whether an absent entity has pages", (around(outbox._require_no_pages, unasked(HasPages, False)),),
+        WORLDS["removed: three messages"], TWICE,
     ),
 )  # fmt: skip
 """Each falls by the shortest story that there is."""

@@ -11,6 +11,8 @@ from exactlyonce import Context, Destination, Entity, ExactlyOnceError, Outbox, 
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.partitions import Partition
 from exactlyonce.testing.app import App
+from exactlyonce.testing.guarantee import Facts, Violation, violations
+from exactlyonce.testing.history import StoreHistory
 from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
 
@@ -90,6 +92,7 @@ class Bank:
             queues={"orders": self.sources},
         )
         self.waiting: list[Envelope] = []
+        self._put_back: set[str] = set()
         self._timed = timed
         self._ids: dict[str, str] = {}
         self._held: Any = None
@@ -165,12 +168,18 @@ class Bank:
         entities, library = saved
         for key, now in self._documents.entities.items():
             if not types or key[0] in types:
-                self._put_back(now, entities.get(key, Partition()))
+                self._rewrite(now, entities.get(key, Partition()))
         if library is not None:
             for name, now in self._documents.library.items():
-                self._put_back(now, library.get(name, Partition()))
+                self._rewrite(now, library.get(name, Partition()))
         self.app.host.kill()
         self._outcome(lambda: self.app.advance(minutes=20))
+
+    def violations(self) -> tuple[Violation, ...]:
+        """What is wrong with the documents that were ever written."""
+        history = StoreHistory(self._documents, self._put_back)
+        facts = Facts(tuple(history.commits), fallen=frozenset(history.fallen), undone=tuple(history.undone))
+        return violations(facts, drained=False)
 
     def raw(self, type: str, id: str) -> Any:
         """The document of an entity."""
@@ -198,11 +207,11 @@ class Bank:
         time, number = f"{milliseconds(self.app.now):012x}", len(self._ids)
         return self._ids.setdefault(name, f"{time[:8]}-{time[8:]}-7000-8000-{number:012x}")
 
-    def _put_back(self, now: Partition, then: Partition) -> None:
+    def _rewrite(self, now: Partition, then: Partition) -> None:
         for id in dict.fromkeys(version.id for version in now.log):
             was, there = then.newest(id), now.newest(id)
             if (was and was.document) != (there and there.document):
-                self._documents._append(now, id, was.document if was else None)
+                self._put_back.add(self._documents._append(now, id, was.document if was else None).etag)
 
     def _outcome(self, action: Any) -> str:
         try:

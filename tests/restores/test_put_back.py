@@ -19,6 +19,7 @@ def test_what_a_source_sends_after_it_was_put_back_arrives() -> None:
     bank.pay_many("new", 120)
     assert bank.total() == 50 + 100 + 120
     assert not bank.app.parked()
+    assert not bank.violations()
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -38,6 +39,7 @@ def test_commands_that_come_again_after_everything_was_put_back_pay_once(others:
     assert [bank.pay("o7", 100), bank.pay("o6", 10)] == [TAKEN, TAKEN]
     assert bank.total() == 3 + 110 + others
     assert not bank.app.parked()
+    assert not bank.violations()
     assert {one.id for one in in_flight} <= {one.id for one in bank.sent()}
 
 
@@ -56,6 +58,7 @@ def test_payments_in_flight_come_after_the_commands_that_came_again(others: int,
     bank.pay_many("other", others, source="t")
     assert bank.again(in_flight[0]) == TAKEN
     assert bank.total() == 13 + others
+    assert not bank.violations()
 
 
 @pytest.mark.parametrize("times", [33, 40, 100])
@@ -121,6 +124,7 @@ def test_an_entity_that_was_put_back_handles_what_comes_again_and_takes_nothing_
         assert bank.again(payment) == TAKEN
     assert bank.total() == 40 + 30 + lost + 60
     assert not bank.app.parked()
+    assert not bank.violations()
 
 
 def test_where_the_library_was_put_back_old_copies_are_refused_and_new_timed_messages_are_taken() -> None:
@@ -132,3 +136,4 @@ def test_where_the_library_was_put_back_old_copies_are_refused_and_new_timed_mes
     assert bank.again(bank.sent()[50]) == "DatabaseRestored"
     assert bank.pay("new", 5) == TAKEN
     assert bank.total() == 40 + 80 + 5
+    assert not bank.violations()

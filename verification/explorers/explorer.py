@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.library import Unpark
-from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage
+from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage, LedgerRemoved
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
 from verification.explorers.deliveries import (
@@ -26,7 +26,7 @@ from verification.explorers.deliveries import (
 )
 from verification.explorers.moves import Move, Outcome
 from verification.explorers.processes import FROM_MEMORY, Processes
-from verification.explorers.putting_back import emptied, put_back
+from verification.explorers.putting_back import emptied, put_back, removed
 from verification.explorers.reductions import (
     State,
     alike_messages,
@@ -46,7 +46,7 @@ from verification.world.mentions import Write, described, messages_in
 from verification.world.replays import can_go_on, unsent, was_sent
 from verification.world.retention import lists
 from verification.world.scenario import PLACES, Scenario
-from verification.world.store import Store, Version
+from verification.world.store import Store, Version, is_removed
 from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
 from verification.world.workers import OfBooks, Worker, Workers
 from verification.world.writes import Answer
@@ -54,6 +54,7 @@ from verification.world.writes import Answer
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
 PUT_BACK, EMPTIED, UNKNOWN = PLACES["put_back"], PLACES["emptied"], PLACES["unknown"]
+REMOVED = PLACES["removed"]
 RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
 GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
@@ -63,6 +64,7 @@ PART = "a release took several batches"
 STOPPED = "a handler that raised stopped its channel"
 SENT_AGAIN = "what a stream had sent was sent again"
 PAGES_LOST = "a message was refused, since pages were lost"
+TOLD = "an entity was refused, since its document was deleted"
 REFUSED = "a message whose number another has was refused"
 
 
@@ -227,8 +229,15 @@ class Explorer:
             for said, after in emptied(self.world, state):
                 yield Move(after, True, None, -1, None, said)
         if state[4][PUT_BACK] and not state[3] and all(worker.situation is None for worker in state[2]):
-            for said, after in put_back(self.world, self.workers, state):
+            for said, after in self._put_back(state):
                 yield Move(after, True, None, -1, None, said)
+        if state[4][REMOVED] and not state[3] and all(worker.situation is None for worker in state[2]):
+            for said, after in removed(self.world, self.workers, state):
+                yield Move(after, True, None, -1, None, said)
+
+    def _put_back(self, state: State) -> Iterator[tuple[str, State]]:
+        """Every way to put something back, with what is said of it. Nobody is at work."""
+        return put_back(self.world, self.workers, state)
 
     def _written_down(self, state: State) -> Iterator[Move]:
         """Processes write their books."""
@@ -380,6 +389,11 @@ class Explorer:
         if situation is None or situation.request is not None:
             return worker, violation, False
         result = situation.result
+        if isinstance(result, LedgerRemoved) and any(map(is_removed, store.entities, store.libraries)):
+            self.witnessed.add(
+                TOLD
+            )  # The entity is refused until somebody puts it back; no message is lost or done twice.
+            return self.workers.idle(), violation, True
         if isinstance(result, Exception):
             return self.workers.idle(), violation or f"raised {type(result).__name__}: {result}", True
         following = self.workers.following(worker)

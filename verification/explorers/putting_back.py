@@ -1,4 +1,4 @@
-"""What a restored database has lost: later versions of an entity whose pages are there, or pages of an entity."""
+"""What a restored database has lost: later versions of an entity whose pages are there, or all of them, or its pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from verification.explorers.reductions import State, tidied
 from verification.world.amounts import spent
 from verification.world.answers import World
 from verification.world.scenario import PLACES
-from verification.world.store import Entity, history_of
+from verification.world.store import ABSENT, Entity, history_of, is_removed
 from verification.world.workers import Workers
 
 
@@ -33,6 +33,16 @@ def put_back(world: World, workers: Workers, state: State) -> Iterator[tuple[str
             after, idle = tidied(world.stores, workers, after, idle, delayed)
             said = f"The entity is put back to version {position}"
             yield said, (after, queue, idle, delayed, spent(left, PLACES["put_back"]))
+
+
+def removed(world: World, workers: Workers, state: State) -> Iterator[tuple[str, State]]:
+    """Every way to delete an entity that has pages. What was processed stays so: no message may be handled once more."""
+    store, queue, standing, delayed, left = state
+    for number, (entity, library) in enumerate(zip(store.entities, store.libraries, strict=True)):
+        gone = world.stores.with_entity(store, number, world.stores.entity(entity.newest + 1, (ABSENT,)))
+        if entity.truth.document is not None and is_removed(gone.entities[number], library):
+            after, idle = tidied(world.stores, workers, gone, tuple(workers.idle() for _ in standing), delayed)
+            yield "The entity is deleted", (after, queue, idle, delayed, spent(left, PLACES["removed"]))
 
 
 def emptied(world: World, state: State) -> Iterator[tuple[str, State]]:

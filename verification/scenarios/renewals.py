@@ -19,6 +19,10 @@ SMALL: Final = (
         budget=Budget(unknown=1, requeues=2),
     ),
     renewing_of("a parked message is renewed by two", 1, OTHER, budget=Budget(requeues=2)),
+    renewing_of(
+        "a parked message is renewed, and put back", 3, REFUSED, ONCE_MORE, workers=1,
+        budget=Budget(requeues=2, put_back=1),
+    ),
 )  # fmt: skip
 
 LARGE: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from verification.explorers.explorer import PAGES_LOST
+from verification.explorers.explorer import PAGES_LOST, TOLD
 from verification.scenarios.outbox import LATE
 from verification.world.scenario import Budget, Scenario
 from verification.world.writes import IN_THE_WAY, PAGES_GONE
@@ -28,6 +28,11 @@ SMALL: Final = (
         "put back: one message has no time", (2, 2, 1), IN_THE_WAY, since=(None, 0, 0), budget=Budget(put_back=1)
     ),
     _scenario("put back twice", (2, 2, 1), IN_THE_WAY, since=(0, 1, 1), budget=Budget(put_back=2)),
+    _scenario("removed: three messages", (2, 2, 1), TOLD, since=(0, 1, 1), budget=Budget(removed=1)),
+    _scenario("removed: room for one", (1, 2, 2), TOLD, since=(0, 1, 1), room=1, budget=Budget(removed=1, crashes=1)),
+    _scenario(
+        "removed: the sweeper", (2, 2), TOLD, since=(0, 1), budget=Budget(removed=1, crashes=1, sweeps=1, stale=1)
+    ),
     _scenario("pages are lost", (2, 2), PAGES_LOST, since=(0, 1), budget=Budget(emptied=1, crashes=1)),
 )
 

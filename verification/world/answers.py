@@ -70,6 +70,7 @@ from verification.world.store import (
     Stores,
     Version,
     entity_number,
+    is_removed,
     position_of,
     token_at,
     views_in,
@@ -254,8 +255,11 @@ class World:
                 yield living, aged, True
 
     def _has_pages(self, effect: HasPages, store: Store) -> Iterator[Answer]:
-        library = store.libraries[entity_number(effect.entity)]
-        there = [any(id.startswith("page:") for id in library.view(position)) for position in range(library.end + 1)]
+        number = entity_number(effect.entity)
+        library = store.libraries[number]
+        first = library.end if is_removed(store.entities[number], library) else 0
+        views = map(library.view, range(first, library.end + 1))
+        there = [any(id.startswith("page:") for id in view) for view in views]
         for reply in dict.fromkeys(reversed(there)):
             yield Answer(
                 reply,

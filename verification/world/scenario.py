@@ -48,6 +48,8 @@ class Budget:
         emptied: losses of all pages that an entity has.
         put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then,
             and all processes start anew.
+        removed: entities whose documents are deleted while they have pages, as by other programs, or by a restore to a moment
+            before. Nobody is at work then, all processes start anew, and all replicas show the pages.
     """
 
     crashes: int = 0
@@ -66,6 +68,7 @@ class Budget:
     replays: int = 0
     emptied: int = 0
     put_back: int = 0
+    removed: int = 0
 
     @property
     def amounts(self) -> tuple[int, ...]:

@@ -165,6 +165,11 @@ class Library:
         return self.view(self.end)
 
 
+def is_removed(entity: Entity, library: Library) -> bool:
+    """Whether pages show that an entity was processed, and nothing else does."""
+    return entity.ledger.version == 0 and any(id.startswith("page:") for id in library.now)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
     """Everything that survives a crash but the queues. Interned: compare with `is`.

@@ -200,7 +200,8 @@ def next_ledger(
     """The ledger of the commit, which shows every page that was written up to this token.
 
     Marks that are older than the retention go for good: a copy is refused. But a page is to prove the commit of blobs, which
-    may be younger than the message, so a mark with blobs stays until a page takes it.
+    may be younger than the message, so a mark with blobs stays until a page takes it. And a request is known as long as it
+    owes, so its answer stays as long.
     """
     before = view.ledger
     stay = split(before.marks)[0 if page is None else len(split(page.marks)) :]  # The oldest marks leave.
@@ -211,11 +212,12 @@ def next_ledger(
         stay = tuple(one for one in stay if is_after(one, oldest) or hash_in(one) in with_blobs)
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
-    answers = (one for one in before.answers if one.cause in hashes and one.cause not in answered_there)
+    outbox = (*(one for one in before.outbox if one.tx not in paid), *draft.outbox)
+    known = hashes | {one.cause for one in outbox}
+    answers = (one for one in before.answers if one.cause in known and one.cause not in answered_there)
     version = before.version + len(draft.processed)
     return replace(
         before,
-        entity=work.entity.key,
         version=version,
         token=token,
         marks=written(marks),
@@ -224,7 +226,7 @@ def next_ledger(
         left=version - len(marks),
         cut=before.cut if page is None else page.number,
         answers=(*answers, *draft.answers),
-        outbox=(*(one for one in before.outbox if one.tx not in paid), *draft.outbox),
+        outbox=outbox,
         blobs=(*(one for one in before.blobs if one[0] in hashes), *draft.proofs),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from exactlyonce.attempt import key_of
-from exactlyonce.errors import ExactlyOnceError, InvalidMessage, RequestUnknown, TryAgainLater
+from exactlyonce.errors import ExactlyOnceError, InvalidMessage, RequestUnknown, TooOldToJudge, TryAgainLater
 from exactlyonce.protocols.steps.answers import Answers, Contents
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
@@ -196,6 +196,20 @@ def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
         if one.envelope.asked or one.kind == "q"
     )
     return tuple((key, answer) for key, answer in found if answer is not None)
+
+
+def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
+    """The errors of requests known only by what they owe: their marks, and the pages with their answers, went with age."""
+    asked = tuple(one for one in copies if one.envelope.asked and one.kind != "q")
+    if not asked:
+        return ()
+    known, answers = known_in(view), dict(answers_of(asked, view))
+    forgotten = "was carried out, so long ago that its answer is forgotten. Nothing was changed now."
+    return tuple(
+        (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
+        for one in asked
+        if not known[one.hash] and one.key not in answers
+    )
 
 
 def contents_of(copies: tuple[Arrival, ...], view: View) -> Contents:

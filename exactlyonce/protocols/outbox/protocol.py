@@ -41,6 +41,7 @@ from exactlyonce.protocols.outbox.judge import (
     is_read_too_early,
     judged,
     proof_of,
+    unanswered,
 )
 from exactlyonce.protocols.outbox.look import BEHIND_LEDGER, first_look, look_apart, lost_pages, take_back
 from exactlyonce.protocols.outbox.owed import paid_of, pay, publish_owed
@@ -155,6 +156,8 @@ class Outbox:
                 return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
             view = looked
         found = judged(messages, view)
+        if unknown := unanswered(found.copies, view):
+            found = replace(found, failed=(*found.failed, *unknown))
         if view.remembered and found.failed:
             return None
         if any(is_read_too_early(one, view) for one in found.copies):

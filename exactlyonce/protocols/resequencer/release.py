@@ -142,7 +142,6 @@ class Release:
         return replace(
             self._ledger,
             version=self._ledger.version + len(self.processed),
-            entity=self._work.entity.key,
             to=self._to,
             outbox=entries,
             deleted=self._body is None,

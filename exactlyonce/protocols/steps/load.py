@@ -110,7 +110,7 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
         adoptable = yield from _never_had_a_ledger(entity, loaded, strategy)
         if not adoptable:
             return Again(memory, "whether the entity ever had a ledger is not certain")
-    ledger = replace(stored.ledger or Ledger(), type=entity.type, protocol=strategy.name)
+    ledger = replace(stored.ledger or Ledger(), type=entity.type, entity=entity.key, protocol=strategy.name)
     adopted = stored.ledger is None
     return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory, adopted=adopted)
 

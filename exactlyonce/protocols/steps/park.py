@@ -144,9 +144,10 @@ def renew(
 ) -> Step[Renewed | Again]:
     """Make a parked message a new one, which `requeue` then sends: with another id, a new time, and no number.
 
-    The new identity is stored before anything is sent. So a command that runs again after a crash sends a copy of the same
-    message, with the same time. Only a message that became too old again before it was sent gets another identity. At most 2
-    effects.
+    The new identity is stored before anything is sent, so a command that runs again after a crash sends a copy of the same
+    message. A restore may take back what was stored, and two operators may ask at once. So id and time derive from when the
+    message was parked: as long as its receiver takes a new message, each request gives the same one. After that it gives
+    another, whose time is another, too. At most 2 effects.
 
     Args:
         entity, message, limit, memory: as for `requeue`.
@@ -166,10 +167,10 @@ def renew(
     taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, found.now, bound) is None
     if bound is None or taken:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
-    at = parked.at if parked.renewed is None else found.now
+    time = _first_taken(parked.at, found.now, bound(found.now))
     # Write that the message is a new one. Before it is sent, so that a repeated request after a crash sends a copy of the
     # same message.
-    written = yield from Park(entity, replace(parked, at=at, renewed=found.now))
+    written = yield from Park(entity, replace(parked, renewed=time))
     if isinstance(written, NoAnswer):
         return Again(memory, "whether the message was made a new one is not known")
     return Renewed("renewed", replace(memory, library_token=written.token))
@@ -213,9 +214,14 @@ def _again(parked: ParkedMessage) -> Envelope:
             "from a backup, or discard it."
         ) from None
     if parked.renewed is not None:
-        id = renewed_id(parked.entity, parked.message, parked.at)
+        id = renewed_id(parked.entity, parked.message, parked.renewed)
         envelope = replace(without_place(envelope), id=id, time=parked.renewed).with_stable_time()
     return envelope.once_more()
+
+
+def _first_taken(parked: datetime, now: datetime, limit: timedelta) -> datetime:
+    """The first time that is young enough among when a message was parked, and every `limit` after."""
+    return parked + max(0, -((parked - now) // limit) - 1) * limit
 
 
 def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["too old", "undated", "ahead"] | None:

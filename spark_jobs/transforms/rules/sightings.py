@@ -160,14 +160,14 @@ def renewed(facts: Facts) -> DataFrame:
     done = facts.parked.where(F.col("sent").isNotNull()).select(F.col("sent").alias("key"))
     source = F.substring_index("message", "/", 1)
     made = facts.parked.where(F.col("renewed").isNotNull()).select(
-        F.concat(source, F.lit("/"), _renewed("entity", "message", F.unix_micros("at"))).alias("key")
+        F.concat(source, F.lit("/"), _renewed("entity", "message", F.unix_micros("renewed"))).alias("key")
     )
     return done.unionByName(made).select(hash_of(F.col("key")).alias("hash"))
 
 
 @by_row(StringType())
-def _renewed(entity: str, message: str, at: int) -> str:
-    return renewed_id(entity, message, _EPOCH + timedelta(microseconds=at))
+def _renewed(entity: str, message: str, time: int) -> str:
+    return renewed_id(entity, message, _EPOCH + timedelta(microseconds=time))
 
 
 def of_read_models(facts: Facts) -> DataFrame:

@@ -93,7 +93,7 @@ def delivered(case: str) -> list[Planted]:
     )
     parking = Planted(mailer, None, gone=True).keeping(parked(mailer, keys[2]))
     renewed = parked(mailer, keys[3], renewed=NOW - DAY)
-    new = message_key(shop.source, renewed_id(mailer.key, keys[3], renewed.at))
+    new = message_key(shop.source, renewed_id(mailer.key, keys[3], NOW - DAY))
     unplaced = [unparked(mailer, keys[4], None, 2 * DAY)]
     return [
         planted,

@@ -110,17 +110,15 @@ def by_invariants(history: History) -> Judgement:
     commits = tuple(told(history.stored))
     name = history.name
     listed = [one for one in commits if one.version is not None]
-    ghosts = invariants.no_ghost_output(listed, sightings(history.stored))
-    sequence = invariants.in_sequence(invariants.Facts(commits))
+    facts = invariants.Facts(commits, history.published)
+    ghosts = invariants.no_ghost_output(invariants.Facts(tuple(listed), sightings(history.stored)))
+    sequence = invariants.in_sequence(facts)
     numbers = (re.match(r"number (\d+) of (\S+) was taken", one.detail) for one in sequence)
     return {
         "once": {(name, one.entity, one.message) for one in invariants.at_most_one_state_change(commits)},
         "owners": {(name, one.entity, int(one.detail.split()[1])) for one in invariants.versions_are_distinct(commits)},
         "ghosts": {(name, one.detail.split()[1]) for one in ghosts},
-        "digests": {
-            (name, one.entity, one.message)
-            for one in invariants.consistent_state_and_output(commits, history.published)
-        },
+        "digests": {(name, one.entity, one.message) for one in invariants.consistent_state_and_output(facts)},
         "numbers": {(name, found[2], int(found[1])) for found in numbers if found},
     }
 

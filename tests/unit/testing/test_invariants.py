@@ -58,6 +58,10 @@ BREAKS: dict[str, tuple[Callable[[Facts], Facts], set[tuple[str, str]]]] = {
         lambda facts: replace(facts, commits=(*facts.commits, replace(SECOND, message="~", tx="tx-3"))),
         {("versions_are_distinct", "web/m-2")},
     ),
+    "a ledger that goes back": (
+        lambda facts: replace(facts, fallen=frozenset({("e", 1)})),
+        {("versions_rise", "")},
+    ),
     "two contents under one id": (
         lambda facts: replace(facts, published=(Output("o-1", "board", Json.of({"n": 7})), ONE, TWO)),
         {("at_most_one_output", "")},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -12,11 +13,14 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.effects.pages import FindPages, WritePage
 from exactlyonce.effects.publish import Publish
+from exactlyonce.errors import TooOldToJudge
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.draft import MOST_ANSWERED
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.answers import Answer
 from exactlyonce.values.identity import message_hash
+from exactlyonce.values.lifetimes import RETENTION
 from tests.answering import added_queue, counters, request
 from tests.unit.script import Played, Replies, Script
 from tests.unit.script import attempt as attempt_on_sample
@@ -143,6 +147,43 @@ def test_one_attempt_answers_from_page_ledger_and_commit(script: Script) -> None
     answers = dict(attempt(script, request("k-1"), request("k-2"), request("k-3")).finished.answers)
     assert [one.body for one in answers.values()] == [answer(total).body for total in (1, 2, 3)]
     assert [*answers] == ["http/k-1", "http/k-2", "http/k-3"]
+
+
+def owing(script: Script) -> None:
+    """Let the mark of k-1 expire while it owes."""
+    assert attempt(script, request("k-1"), replies={Publish: UNKNOWN}).again.reason
+    script.at += RETENTION + timedelta(seconds=1)
+    attempt(script, request("k-2"))
+    assert [one.hash for one in script.marks] == [message_hash("http/k-2")]
+
+
+def test_a_request_is_answered_as_long_as_it_owes_though_its_mark_went_with_age(script: Script) -> None:
+    owing(script)
+    played = attempt(script, request("k-1"))
+    assert played.finished.answers == (("http/k-1", answer(1)),)
+    assert len(played.only(Publish).outputs) == 1
+    assert script.body == {"id": "c", "total": 2}
+
+
+def test_its_answer_goes_with_the_entry_once_that_is_paid(script: Script) -> None:
+    owing(script)
+    attempt(script, request("k-1"))
+    attempt(script, request("k-3"))
+    assert [one.cause for one in script.ledger.answers] == [message_hash(f"http/k-{number}") for number in (2, 3)]
+
+
+def test_a_request_of_which_only_what_it_owes_is_left_is_too_old_to_be_answered(script: Script) -> None:
+    """Its answer left in a page, which is gone."""
+    owing(script)
+    assert script.document is not None
+    script.put(with_ledger(script.document, replace(script.ledger, answers=())))
+    played = attempt(script, request("k-1"))
+    ((key, error),) = played.finished.failed
+    assert key == "http/k-1"
+    assert isinstance(error, TooOldToJudge)
+    assert len(played.only(Publish).outputs) == 1
+    assert script.body == {"id": "c", "total": 2}
+    assert attempt(script, replace(request("k-1"), asked=None)).finished.failed == ()
 
 
 def test_a_failing_request_leaves_the_answers_of_the_others(script: Script) -> None:

@@ -181,7 +181,9 @@ def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: str) -> Non
     gallery = Gallery(protocol)
     gallery.crash(1)
     gallery.clean()
-    assert gallery.document == entity_document(ABSENT, Ledger(type="account", deleted=True, protocol=protocol))
+    assert gallery.document == entity_document(
+        ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True, protocol=protocol)
+    )
     assert gallery.left == []
 
 

@@ -168,6 +168,29 @@ def test_a_message_that_fails_on_a_remembered_document_has_its_whole_group_judge
     assert script.book.open == {}, "the numbers of the first try are closed"
 
 
+@pytest.mark.parametrize("outdated", [True, False])
+def test_a_handler_that_raises_on_a_remembered_state_runs_once_more_on_the_loaded_one_and_that_counts(
+    outdated: bool,
+) -> None:
+    script = Script()
+    memory = trusting(script)
+    if outdated:
+        by_another_process(script)
+    seen: list[int] = []
+
+    def handle(before: Before, envelope: Envelope) -> Handled:
+        assert before.body is not None
+        seen.append(before.body.value["total"])
+        if before.version == TRUSTED + 2:
+            raise HandlerFailed(f"It refuses {envelope.id} as long as nobody else has paid.")
+        return Handled(before.body)
+
+    finished = script.play(attempt(OUTBOX, timed(10), memory=memory, handle=handle)).finished
+    assert seen == ([3, 4] if outdated else [3, 3])
+    assert finished.processed == (("web/m-10",) if outdated else ())
+    assert [type(error) for _, error in finished.failed] == ([] if outdated else [HandlerFailed])
+
+
 def test_a_blob_is_written_from_a_remembered_document_too() -> None:
     def handle(before: Before, envelope: Envelope) -> Handled:
         return Handled(before.body or Json("{}"), blobs=(Blob(f"{before.tx}/report", b"text", "text/plain"),))

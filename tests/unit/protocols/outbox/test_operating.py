@@ -61,7 +61,7 @@ class TestATokenAheadOfTheAccount:
         assert played.kinds == [LoadEntity, LoadStaged, Begin, Stage, DeleteStaged, SaveEntity]
         assert played.only(LoadStaged).token == AHEAD
         assert played.only(SaveEntity).etag == '"1"'
-        ledger = Ledger(43, token="0:-1#1", type="account", left=43, complete=7, lost=7)
+        ledger = Ledger(43, token="0:-1#1", type="account", entity=ENTITY.key, left=43, complete=7, lost=7)
         assert script.document == entity_document(BODY, ledger)
         assert played.result == TokenReset("reset", Memory("0:-1#2", "0:-1#1"))
 

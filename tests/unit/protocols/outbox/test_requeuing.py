@@ -150,6 +150,12 @@ def test_a_message_that_comes_back_while_it_is_requeued_stays_parked() -> None:
     assert found.message.reason == "it failed again"
 
 
+def arrived(publish: Publish, sent: list[Envelope]) -> SendReply:
+    """Sending arrives."""
+    sent += (Envelope.read(output.envelope.text) for output in publish.outputs)
+    return PUBLISHED
+
+
 class TestAsANewMessage:
     @pytest.mark.parametrize(("time", "refused"), AGES)
     def test_only_what_would_be_refused_becomes_one(self, time: datetime | None, refused: str | None) -> None:
@@ -161,10 +167,41 @@ class TestAsANewMessage:
             assert played.only(Park) == Park(ENTITY, replace(sent_at(time), renewed=AT))
             assert played.result == Renewed("renewed", replace(MEMORY, library_token="0:-1#6"))
 
-    def test_its_identity_hangs_on_when_it_was_parked_so_that_a_stale_look_gives_the_same_again(self) -> None:
-        played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT + SECOND), Park: Written("0:-1#6")})
+    @pytest.mark.parametrize(
+        ("passed", "time"),
+        [
+            (-SECOND, AT),
+            (timedelta(0), AT),
+            (WEEK, AT),
+            (WEEK + SECOND, AT + WEEK),
+            (2 * WEEK, AT + WEEK),
+            (2 * WEEK + SECOND, AT + 2 * WEEK),
+        ],
+        ids=str,
+    )
+    def test_its_time_is_the_first_since_it_was_parked_that_a_receiver_takes(
+        self, passed: timedelta, time: datetime
+    ) -> None:
+        played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT + passed), Park: Written("0:-1#6")})
         assert played.only(LoadParked) == LoadParked(ENTITY, "web/m-9", "0:-1#0")
-        assert played.only(Park).message == replace(sent_at(None), at=AT, renewed=AT + SECOND)
+        assert played.only(Park).message == replace(sent_at(None), renewed=time)
+        assert (
+            requeued({LoadParked: FoundParked(played.only(Park).message, '"8"', AT + passed)}).result.outcome == "sent"
+        )
+
+    def test_one_that_is_renewed_again_after_a_restore_is_a_copy_of_the_same_message(self) -> None:
+        clock, sent = ManualClock(AT), list[Envelope]()
+        for days in (1, 6, 1):  # The third time it is too old to be the same.
+            clock.advance(timedelta(days=days).total_seconds())
+            store = MemoryStore(clock.now)
+            store.perform(Park(ENTITY, sent_at(AT - 2 * WEEK)))
+            driver = BlockingDriver(store, lambda publish: arrived(publish, sent), Runtime())
+            driver.run(renew(ENTITY, "web/m-9", a_week, Memory()))
+            driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory()))
+        first, second, third = ((one.id, one.since) for one in sent)
+        assert first == second
+        assert first[0] != third[0]
+        assert first[1] != third[1]
 
     def test_one_that_was_made_a_new_message_before_stays_the_same(self) -> None:
         before = replace(sent_at(AT - 2 * WEEK), renewed=AT)
@@ -186,7 +223,7 @@ class TestAsANewMessage:
         played = renewed({LoadParked: FoundParked(sent_at(None), '"7"', AT), Park: UNKNOWN})
         assert played.again.reason
 
-    def test_it_has_another_id_and_the_stores_time_and_comes_from_where_it_came(self) -> None:
+    def test_it_has_another_id_and_time_and_comes_from_where_it_came(self) -> None:
         new = replace(sent_at(AT - 2 * WEEK), renewed=AT)
         played = requeued({LoadParked: FoundParked(new, '"7"', AT + WEEK)})
         (output,) = played.only(Publish).outputs
@@ -216,5 +253,5 @@ class TestAsANewMessage:
         driver.run(renew(ENTITY, "web/m-9", a_week, Memory()))
         driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory()))
         late, first = Envelope.read(sent[2].text), Envelope.read(sent[0].text)
-        assert late.time == clock.now()
+        assert late.time == AT + 2 * WEEK
         assert late.id != first.id, "the first may have been processed so long ago that it is forgotten"

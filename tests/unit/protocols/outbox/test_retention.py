@@ -72,7 +72,7 @@ def test_where_nothing_is_left_to_delete_nothing_is_fenced(candidates: tuple[str
 def test_an_absent_entity_is_fenced_by_a_tombstone_that_a_late_create_fails_on() -> None:
     script = Script()
     assert cleaned(script, "tx-7").kinds == [LoadEntity, SaveEntity, DeleteStaged]
-    assert script.document == entity_document(ABSENT, Ledger(type="account", deleted=True))
+    assert script.document == entity_document(ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True))
 
 
 def test_a_document_that_has_no_ledger_yet_is_fenced_as_it_is() -> None:

@@ -296,7 +296,7 @@ class TestTheOutboxParksAMessage:
         script = Script()
         played = given_up(script)
         assert played.only(SaveEntity).etag is None
-        assert script.document == entity_document(ABSENT, Ledger(type="account", deleted=True))
+        assert script.document == entity_document(ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True))
         assert (script.ledger.version, script.entries) == (0, ())
 
     def test_a_document_that_has_no_ledger_yet_is_fenced_as_it_is(self) -> None:
