@@ -78,7 +78,7 @@ cover: .make/python .make/amqp .make/node  ## which lines and branches the tests
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
-	$(PYTHON) -m verification.checker --large --matrix
+	$(PYTHON) -m verification.checker --large
 	$(PYTHON) -m verification.mutants
 	$(PYTHON) -m verification.mutants.hosting
 

@@ -25,8 +25,10 @@ def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ..
     return (work, view, draft._replace(calls=made), *rest)
 
 
-def _without_its_calls(draft: Any, entity: Any, arrival: Any, handled: Any, commit: Any) -> tuple[Any, ...]:
-    return (draft, entity, arrival, replace(handled, calls=()), commit)
+def _without_its_calls(added: Any) -> Any:
+    return lambda draft, entity, arrival, handled, commit, *, calls: added(
+        draft, entity, arrival, handled, commit, calls=tuple(one for one in calls if one not in handled.calls)
+    )
 
 
 NOT_REMOVED = around(judge.answered, replaced(lambda calls, _arrival: calls))
@@ -41,7 +43,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "calls: the commit that calls does not write the call",
-        (around(drafting._added, called(_without_its_calls)),),
+        (around(drafting._added, _without_its_calls),),
         WORLDS["lost replies"],
         REFUSED,
     ),

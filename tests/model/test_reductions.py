@@ -36,7 +36,7 @@ OUTBOX = (
     Scenario("a group", (1, 1, 1), group=2, workers=1),
     Scenario("books", (1, 1), books=True, workers=1, budget=Budget(crashes=1)),
 )
-KEPT = Scenario("kept", (1,), keeps=frozenset({0}), workers=1, budget=Budget(crashes=1, unknown=1, sweeps=UNLIMITED))
+KEPT = Scenario("kept", (1,), keeps=frozenset({0}), budget=Budget(unknown=1, sweeps=UNLIMITED))
 FED = Scenario("fed", (1, 0), budget=Budget(crashes=2, unknown=1), targets=(0, 1), feeds=(1, None))
 COMPANIONS = (
     scenario_of("stream, copies", (TWO,), STREAM, budget=FAULTS),

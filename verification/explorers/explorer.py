@@ -356,7 +356,7 @@ class Explorer:
             yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
 
     def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
-        return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
+        return swept(self.world.stores, store, workers, delayed)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         """The outcomes of what a worker asks. Where attempts are not distinct, their ids are known at once."""

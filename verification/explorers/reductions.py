@@ -143,12 +143,10 @@ def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
     )
 
 
-def swept(
-    stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], *, linearizable: bool
-) -> Store:
+def swept(stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
     """The store without the content of staged outputs that nobody refers to: no read asks for them, clean-up apart.
 
-    Their places in the log stay, and with them what tokens mean; in a linearizable world tokens mean nothing.
+    Their places in the log stay, and with them what tokens mean.
     """
     for number, library in enumerate(store.libraries):
         if not library.staged:
@@ -159,9 +157,6 @@ def swept(
         garbage = library.staged - used
         if garbage:
             ids = {f"staged:{tx}" for tx in garbage}
-            if linearizable:
-                writes = tuple(one for one in library.writes if one[0] not in ids)
-            else:
-                writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
+            writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
             store = stores.with_library(store, number, stores.library(writes))
     return store

@@ -6,7 +6,7 @@ Workers are interchangeable and stand sorted in a state; a story gives each proc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import is_
 from string import ascii_uppercase
 from typing import Any, Final
@@ -193,7 +193,7 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     said = answer.said if move.slot >= 0 else f"A delayed write arrives: {answer.said}"
     said += "; it crashes before it acknowledges" if move.crashed else ""
     lost = answer.reply in (UNKNOWN, BEHIND) or (isinstance(effect, BEST_EFFORT) and answer.cost is not None)
-    applied = not lost or answer.store is not before[0]
+    applied = not lost or _has_changed(before[0], answer.store)
     return Event(
         process,
         said,
@@ -208,6 +208,16 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
         move.crashed,
         start,
     )
+
+
+def _has_changed(before: Store, after: Store) -> bool:
+    """Whether a store holds something else, or something was sent. What a process notes of its numbers is in its memory."""
+    there = [one.name for one in fields(Store) if one.name != "books"]
+    return any(getattr(before, one) != getattr(after, one) for one in there) or _written(before) != _written(after)
+
+
+def _written(store: Store) -> list[Any]:
+    return [(one.id, one.written) for one in store.books if one.written]
 
 
 def _placed(move: Move, before: State, processes: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ from exactlyonce import Colocated, VersionStream
 from exactlyonce.attempt import Strategy
 from verification.explorers.requests import LEFT, REFUSED
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
-from verification.world.answers import FOUND
+from verification.world.answers import ANSWERED_THERE, FOUND
 from verification.world.outbox_handler import LARGE_BODY
 from verification.world.scenario import UNLIMITED, Budget, Message, Request, Scenario, scenario_of
 
@@ -59,7 +59,7 @@ SMALL: Final = (
         budget=swept(crashes=1, unknown=1),
     ),
     _scenario(
-        "requests: a large answer leaves before its mark", (2, 1), (LARGE_ANSWER, K1), FOUND, room=3,
+        "requests: a large answer leaves before its mark", (2, 1), (LARGE_ANSWER, K1), ANSWERED_THERE, room=3,
         budget=swept(crashes=1),
     ),
 )  # fmt: skip

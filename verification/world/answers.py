@@ -83,6 +83,7 @@ LOST: Final = PLACES["unknown"]
 REPEATED: Final = PLACES["repeated"]
 OVERDUE: Final = "an output was too old to be published"
 FOUND: Final = "a page knew a message"
+ANSWERED_THERE: Final = "a page that knew no message had an answer"
 EXPIRED: Final = "a page was gone with age"
 OLD: Final = "companions were seen in an older view"
 ASKED: Final = "a source was asked to send again what was lost"
@@ -111,8 +112,7 @@ class World:
         self.writes = Writes(self.stores, scenario, self.judge)
         self._stale = bool(scenario.budget.stale)
         self._ages = scenario.ages
-        self._linearizable = scenario.linearizable
-        self._delayed = scenario.delayed > 0 and not scenario.linearizable
+        self._delayed = scenario.delayed > 0
 
     def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:  # noqa: C901, PLR0912
         """Every answer to an effect."""
@@ -220,7 +220,8 @@ class World:
         for reply, (aged, expired) in found.items():
             names = ", ".join(f"page {one.version}" for one in reply.pages) or "no page"
             marks = by_hash(written(mark for one in reply.pages for mark in split(one.marks)))
-            seen = EXPIRED if expired else FOUND if marks else None
+            answered = any(one.answers for one in reply.pages)
+            seen = EXPIRED if expired else FOUND if marks else ANSWERED_THERE if answered else None
             yield Answer(
                 reply, store, said=f"finds {names}{' of an older view' if aged else ''}", witnessed=seen, aged=aged
             )
@@ -306,7 +307,7 @@ class World:
 
     def _views_of(self, library: Library, token: str | None) -> range:
         """Positions that a read of the library may see."""
-        return range(library.end if self._linearizable else position_of(token), library.end + 1)
+        return range(position_of(token), library.end + 1)
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
         if effect.outputs and all(map(is_request, effect.outputs)):
@@ -350,9 +351,7 @@ class World:
     def _sent(self, sent: Answer, store: Store) -> Iterator[Answer]:
         """What is sent arrives, with a reply or without one, or it does not."""
         yield sent
-        if not self._linearizable:
-            said = f"{sent.said}; the reply is lost"
-            yield replace(sent, reply=UNKNOWN, cost=LOST, said=said, witnessed=None)
+        yield replace(sent, reply=UNKNOWN, cost=LOST, said=f"{sent.said}; the reply is lost", witnessed=None)
         yield Answer(UNKNOWN, store, LOST, said=f"{sent.said}, which fails")
 
     def _traceless(self, outputs: tuple[Output, ...], store: Store) -> frozenset[tuple[str, str]]:
@@ -394,7 +393,7 @@ class World:
     def _write(self, effect: Write, store: Store) -> Iterator[Answer]:
         applied = self.land(effect, store)
         yield applied
-        if not isinstance(applied.reply, Conflict) and not self._linearizable:
+        if not isinstance(applied.reply, Conflict):
             said, after, violation = applied.said, applied.store, applied.violation
             yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost")
             if isinstance(effect, SaveEntity | SaveBatch | Stage):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
@@ -92,7 +91,6 @@ class Writes:
         self._dates = scenario.ages is not None
         self._stamps = not scenario.companions  # Only the outbox reads when an entity was written.
         self._stale, self._put_back = bool(scenario.budget.stale), scenario.budget.put_back
-        self._linearizable = scenario.linearizable
         self._chores = scenario.chores
         self._kept = scenario.chores.kept
         self._reopened = scenario.reopened
@@ -137,10 +135,7 @@ class Writes:
                 changes = tuple((id, self._kept(library.now.get(id), one)) for id, one in written.items())
         new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
         if new:
-            writes = (*library.writes, *new)
-            if self._linearizable:
-                writes = tuple(sorted((one for one in dict(writes).items() if one[1] is not None), key=itemgetter(0)))
-            library = self._stores.library(writes)
+            library = self._stores.library((*library.writes, *new))
             store = self._stores.with_library(store, number, library)
         reply = None if isinstance(write, DeleteStaged | DeletePages) else Written(self._token(library))
         back = next((id for id, written in new if written is not None and id in store.closed), None)
@@ -173,7 +168,7 @@ class Writes:
 
     def _token(self, library: Library) -> str:
         """The session token of the newest view."""
-        return token_at(0 if self._linearizable else library.end)
+        return token_at(library.end)
 
     def _park(self, write: Park, store: Store) -> Answer:
         key = write.message.message
