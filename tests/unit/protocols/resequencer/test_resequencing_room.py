@@ -318,7 +318,7 @@ def test_what_does_not_fit_with_the_present_state_can_never_be_held() -> None:
 
 
 def test_the_ledger_takes_room_in_the_document() -> None:
-    sequences = tuple(Sequence("screens", f"screen/{number}", "c" * 32, 1) for number in range(9_000))
+    sequences = tuple(Sequence("screens", f"screen/{number}", "c" * 32, 1) for number in range(19_000))
     ledger = Ledger(1, type="board", protocol="resequencer", sequences=sequences, receptions=(received("s", 1),))
     readers = Readers(entity_document(Json('{"id":"b","seen":[],"kept":""}'), ledger))
     ((_, error),) = readers.delivered(scored(1, padding="x", keep=700_000)).stopped
