@@ -257,7 +257,7 @@ def test_what_an_entity_says_of_itself_is_read_to_the_letter(read: dict[str, Row
     assert (row["kind"], row["schema"], row["ts"], row["ledger"]["version"]) == ("entity", 1, 7, 3)
     assert row["ledger"]["marks"] == ".".join(MARKS)
     (entry,) = row["ledger"]["outbox"]
-    assert (entry["outputs"], entry["paid"]) == ([{"index": 3}], None)
+    assert entry["outputs"] == [{"index": 3}]
     assert entry["at"] == 1_767_225_600_500_000
     empty = read["an entity of which all is empty"].asDict(recursive=True)["ledger"]
     assert {name: one for name, one in empty.items() if one not in ([], "", 0)} == {
