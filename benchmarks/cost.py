@@ -35,8 +35,10 @@ HOT: Final = 64
 MANY: Final = 16
 """How many messages are in flight on one entity, and on many."""
 
-SPREAD: Final = 40
-"""Messages over which entities are spread that are many: twice as many as leave for a page at a time."""
+SPREAD: Final = 20
+"""Messages over which entities are spread that are many: as many as leave for a page at a time."""
+LEAST: Final = 13
+"""Messages that each of them has processed at least: its marks after it wrote a page."""
 
 Measured = dict[str, Any]
 
@@ -169,7 +171,7 @@ async def _situations(
 
 async def _prepared(scene: Scene, games: int) -> list[Envelope]:
     """Two messages for each of many games, which have processed different numbers, so that not all write a page at once."""
-    filled = {f"game-{game}": 1 + game % SPREAD if scene.contender.groups else 1 for game in range(games)}
+    filled = {f"game-{game}": LEAST + game % SPREAD if scene.contender.groups else 1 for game in range(games)}
     for game, messages in filled.items():
         await scene.prepare(game, messages)
     return [scene.contender.message(game, messages + ahead) for ahead in (1, 2) for game, messages in filled.items()]

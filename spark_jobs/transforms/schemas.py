@@ -271,7 +271,7 @@ def partition_of(paths: tuple[str, ...]) -> str:
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "Ledger": frozenset({"token", "deleted", "lost", "sequences", "snapshot_every", "event_sourced", "blobs"}),
     "OutboxEntry": frozenset({"since", "request", "answer"}),
-    "Pending": frozenset({"to", "envelope", "delay", "id"}),
+    "Pending": frozenset({"to", "envelope", "delay", "id", "place"}),
     "Page": frozenset({"hashes", "blobs"}),
     "Book": frozenset({"ended", "within", "searched", "written"}),
     "StagedOutputs": frozenset({"outputs"}),
