@@ -94,6 +94,8 @@ STATES: Final[dict[str, int]] = {
     "pages: a younger message comes first": 12_810,
     "from memory": 3_983,
     "from memory, two workers": 7_789,
+    "pages: the settler": 30_360,
+    "opened: lost replies": 24_383,
 }
 """Of each world, by its name."""
 STEPS: Final[dict[str, int]] = {
