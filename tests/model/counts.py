@@ -269,5 +269,12 @@ STEPS: Final[dict[str, int]] = {
     "a parked message is sent again, a requeue that deletes before it sends": 6,
     "a parked message is sent again, a requeue that deletes though sending failed": 7,
     "a parked message is sent again, a requeue that deletes what was parked anew": 11,
+    "pages go with age, one message has no stable time, untimed messages are judged by their arrival": 16,
+    "a retention is shortened, a shorter retention is gone by at once": 17,
+    "a retention is lengthened, a longer retention is judged by at once": 16,
+    "what is owed grows too old, what is too old is published all the same": 8,
+    "put back: three messages, a page of a later version is believed": 20,
+    "pages are lost, the newest page may be absent": 13,
+    "pages: room for none, three messages, a removed ledger is told without a fence": 8,
 }
 """Of the shortest story of each twin, by the name of the world with the twin in it."""

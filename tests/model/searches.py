@@ -44,14 +44,14 @@ def assert_falls(twin: Twin, limit: int, steps: int | None = None) -> Report:
     Args:
         twin: to search.
         limit: more states than any twin takes to fall.
-        steps: of the shortest story; those of `counts` unless given; any number if it is not counted.
+        steps: of the shortest story; those of `counts` unless given.
     """
     scenario = twin.scenario_with_twin()
     report = explore(scenario, limit)
     assert report.violation is not None
     assert report.violation.startswith(twin.falls), report.violation
     assert len(report.story) <= LONGEST_STORY
-    assert len(report.story) == (steps or STEPS.get(scenario.name, len(report.story)))
+    assert len(report.story) == (steps or STEPS[scenario.name])
     return report
 
 
