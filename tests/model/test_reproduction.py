@@ -19,6 +19,7 @@ from exactlyonce.effects.effect import BEHIND, Begin
 from exactlyonce.effects.entity import LoadEntity
 from local_cosmos.inprocess import RunningEmulator
 from tests.model import broken_books, broken_memory
+from tests.model.broken_chores import BROKEN_CHORES
 from tests.model.searches import assert_falls, name_of
 from tests.model.test_broken_companions import ZOO
 from tests.model.walking import OUTBOX_WALKS, played, walked
@@ -48,7 +49,9 @@ NOT_OF_PROTOCOLS = {
     "what is too old is published all the same",
 }
 """Twins of what the model has in place of drivers, adapters and transports: reality has these as they ship."""
-TWINS = [twin for twin in (*broken_memory.TWINS, *broken_books.TWINS) if twin.name not in NOT_OF_PROTOCOLS]
+TWINS = [
+    twin for twin in (*broken_memory.TWINS, *broken_books.TWINS, *BROKEN_CHORES) if twin.name not in NOT_OF_PROTOCOLS
+]
 
 
 @pytest.fixture(scope="module")

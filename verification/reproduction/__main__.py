@@ -100,10 +100,11 @@ def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None
 def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
     """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
     from tests.model.broken_books import TWINS as OF_BOOKS  # noqa: PLC0415
+    from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
     from tests.model.broken_memory import TWINS as OF_MEMORY  # noqa: PLC0415
     from tests.model.test_broken_companions import ZOO, name_of  # noqa: PLC0415
 
-    yield from ((twin.name, twin.scenario_with_twin) for twin in (*OF_MEMORY, *OF_BOOKS))
+    yield from ((twin.name, twin.scenario_with_twin) for twin in (*OF_MEMORY, *OF_BOOKS, *BROKEN_CHORES))
     yield from ((name_of(twin), twin.scenario_with_twin) for twin in ZOO)
 
 

@@ -103,8 +103,8 @@ def _ledger(change: Callable[..., Any]) -> Patch:
     """The ledger of a commit that cuts a page, as `change(ledger, before)` makes it."""
 
     def wrapper(shipped: Function) -> Function:
-        def twin(work: Any, view: Any, draft: Any, page: Any, paid: Any) -> Any:
-            made = shipped(work, view, draft, page, paid)
+        def twin(work: Any, view: Any, draft: Any, page: Any, paid: Any, **token: Any) -> Any:
+            made = shipped(work, view, draft, page, paid, **token)
             return made if page is None else change(made, view.ledger)
 
         return twin
