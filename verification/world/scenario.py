@@ -256,7 +256,6 @@ class Scenario:
         numbers: whether outputs have numbers, as receivers ask for that take messages in order.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
             each message there may be at a time.
-        flight: most messages that an endless stream has at a time; None for as many as it has places.
         linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
         ages: the clock, and what goes by it; None where time stands still.
@@ -300,7 +299,6 @@ class Scenario:
     feeds: tuple[int | None, ...] = ()
     numbers: bool = False
     endless: bool = False
-    flight: int | None = None
     linearizable: bool = False
     oblivious: bool = False
     lenient: bool = False
