@@ -14,7 +14,7 @@ from typing import Final
 
 from exactlyonce.drivers.shelf import Shelf
 from exactlyonce.effects.books import FindPaid, Opened
-from exactlyonce.effects.effect import BEHIND
+from exactlyonce.effects.effect import BEHIND, Begun
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.values.identity import message_hash
 from verification.endless.names import NOW, OLDEST, Naming
@@ -124,7 +124,7 @@ class AgedStream(EndlessExplorer, AgedExplorer):
 def _begun_at(worker: Worker) -> datetime:
     """The present of an attempt; long after all if there is none."""
     replies = () if worker.situation is None else worker.situation.replies
-    return next((one.at for one in replies if isinstance(one, Opened)), AT + 1_000 * TICK)
+    return next((one.at for one in replies if isinstance(one, Begun | Opened)), AT + 1_000 * TICK)
 
 
 class EndlessWorld(World):

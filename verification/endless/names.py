@@ -31,8 +31,8 @@ NOW: Final = 6
 """The tick at which every state of a stream is."""
 OLDEST: Final = 5
 """Age above which nothing grows older, in ticks: marks and pages go with four, by an attempt that may be one tick late."""
-FIRST_VERSION: Final = 20
-"""What the lowest version is called: no state has as many pages that matter."""
+FIRST_VERSION: Final = 1_000
+"""What the lowest version is called: no state has as many marks, or pages that matter."""
 _TICK: Final = TICK // MILLISECOND
 _FLOOR: Final = milliseconds(AT + (NOW - OLDEST) * TICK)
 

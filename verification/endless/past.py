@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from exactlyonce.effects.entity import Loaded, SaveEntity
-from exactlyonce.effects.pages import WritePage
+from exactlyonce.effects.pages import FoundPages, WritePage
 from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.marks import by_hash
@@ -31,15 +31,19 @@ def without_debts(document: Json, live: Hashes) -> Json:
 
 
 def present(replies: tuple[Any, ...], live: Hashes) -> tuple[Any, ...]:
-    """The replies to a run, as if what it loaded owed for live messages only."""
+    """The replies to a run, as if what it loaded owed for live messages only, and without pages that show it nothing."""
     known: frozenset[str] = frozenset()
+    cut = 0
     found: list[Any] = []
     for reply in replies:
         match reply:
             case Loaded(document=Json() as document):
                 document = without_debts(document, live)
                 known |= transactions_of(document)
+                cut = ledger_of(document).cut
                 found.append(replace(reply, document=document))
+            case FoundPages():
+                found.append(FoundPages(tuple(one for one in reply.pages if _matters(one, cut - 1, frozenset(), live))))
             case frozenset():
                 found.append(reply & known)
             case _:
@@ -75,13 +79,18 @@ def _matters(page: Page, cut: int, cuts: frozenset[int], live: Hashes) -> bool:
 def observable(
     delayed: tuple[Write, ...], library: Library, cut: int, cuts: frozenset[int], live: Hashes
 ) -> tuple[Write, ...]:
-    """Delayed writes that change something: not those of pages that are there, or that nobody would notice."""
+    """Delayed writes that change something: not those of pages that are there, or that nobody would notice.
+
+    What they save owes for live messages only.
+    """
     there = {one.page for one in library.now.values() if isinstance(one, StoredPage)}
-    return tuple(
-        write
-        for write in delayed
-        if not isinstance(write, WritePage) or (write.page not in there and _matters(write.page, cut, cuts, live))
-    )
+    kept: list[Write] = []
+    for write in delayed:
+        if isinstance(write, SaveEntity):
+            kept.append(replace(write, document=without_debts(write.document, live)))
+        elif not isinstance(write, WritePage) or (write.page not in there and _matters(write.page, cut, cuts, live)):
+            kept.append(write)
+    return tuple(kept)
 
 
 def older_versions(entity: Entity, library: Library, owing: Hashes, live: Hashes) -> tuple[Version, ...]:

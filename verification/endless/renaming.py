@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any
 
 from exactlyonce.effects.books import Opened
+from exactlyonce.effects.effect import Begun
 from exactlyonce.effects.entity import Loaded, Saved, SaveEntity
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.pages import FoundPages, WritePage
@@ -119,8 +120,9 @@ def _(part: Written, rename: Rename) -> Any:
     return Written(_token(part.token, rename))
 
 
-@renamed.register
-def _(part: Opened, rename: Rename) -> Any:
+@renamed.register(Begun)
+@renamed.register(Opened)
+def _(part: Any, rename: Rename) -> Any:
     given = tuple(None if tx is None else rename(("tx", tx)) for tx in part.transactions)
     return replace(part, at=_at(part.at, rename), transactions=given)
 
