@@ -255,7 +255,7 @@ def test_a_twin_that_falls_in_a_bounded_world_falls_in_the_stream_by_the_same_pr
     assert report.violation.startswith(twin.falls)
 
 
-@pytest.mark.parametrize("wrong", [{"group": 2}, {"room": 2}, {"tokens": True}, {"budget": Budget(poisoned=1)}])
+@pytest.mark.parametrize("wrong", [{"group": 2}, {"room": 2}, {"tokens": True}, {"budget": Budget(returned=1)}])
 def test_what_a_stream_cannot_have_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="'copies': a stream has one message a commit"):
         stream_of(replace(SAME[1], **wrong))

@@ -26,7 +26,7 @@ from verification.explorers.reductions import State
 from verification.world.answers import STALE, World
 from verification.world.judge import Commit
 from verification.world.outbox_handler import key_of_number
-from verification.world.scenario import AT, TICK, Scenario
+from verification.world.scenario import AT, PLACES, TICK, Scenario
 from verification.world.store import NOW as WRITTEN
 from verification.world.store import Entity, Store, Version
 from verification.world.workers import Worker, Workers
@@ -172,14 +172,14 @@ def _happening(state: State, number: int, copies: int, said: str) -> Move:
 
 
 def _require_possible(scenario: Scenario) -> None:
-    budget = scenario.budget
-    chores = (
-        budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten or budget.put_back or budget.emptied
-    )
+    """Raise `ValueError` for a scenario whose states have no canonical names."""
+    possible = {"crashes", "unknown", "repeated", "stale"}
+    chores = any(amount for amount, name in zip(scenario.budget.amounts, PLACES, strict=True) if name not in possible)
     more = scenario.tokens or scenario.deletes or scenario.targets or scenario.linearizable or scenario.remembering
     kinds = scenario.requests or scenario.replies or scenario.keeps or scenario.numbers or any(scenario.since)
-    if scenario.group > 1 or scenario.room > 1 or chores or more or kinds:
+    changes = scenario.ages and (scenario.ages.before or scenario.ages.behind or scenario.ages.arriving)
+    if scenario.group > 1 or scenario.room > 1 or chores or more or kinds or changes:
         raise ValueError(
-            f"Scenario {scenario.name!r}: a stream has one message a commit, room for one mark, and one entity; no tokens, "
-            "memories, deletion, requests, calls, kept messages, numbers, times or chores."
+            f"Scenario {scenario.name!r}: a stream has one message a commit, room for one mark, one entity, and one retention; "
+            "no tokens, memories, deletion, requests, calls, kept messages, numbers, times or chores."
         )
