@@ -33,8 +33,8 @@ from verification.reproduction.careless import CarelessStore, OverwritingStore
 from verification.reproduction.reality import emulator_of_the_model
 from verification.reproduction.stories import Story, retraced
 from verification.reproduction.walks import LONGEST
+from verification.scenarios import endless
 from verification.scenarios.companions import SMALL as SMALL_OF_COMPANIONS
-from verification.scenarios.outbox import STREAM
 from verification.world.scenario import Scenario
 
 LIMIT = 100_000
@@ -133,7 +133,7 @@ def test_the_walks_with_companions_meet_every_kind_of_trouble_task_and_request()
 
 async def test_an_endless_stream_cannot_be_played(emulator: RunningEmulator) -> None:
     with pytest.raises(ValueError, match="no trace with lasting names"):
-        await played(emulator, STREAM, ())
+        await played(emulator, endless.SMALL[0], ())
 
 
 def test_a_story_is_kept_and_found_again(tmp_path: Path) -> None:

@@ -22,14 +22,14 @@ def explorer_of(scenario: Scenario) -> Explorer:
     """
     if type(scenario) is not Scenario:
         raise TypeError(f"No explorer for {type(scenario).__name__} is imported.")
+    if scenario.endless:
+        from verification.endless.explorer import stream_of  # noqa: PLC0415  # It imports much that others do not need.
+
+        return stream_of(scenario)
     if scenario.ages is not None:
         return AgedExplorer(scenario)
     if any(one is not None and one.opened for one in scenario.requests):
         return OpenedExplorer(scenario)
     if scenario.requests:
         return RequestsExplorer(scenario)
-    if scenario.endless:
-        from verification.endless.explorer import EndlessExplorer  # noqa: PLC0415  # It imports much that others do not need.
-
-        return EndlessExplorer(scenario)
     return Explorer(scenario)

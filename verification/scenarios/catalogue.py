@@ -11,6 +11,7 @@ from verification.scenarios import (
     companions,
     companions_ages,
     deliveries,
+    endless,
     kept,
     opened,
     outbox,
@@ -31,7 +32,8 @@ class Scenarios(NamedTuple):
 
 
 CATALOGUE: Final = {
-    "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
+    "table": Scenarios(outbox.SMALL, outbox.LARGE),
+    "endless": Scenarios(endless.SMALL, endless.LARGE),
     "books": Scenarios(books.SMALL, books.LARGE),
     "restores": Scenarios(restores.SMALL, restores.LARGE),
     "opened": Scenarios(opened.SMALL, opened.LARGE),

@@ -105,20 +105,6 @@ SMALL: Final = (
     ),
 )
 
-STREAM: Final = _scenario(
-    "endless stream: 2 workers, 2 messages, copies of one",
-    (2, 1),
-    CUT,
-    OWN,
-    OTHER,
-    STALE,
-    BEHIND,
-    budget=EVERYTHING,
-    delayed=0,
-    endless=True,
-)
-"""Every fault but writes that land late, any number of times, for any number of messages; explored by every test run."""
-
 LARGE: Final = (
     _scenario("two of two", (2, 2), OTHER, budget=Budget(1, 1, 1)),
     _scenario("three workers", (2, 1), OTHER, workers=3, budget=Budget(1, 1)),
@@ -140,40 +126,5 @@ LARGE: Final = (
         room=0,
         remembering=True,
         budget=Budget(crashes=1, stale=1),
-    ),
-    _scenario(
-        "endless stream: 2 workers, 2 messages",
-        (2, 2),
-        CUT,
-        OWN,
-        OTHER,
-        STALE,
-        BEHIND,
-        budget=EVERYTHING,
-        delayed=0,
-        endless=True,
-    ),
-    _scenario(
-        "endless stream with a delayed write",
-        (2, 2),
-        CUT,
-        OWN,
-        OTHER,
-        LATE,
-        STALE,
-        BEHIND,
-        budget=EVERYTHING,
-        delayed=1,
-        endless=True,
-    ),
-    _scenario(
-        "endless stream: 3 workers, 2 messages",
-        (2, 1),
-        OTHER,
-        STALE,
-        workers=3,
-        budget=EVERYTHING,
-        delayed=0,
-        endless=True,
     ),
 )

@@ -259,7 +259,6 @@ class Scenario:
         numbers: whether outputs have numbers, as receivers ask for that take messages in order.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
             each message there may be at a time.
-        flight: most messages that an endless stream has at a time; None for as many as it has places.
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
         ages: the clock, and what goes by it; None where time stands still.
         lenient: whether a batch processes again what a batch has given up: a twin of the host.
@@ -302,7 +301,6 @@ class Scenario:
     feeds: tuple[int | None, ...] = ()
     numbers: bool = False
     endless: bool = False
-    flight: int | None = None
     oblivious: bool = False
     lenient: bool = False
     ages: Ages | None = None

@@ -295,19 +295,13 @@ class Workers:
         return self._keys[number % self.messages]
 
     def standing(
-        self, start: Start, replies: tuple[Any, ...], first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]
+        self, worker: Worker, start: Start, replies: tuple[Any, ...], held: tuple[int, ...], book: str | None
     ) -> Worker:
-        """A worker that has come so far in its run."""
+        """The worker in a run that has come as far by other names."""
         situation = self._situations.first(start)
         for reply in replies:
             situation = self._situations.after(situation, reply)
-        return self._worker(situation, first, memories, held, None)
-
-    def remembering(self, worker: Worker, memories: tuple[Memory, ...]) -> Worker:
-        """The worker with other memories."""
-        if memories == worker.memories:
-            return worker
-        return self._worker(worker.situation, worker.first, memories, worker.held, worker.book)
+        return self._worker(situation, worker.first, worker.memories, held, book)
 
     def _kept(self, memory: Memory) -> Memory:
         """What of a memory this scenario looks at: only attempts that start from it read the saved document."""
