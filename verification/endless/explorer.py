@@ -175,7 +175,7 @@ def _require_possible(scenario: Scenario) -> None:
     """Raise `ValueError` for a scenario whose states have no canonical names."""
     possible = {"crashes", "unknown", "repeated", "stale"}
     chores = any(amount for amount, name in zip(scenario.budget.amounts, PLACES, strict=True) if name not in possible)
-    more = scenario.tokens or scenario.deletes or scenario.targets or scenario.linearizable or scenario.remembering
+    more = scenario.tokens or scenario.deletes or scenario.targets or scenario.remembering
     kinds = scenario.requests or scenario.replies or scenario.keeps or scenario.numbers or any(scenario.since)
     changes = scenario.ages and (scenario.ages.before or scenario.ages.behind or scenario.ages.arriving)
     if scenario.group > 1 or scenario.room > 1 or chores or more or kinds or changes:

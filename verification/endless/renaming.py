@@ -167,7 +167,7 @@ def _(part: Ledger, rename: Rename) -> Any:
         complete=rename(("time", part.complete)),
         left=version - len(split(marks)),
         cut=rename(("cut", part.cut)),
-        outbox=tuple(_entry(one, part.to, rename) for one in part.outbox),
+        outbox=tuple(_entry(one, part, rename) for one in part.outbox),
     )
 
 
@@ -180,14 +180,17 @@ def _marks(marks: str, rename: Rename) -> str:
     return written(named)
 
 
-def _entry(part: OutboxEntry, to: tuple[str, ...], rename: Rename) -> OutboxEntry:
+def _entry(part: OutboxEntry, ledger: Ledger, rename: Rename) -> OutboxEntry:
     entity = entity_ref(0)
-    outputs = [_output(one, rename) for one in part.owed_outputs(entity, to)]
+    outputs = [_output(one, rename) for one in part.owed_outputs(entity, ledger.to, ledger.sequences)]
     since = None if part.since is None else rename(("time", part.since))
     cause, tx = rename(("hash", part.cause)), rename(("tx", part.tx))
     entry = OutboxEntry(cause, tx, _at(part.at, rename), since)
     owed = zip(outputs, part.outputs, strict=True)
-    return replace(entry, outputs=tuple(pending(new, one.index, one.to, entity, entry) for new, one in owed))
+    return replace(
+        entry,
+        outputs=tuple(pending(new, one.index, entity, entry, to=one.to, sequences=()) for new, one in owed),
+    )
 
 
 def _output(output: Output, rename: Rename) -> Output:
