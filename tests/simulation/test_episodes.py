@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from verification.simulation import episode
 from verification.simulation.episode import Report, run_episode
 from verification.simulation.protocols import COLOCATED, SHIPPED, STREAM, Protocols, shipped
 from verification.simulation.reading import Reading
@@ -104,6 +105,12 @@ def test_one_seed_is_one_history_whatever_sets_and_dicts_hash_to() -> None:
 
 def test_another_seed_is_another_history(reports: list[Report]) -> None:
     assert len({report.digest for report in reports}) == len(reports)
+
+
+def test_an_episode_that_goes_on_and_on_is_ended_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(episode, "_TIMERS_A_MESSAGE", 1)
+    (told,) = [one.detail for one in run_episode(0, FEW).violations if one.property == "termination"]
+    assert "more timers went off than may" in told
 
 
 @pytest.mark.parametrize("name", NAMES)
