@@ -279,5 +279,6 @@ STEPS: Final[dict[str, int]] = {
     "put back: three messages, a page of a later version is believed": 20,
     "pages are lost, the newest page may be absent": 13,
     "pages: room for none, three messages, a removed ledger is told without a fence": 8,
+    "removed: three messages, nobody asks whether an absent entity has pages": 10,
 }
 """Of the shortest story of each twin, by the name of the world with the twin in it."""

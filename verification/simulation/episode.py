@@ -49,7 +49,7 @@ PATIENCE: Final = 30 * 24 * HOUR
 _ONE_IN: Final = 8
 _RESTORED: Final = (2, 6)
 """Of so many seeds in a row, those are of episodes with backups."""
-_TIMERS_A_MESSAGE: Final = 1000  # A batch comes again as a whole: the worst climates need hundreds.
+_TIMERS_A_MESSAGE: Final = 500  # A batch comes again as a whole: the worst climates need hundreds.
 _VERY_LATE: Final = 0.03  # Share of messages that are delivered once more when all is done.
 
 
@@ -126,8 +126,8 @@ class Episode:
             self._until_idle(self._check_rest())
         except Interrupted:
             return self._report(self._history.violations)
-        except Overdue:
-            self._history.convict("termination", "", "something was still under way long after the last fault")
+        except Overdue as over:
+            self._history.convict("termination", "", f"not everything came to rest: {over}")
         # First those that have a story.
         return self._report(sorted(judge(self._history), key=lambda one: not one.tally))
 

@@ -51,7 +51,6 @@ _COMMIT_ENTRIES: Final = version_stream._commit  # noqa: SLF001
 _COMMIT_RELEASE: Final = resequencer._commit  # noqa: SLF001
 _ANY: Final = '"*"'
 """The ETag of whatever is there."""
-_WRITTEN: Final = Written("0:-1#0")
 
 Function = Callable[..., Any]
 Parts = tuple[Patch, ...]
@@ -99,6 +98,21 @@ def _not_again(*_: Any) -> Step[Any]:
     return ()
 
 
+def _written(view: Any) -> Written:
+    """What a page is taken for. With an older token than the ledger's, every attempt would begin again, for ever."""
+    return Written(view.ledger.token or "0:-1#0")
+
+
+def _too_late(commit: Function) -> Function:
+    """The page is written after the commit."""
+
+    def twin(self: Any, work: Any, view: Any, *more: Any) -> Step[Any]:
+        outcome = yield from deferred(WritePage, _written(view), SaveEntity)(commit)(self, work, view, *more)
+        return outcome
+
+    return twin
+
+
 def _ledger(change: Callable[..., Any]) -> Patch:
     """The ledger of a commit that cuts a page, as `change(ledger, before)` makes it."""
 
@@ -142,9 +156,14 @@ _PAGES: Final[Mapping[str, Parts]] = {
     "pages: untimed messages are not looked for by their hash": (
         around(look.look_apart, asks(FindPages, lambda find, *_: replace(find, hashes=()))),
     ),
-    "pages: written after the commit": (around(_COMMIT, deferred(WritePage, _WRITTEN, SaveEntity)),),
+    "pages: written after the commit": (around(_COMMIT, _too_late),),
     "pages: that of another history is taken for written": (
-        around(_COMMIT, answers(WritePage, lambda reply, *_: _WRITTEN if reply is OTHER else reply)),
+        around(
+            _COMMIT,
+            answers(
+                WritePage, lambda reply, _page, _self, _work, view, *_: _written(view) if reply is OTHER else reply
+            ),
+        ),
     ),
     "pages: complete is not raised": (_ledger(lambda made, before: replace(made, complete=before.complete)),),
     "marks are dropped too early": (
