@@ -151,8 +151,10 @@ def _later(value: Any, by: timedelta) -> Any:
 
 
 def _moved(name: str, value: Any, by: timedelta) -> Any:
-    """A property of a document, later. Marks, pages and ledgers count milliseconds."""
+    """A property of a document, later. Marks, pages and ledgers count milliseconds, entries of ledgers microseconds."""
     milliseconds = by // timedelta(milliseconds=1)
+    if name == "at" and isinstance(value, int):
+        return value + by // timedelta(microseconds=1)
     if name == "_ts":
         return value + milliseconds // 1000
     if name in ("begin", "until", "before", "complete") and isinstance(value, int):

@@ -82,39 +82,40 @@ class Pipeline:
 
     Args:
         seed: of all chance.
-        name: ends the names of its entity types and queues, so that many histories fit into one frame.
-        senders: strategies of the players, one of which each delivery is handled by.
-        reader: strategy of the boards.
+        name: ends the names of its players and boards, so that many histories fit into one frame. Their types are those of all
+            histories with the same strategies: documents are parsed by type, and a hundred types take Spark many minutes.
+        senders: strategies of the players, as `SENDERS` calls them, one of which each delivery is handled by.
+        reader: strategy of the boards, as `READERS` calls it.
         paces: how long nothing may happen.
 
     Attributes:
+        names: of the players, and of the boards.
         removed: how many documents clean-up took.
     """
 
-    def __init__(
-        self, seed: int, name: str, senders: Sequence[Strategy], reader: Strategy, paces: Sequence[timedelta] = PACES
-    ) -> None:
-        self.player_type, self.board_type, self.queue_name = f"player{name}", f"board{name}", f"boards{name}"
+    def __init__(self, seed: int, name: str, senders: str, reader: str, paces: Sequence[timedelta] = PACES) -> None:
+        self.player_type, self.board_type, self.queue_name = f"player_{senders}", f"board_{reader}", f"boards_{reader}"
+        self.names = tuple(f"{one}{name}" for one in ("a", "b", "chess", "go"))
         told = Destination(
             self.queue_name,
             receives=(Played,),
             to=self.board_type,
             entity_by=lambda played: played.board,
-            ordered=isinstance(reader, Resequencer),
+            ordered=isinstance(READERS[reader], Resequencer),
         )
         self.random = Random(seed)
         self.clock = InstantClock()
         self.trouble = SeededTrouble(self.random, FATES, stale=0.2, lag=3)
         self.world = World(
-            (told, Destination(f"news{name}", receives=(News,))),
+            (told, Destination("news", receives=(News,))),
             random=self.random,
             store=Lagging(self.clock.now, self.trouble),
             outcome=lambda _: self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0],
             clock=self.clock,
             lifetimes=LIFETIMES,
         )
-        self.senders = [players(self.player_type, one) for one in senders]
-        self.board = boards(self.board_type, reader)
+        self.senders = [players(self.player_type, one) for one in SENDERS[senders]]
+        self.board = boards(self.board_type, READERS[reader])
         self.paces = paces
         self.queue: list[Waiting] = []
         self.plays = 0
@@ -128,6 +129,7 @@ class Pipeline:
 
     async def run(self, rounds: int) -> None:
         """Go on for some rounds; the last one is left as it is, in the middle of things."""
+        a, b, chess, go = self.names
         for _ in range(rounds):
             pause = self.random.choice(self.paces)
             if pause > timedelta(hours=1):
@@ -135,9 +137,9 @@ class Pipeline:
             await self.look_after()
             self.clock.advance(pause.total_seconds())
             for _ in range(self.random.randint(1, 4)):
-                told = self.random.choice([[], ["chess"], ["go"], ["chess", "go"], ["go", "go"]])
+                told = self.random.choice([[], [chess], [go], [chess, go], [go, go]])
                 sender = self.senders[0]
-                play = a_play(sender, self.plays, self.random.choice("ab"), told, self.random.randint(0, 9))
+                play = a_play(sender, self.plays, self.random.choice([a, b]), told, self.random.randint(0, 9))
                 self.plays += 1
                 play = replace(play, time=self.clock.now())
                 if self.plays % 3:
@@ -202,7 +204,7 @@ class Pipeline:
         outcome, self.world.transport._outcome = self.world.transport._outcome, lambda _: (True, True)
         process = self.world.process()
         for type in (self.senders[0], self.board):
-            for ref in map(type.ref, ("a", "b", "chess", "go")):
+            for ref in map(type.ref, self.names):
                 if store._entity(ref).newest(ref.id) is not None:
                     await self._sweep(process, type, ref)
         await process.close()

@@ -72,7 +72,7 @@ class History:
 
 async def history(name: str, drawn: tuple[str, str, int, list[str]]) -> History:
     senders, reader, seed, damages = drawn
-    pipeline = Pipeline(seed, name, SENDERS[senders], READERS[reader], SHORT)
+    pipeline = Pipeline(seed, name, senders, reader, SHORT)
     await pipeline.run(5)
     stored = list(stored_in(pipeline.world.store, pipeline.paths))
     random = Random(seed)
@@ -150,6 +150,12 @@ def by_rules(histories: list[History], found: list[Finding]) -> Judgement:
     return judgement
 
 
+def difference(rules: Judgement, invariants: Judgement) -> dict[str, tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]]:
+    """What the rules alone find, and what the invariants alone do. Pytest takes minutes to describe how large sets differ."""
+    both = ((name, rules[name], invariants[name]) for name in rules)
+    return {name: (one - other, other - one) for name, one, other in both if one != other}
+
+
 def comparable(history: History) -> set[tuple[Any, ...]]:
     """Messages of commits that are told at least twice, and whose outputs were published: of these both forms can judge."""
     published = {output.id for output in history.published}
@@ -200,5 +206,5 @@ def test_rules_and_invariants_find_the_same(kept: Kept, seed: int) -> None:
     both = {one for history in histories for one in comparable(history)}
     for form in (judgement, expected):
         form["digests"] &= both
-    assert judgement == expected
+    assert difference(judgement, expected) == {}
     assert all(len(found) > 1 for found in expected.values())
