@@ -42,7 +42,8 @@ def main() -> int:
     if options.write:
         found = {name: one for name, one in {**tables.found, **verdicts}.items() if one.world}
         order = {mutant.name: place for place, mutant in enumerate(all_mutants())}
-        replace(tables, found=dict(sorted(found.items(), key=lambda row: order[row[0]]))).write()
+        sort = dict(sorted(found.items(), key=lambda row: order[row[0]]))
+        replace(tables, found=sort, due=tables.due - found.keys()).write()
         console.print(f"Written: {FOLDER}")
     return int(bool(surprises))
 
