@@ -150,7 +150,7 @@ STATES: Final = {
     "given up at once": 1_326,
     "swept at once": 2_510,
     "stale reads at once": 616,
-    "from memory": 1_373,
+    "from memory": 1_377,
     "from memory, a group": 2_255,
     "from memory, at once": 418,
     "pages: lost writes": 592,
