@@ -40,7 +40,7 @@ FALLS = dict.fromkeys(NAMES, 0) | {
     "parks what its environment failed": 4,
     "clean-up by a shorter retention than the judge's": 22,
     "stream: no entry where the state is unchanged": 2,
-    "read model: hold without If-Match": 1,
+    "read model: hold without If-Match": 3,
     "read model: publish before batch": 1,
     "read model: early messages not held": 1,
     "read model: skips what its handler refuses": 1,

@@ -270,8 +270,8 @@ class History:
         return hashed.hexdigest()
 
     def story(self, violation: Violation, longest: int = 60) -> list[str]:
-        """What happened to the entity that a violation is about; the latest events if there are many."""
-        about = [event for event in self.events if event.tally == violation.tally]
+        """What happened to the entity that a violation is about, or to all if it names none; the latest events of many."""
+        about = [event for event in self.events if violation.tally in ("", event.tally)]
         lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in about]
         left = len(lines) - longest
         return [f"… {left} events before", *lines[-longest:]] if left > 0 else lines

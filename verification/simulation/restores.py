@@ -1,7 +1,8 @@
 """Backups of the store, and documents that are put back: what a restore of an account does, or a script that repairs one.
 
 Documents get new ETags, and session tokens stay valid: the kindest restore there is. Processes end before, and no write lands
-that was under way. What is parked stays, since operators know of it.
+that was under way. All replicas show what was put back, as in the model: an earlier view would prove what never happened. What
+is parked stays, since operators know of it.
 """
 
 from __future__ import annotations
@@ -98,3 +99,4 @@ class Restores:
             was, there = partition.newest(name, position), partition.newest(name)
             if (was and was.document) != (there and there.document):
                 store._append(partition, name, was.document if was else None)  # noqa: SLF001
+        partition.reached = len(partition.log)
