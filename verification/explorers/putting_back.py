@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from verification.explorers.reductions import State, tidied
 from verification.world.amounts import spent
@@ -11,6 +12,8 @@ from verification.world.answers import World
 from verification.world.scenario import PLACES
 from verification.world.store import ABSENT, Entity, history_of, is_removed
 from verification.world.workers import Workers
+
+REMOVED: Final = "The entity is deleted"
 
 
 def put_back(world: World, workers: Workers, state: State) -> Iterator[tuple[str, State]]:
@@ -42,7 +45,7 @@ def removed(world: World, workers: Workers, state: State) -> Iterator[tuple[str,
         gone = world.stores.with_entity(store, number, world.stores.entity(entity.newest + 1, (ABSENT,)))
         if entity.truth.document is not None and is_removed(gone.entities[number], library):
             after, idle = tidied(world.stores, workers, gone, tuple(workers.idle() for _ in standing), delayed)
-            yield "The entity is deleted", (after, queue, idle, delayed, spent(left, PLACES["removed"]))
+            yield REMOVED, (after, queue, idle, delayed, spent(left, PLACES["removed"]))
 
 
 def emptied(world: World, state: State) -> Iterator[tuple[str, State]]:

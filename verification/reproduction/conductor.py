@@ -19,6 +19,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import PASSES
+from verification.explorers.putting_back import REMOVED
 from verification.explorers.trace import NOBODY, Event
 from verification.reproduction.book_holdings import memory_differences
 from verification.reproduction.companions import CompanionRecords
@@ -241,9 +242,19 @@ class _Conductor:
                     await process.crash()
                     process.deeds.acknowledged.clear()  # What was acknowledged before may be undone.
                 await self._reality.put_back(entity_ref(number), self._names.lsn_after(entity_log(number), version))
+        if event.said == REMOVED:
+            await self._remove(after)
         for number, library in enumerate(after.libraries if after.emptied > before.emptied else ()):
             if library is not before.libraries[number]:
                 await self._reality.lose_pages(entity_ref(number))
+
+    async def _remove(self, after: Store) -> None:
+        """Delete the document that is gone afterwards; no process goes on."""
+        for number, entity in enumerate(after.entities):
+            if entity is not self._store.entities[number]:
+                for process in self.processes:
+                    await process.crash()
+                await self._reality.remove(entity_ref(number))
 
     def _tell_the_time(self, event: Event) -> None:
         """Tell a process the present, if the model does."""

@@ -199,6 +199,12 @@ class Reality:
             await container.upsert_item(without_system(document))
         self.restored.add(self.emulator.history(self.database, after=self._read)[-1].sequence)
 
+    async def remove(self, entity: EntityRef) -> None:
+        """Delete an entity's document."""
+        async with self._container(ENTITIES.container) as container:
+            await container.delete_item(entity.id, entity.id)
+        self.restored.add(self.emulator.history(self.database, after=self._read)[-1].sequence)
+
     async def lose_pages(self, entity: EntityRef) -> None:
         """All pages of an entity are gone."""
         partition = partition_text(entity.key)
