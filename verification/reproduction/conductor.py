@@ -11,7 +11,7 @@ from exactlyonce.effects.books import FindPaid, OpenNumbers, ReadBooks, WriteBoo
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ExactlyOnceError, LedgerRemoved
 from exactlyonce.records.books import transaction
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -108,7 +108,7 @@ class _Conductor:
     """Plays one trace."""
 
     def __init__(self, scenario: Scenario, reality: Reality, make_store: MakeStore) -> None:
-        self._reality = reality
+        self._scenario, self._reality = scenario, reality
         self._family = family_of(scenario)
         self._names = self._family.names
         self._trouble = Trouble(reality, self._family)
@@ -163,7 +163,9 @@ class _Conductor:
     def fallen(self) -> frozenset[str]:
         """The properties that do not hold in reality, and what was raised there."""
         deeds = [process.deeds for process in self.processes]
-        raised = {f"raised {type(error).__name__}" for one in deeds for error in one.raised}
+        removed = LedgerRemoved if self._scenario.budget.removed else ()  # It is right of an entity that was deleted.
+        errors = (error for one in deeds for error in one.raised if not isinstance(error, removed))
+        raised = {f"raised {type(error).__name__}" for error in errors}
         return self._family.fallen(self._reality, deeds) | raised
 
     async def _work(self, event: Event) -> None:

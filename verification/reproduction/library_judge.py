@@ -145,7 +145,8 @@ class _Judge:
     def _commits(self, number: int) -> Iterator[Commit]:
         """Every commit that any accepted document records, also if it was overwritten later; but none that was undone since."""
         entity, versions = entity_ref(number), self._versions[number]
-        last = max((place for place, one in enumerate(versions) if one.restored), default=-1)
+        undone = not self._scenario.budget.removed  # What was committed on an entity that was deleted stays so.
+        last = max((place for place, one in enumerate(versions) if one.restored and undone), default=-1)
         known: frozenset[str] = frozenset()
         for place, one in enumerate(versions):
             new = [hash for hash in one.marks if hash not in known]
@@ -181,9 +182,10 @@ class _Judge:
         return True
 
     def _of(self, number: int) -> Iterator[_Version]:
-        """Every accepted version of an entity's document."""
+        """Every accepted version of an entity's document, and its deletion by somebody else."""
         id = entity_ref(number).id
         for write in self._reality.writes:
-            if write.container == ENTITIES.container and write.id == id and write.document is not None:
-                document = taken_from(write.document)
-                yield _Version(history_of(document), ledger_of(document), write.sequence in self._reality.restored)
+            restored = write.sequence in self._reality.restored
+            if write.container == ENTITIES.container and write.id == id and (write.document is not None or restored):
+                document = None if write.document is None else taken_from(write.document)
+                yield _Version(history_of(document), ledger_of(document), restored)
