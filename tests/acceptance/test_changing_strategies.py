@@ -9,11 +9,17 @@ import pytest
 from exactlyonce import ConfigurationError
 from exactlyonce.attempt import Strategy
 from function_host import Point
+from local_cosmos.semantics.history import AcceptedWrite
 from tests.acceptance.conftest import STRATEGIES, Bank
 from tests.acceptance.test_bad_input import assert_logged, wire
 from tests.samples import deposit
 
 pytestmark = pytest.mark.acceptance
+
+
+def own_of(bank: Bank) -> list[AcceptedWrite]:
+    """All writes but those of books: a process begins its own before it has read anything."""
+    return [one for one in bank.cosmos.history(bank.name) if one.partition_key != '["books"]']
 
 
 @pytest.mark.parametrize(
@@ -29,11 +35,11 @@ async def test_another_strategy_is_refused_with_the_first_message_and_nothing_is
     await bank.put(wire(deposit("m-1")))
     await bank.passed.until(1)
     await bank.redeploy(other)
-    written = bank.cosmos.history(bank.name)
+    written = own_of(bank)
     await bank.put(wire(deposit("m-1")), wire(deposit("m-2")))
     await bank.passed.until(2, Point.COPIED)
     assert sorted(await bank.contents("-poison")) == sorted([wire(deposit("m-1")), wire(deposit("m-2"))])
-    assert bank.cosmos.history(bank.name) == written
+    assert own_of(bank) == written
     assert len(await bank.contents("-receipts")) == 1
     for message in ("web/m-1", "web/m-2"):
         assert_logged(caplog, ConfigurationError, f"Message {message}: Entity account/a was processed by the protocol")

@@ -156,7 +156,7 @@ async def test_marks_that_have_left_the_ledger_are_in_pages(app: App, client: Cl
     for number in range(34):
         await app.deliver("red", f"m-{number}")
     shown = await asked(client, "/entity?type=wall&key=w")
-    assert (shown["ledger"]["version"], shown["ledger"]["left"], len(shown["ledger"]["marks"])) == (34, 17, 17)
+    assert (shown["ledger"]["version"], shown["ledger"]["left"], len(shown["ledger"]["marks"])) == (34, 20, 14)
     assert [one["id"] for one in shown["belongings"] if one["kind"] == "page"] == ["page:1"]
 
 

@@ -105,7 +105,7 @@ def test_blobs_of_messages_whose_marks_have_left_for_a_page_stay(gallery: Galler
     gallery.shops.process(messages, AwaitedBlobs(gallery.memory, ADDRESS))
     gallery.later += LATER
     (page,) = (one for one in gallery.shops.documents().values() if one.get("kind") == "page")
-    assert len(page["blobs"]) == 17
+    assert len(page["blobs"]) == 20
     assert len(gallery.hung) == len(PAINTERS) + len(messages)
     gallery.clean()
     assert gallery.left >= gallery.hung
