@@ -9,7 +9,7 @@ PACKAGES := packages/exactlyonce-dev packages/function-host packages/local-cosmo
 LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
 CONNECT := tests/spark/connect tests/spark/source/test_feed_ranges.py tests/spark/spark/test_folder.py tests/spark/auditor/test_audit.py \
 	tests/spark/auditor/test_incremental.py tests/spark/auditor/test_own_rules.py tests/spark/cleaner/test_cleanup.py \
-	tests/spark/cleaner/test_half_way.py tests/spark/cleaner/test_forgetting.py
+	tests/spark/cleaner/test_half_way.py
 GO_TESTS := packages/local-cosmos/local_cosmos_tests/go packages/local-service-bus/local_service_bus_tests/go
 UNLIMITED := -o faulthandler_timeout=0  # For tests that take as long as they are told to.
 # Four processes more than cores, since tests start real processes and wait for them, and two end with what needs Java. See devtools/processes.py.
@@ -78,7 +78,7 @@ cover: .make/python .make/amqp .make/node  ## which lines and branches the tests
 	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
-	$(PYTHON) -m verification.checker --large --matrix
+	$(PYTHON) -m verification.checker --large
 	$(PYTHON) -m verification.mutants
 	$(PYTHON) -m verification.mutants.hosting
 

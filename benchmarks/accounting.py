@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.observer import Delivery, Watch
 from exactlyonce.drivers.retry import Pause
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
 from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.cosmos.layout import without_system
@@ -22,8 +23,8 @@ from local_cosmos.semantics.request_log import LoggedRequest
 Reply = TypeVar("Reply")
 Result = TypeVar("Result")
 CONFLICTS: Final = (409, 412)
-NO_REQUEST: Final = (Begin, Pause, Publish, Together)
-"""What asks nothing of the store. The two requests of a `Together` come by themselves."""
+NO_REQUEST: Final = (Begin, CloseNumbers, FindPaid, OpenNumbers, Pause, Publish, Together)
+"""What asks nothing of the store, or hardly ever. The two requests of a `Together` come by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Final
 
 from benchmarks.competitors.requests import CompetingStore
 from benchmarks.contenders import ROUTES, Contender
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
+from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.memories import BUDGET
@@ -18,6 +18,7 @@ from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -28,9 +29,6 @@ from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.values.lifetimes import Lifetimes
 from local_cosmos.administration import Administration
-
-LATER: Final = 3600.0
-"""Seconds. To mark what was published is left to the next commit, as on an entity that is busy."""
 
 
 class Application:
@@ -60,7 +58,7 @@ class Application:
         self._memory = memory
         self._runtime = Runtime(observer_slot=ObserverSlot(observer))
         publisher = Publisher({name: Address(transport, name) for name in ROUTES.limits})
-        self._driver = AsyncDriver(store, publisher, self._runtime)
+        self._driver = AsyncDriver(store, publisher, self._runtime, Awaited(MemoryBlobs()))
         self._retrying = Retrying(Backoff(), self._runtime.random)
         self._lanes = self._new_lanes()
 
@@ -93,13 +91,16 @@ class Application:
         """Let all entities fall quiet, so that what is left to mark is marked."""
         await self._lanes.quiesce()
 
-    def crash(self) -> None:
-        """End in the middle of everything, and start again with nothing remembered."""
-        self._lanes.abandon()
+    def forget(self) -> None:
+        """Forget all entities. Nothing may be under way."""
         self._lanes = self._new_lanes()
 
+    def crash(self) -> None:
+        """End in the middle of everything."""
+        self._lanes.abandon()
+
     def _new_lanes(self) -> Lanes:
-        return Lanes(self._driver, self._retrying, self._runtime.clock, LATER, self._memory)
+        return Lanes(self._driver, self._retrying, self._runtime.clock, self._memory)
 
 
 @asynccontextmanager

@@ -66,8 +66,6 @@ def growth_chart(result: Mapping[str, Any]) -> str:
                 (x(int(messages)), y(max(cost[kind]["request units"], Y_LIMITS[0]))) for messages, cost in after.items()
             ]
             parts += line(points, number)
-            if most := result["strategies"][name]["most"]:
-                parts += _end(points[-1], f"no more than {most:,}")
     parts += _legend(names)
     return "\n".join([*parts, "</svg>", ""])
 
@@ -90,12 +88,6 @@ def line(points: Sequence[tuple[float, float]], number: int) -> Iterator[str]:
     stroke = f'fill="none" stroke="{COLOURS[number]}" stroke-width="2"'
     yield f'<path d="M{path}" stroke-dasharray="{DASHES[number]}" {stroke}/>'
     yield from (f'<path d="{MARKERS[number](round(x, 1), round(y, 1))}" {stroke}/>' for x, y in points)
-
-
-def _end(point: tuple[float, float], label: str) -> Iterator[str]:
-    """Say that a line ends because it cannot go on."""
-    x, y = point
-    yield text(x + 10, y + 4, label, 12, "start")
 
 
 def _legend(names: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""All that is compared: every preset and strategy of the library, and what a user would pick instead."""
+"""All that is compared: every strategy of the library, and what a user would pick instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from benchmarks.competitors.handmade import Naive, ProcessedDocument
 from benchmarks.competitors.seven_steps import SevenSteps
-from benchmarks.subjects import channel_of, shooting_range, subjects
+from benchmarks.subjects import channel_of, dated, shooting_range, subjects
 from exactlyonce import Context, Destination, Entity, Envelope, message
 from exactlyonce.attempt import Attempts, Strategy
 from exactlyonce.handling.routes import Routes
@@ -19,8 +19,8 @@ from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import Range
 
-LARGE_BYTES: Final = 20_000
-"""Of each of the two outputs of a `FullReport`; together more than `Outbox()` keeps in the document."""
+LARGE_BYTES: Final = 40_000
+"""Of the output of a `FullReport`: more than `Outbox()` keeps in the document."""
 
 
 @message("bench.report-in-full")
@@ -32,14 +32,16 @@ class ReportInFull(BaseModel):
 
 @message("bench.full-report")
 class FullReport(BaseModel):
-    """Everything about a game, one half of it."""
+    """Everything about a game."""
 
     text: str
 
 
 reports: Final = Destination("reports")
 ROUTES: Final = Routes.to(
-    (leader_board, reports), dict.fromkeys((leader_board.name, reports.name), MemoryTransport().max_bytes)
+    (leader_board, reports),
+    dict.fromkeys((leader_board.name, reports.name), MemoryTransport().max_bytes),
+    blobs="https://blobs.example/blobs",
 )
 
 
@@ -50,12 +52,14 @@ class Contender:
     Attributes:
         name: in the result.
         entity: the entity type, with its strategy.
+        timed: whether its messages carry a stable time.
         numbered: whether its messages come in a channel, with numbers.
         lanes: whether messages for one entity take turns within a process.
     """
 
     name: str
     entity: Entity[Any]
+    timed: bool = False
     numbered: bool = False
     lanes: bool = True
 
@@ -81,22 +85,20 @@ class Contender:
 
     def from_source(self, source: int, game: str, number: int) -> Envelope:
         """The message of this number that one of a game's many sources sends."""
-        return replace(
-            self._placed(self.message(game, number), game, number, f"bench/{source}"),
-            source=f"bench/{source}",
-        )
+        return replace(self.message(game, number), source=f"bench/{source}")
 
     def large(self, game: str, number: int) -> Envelope:
         """The message of this number, if its outputs are too large to ride in the document."""
         report = Envelope("bench", f"{game}-report-{number}", "bench.report-in-full", Json.of({"game_id": game}))
         return self._placed(report, game, number)
 
-    def _placed(self, message: Envelope, game: str, number: int, source: str = "") -> Envelope:
-        """The message with its number, where messages have one. A game has one source unless another one is named."""
+    def _placed(self, message: Envelope, game: str, number: int) -> Envelope:
+        """The message with its time, and with its number where messages have one."""
+        message = dated(message, number, timed=self.timed)
         if not self.numbered:
             return message
-        place = Place(channel_of(source or game), self.entity.ref(game).source, number)
-        return replace(message, extensions=place.extensions)
+        place = Place(channel_of(game), self.entity.ref(game).source, number)
+        return replace(message, extensions=(*place.extensions, *message.extensions))
 
 
 def contenders() -> tuple[Contender, ...]:
@@ -105,10 +107,10 @@ def contenders() -> tuple[Contender, ...]:
 
 
 def own() -> tuple[Contender, ...]:
-    """The library's presets and strategies."""
+    """The library's strategies."""
     return (
-        *(_reporting(one.name, one.entity, numbered=one.sources > 0) for one in subjects()),
-        Contender("Resequencer()", boards, numbered=True),
+        *(_reporting(one.name, one.entity, timed=one.timed) for one in subjects()),
+        Contender("Resequencer()", boards, timed=True, numbered=True),
     )
 
 
@@ -126,14 +128,13 @@ def _ranges_of(attempts: Attempts) -> Entity[Range]:
     return shooting_range(cast("Strategy", attempts))
 
 
-def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True, numbered: bool = False) -> Contender:
+def _reporting(name: str, entity: Entity[Range], *, lanes: bool = True, timed: bool = False) -> Contender:
     """A shooting range that takes one kind of message more, whose outputs are large."""
 
     @entity.handles(ReportInFull, key=lambda wanted: wanted.game_id)
     def report(state: Range, wanted: ReportInFull, context: Context) -> Any:
         del wanted
-        for _ in range(2):
-            context.send(reports.name, FullReport(text="x" * LARGE_BYTES))
+        context.send(reports.name, FullReport(text="x" * LARGE_BYTES))
         return [] if entity.event_sourced else state
 
-    return Contender(name, entity, numbered, lanes)
+    return Contender(name, entity, timed, lanes=lanes)

@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from benchmarks.accounting import RoundTrips, Till
 from benchmarks.application import Application, running
-from benchmarks.channels import channel_costs
+from benchmarks.cleaning import clean_up_costs
 from benchmarks.contenders import Contender, contenders
 from benchmarks.report import README, exit_code, machine, parsed, parser, write_result, write_section
+from benchmarks.spread import spread_costs
 from benchmarks.tables import cost_tables, headline_table
 from benchmarks.targets import cost_targets, missed
 from demo.stack import create_containers
@@ -30,10 +31,14 @@ from local_cosmos.inprocess import RunningEmulator, running_emulator
 BEFORE: Final = 40
 """Messages that an entity has processed before anything is counted."""
 
-WINDOW: Final = 16
 HOT: Final = 64
 MANY: Final = 16
 """How many messages are in flight on one entity, and on many."""
+
+SPREAD: Final = 20
+"""Messages over which entities are spread that are many: as many as leave for a page at a time."""
+LEAST: Final = 13
+"""Messages that each of them has processed at least: its marks after it wrote a page."""
 
 Measured = dict[str, Any]
 
@@ -43,21 +48,23 @@ class Sizes:
     """How many messages are counted.
 
     Attributes:
-        single: that come one by one; the windows of `Outbox()` and the intervals of a stream divide it.
+        single: that come one by one; the marks of a page of `Outbox()` and the intervals of a stream divide it.
         copies: of a duplicate.
         hot: on one entity.
         games: how many are many; each gets two messages.
         large: with large outputs.
+        created: entities whose first message is counted.
     """
 
-    single: int = 80
+    single: int = 340
     copies: int = 16
     hot: int = 320
     games: int = 200
-    large: int = 16
+    large: int = 80
+    created: int = 64
 
 
-QUICK: Final = Sizes(single=16, copies=2, hot=64, games=32, large=2)
+QUICK: Final = Sizes(single=40, copies=16, hot=64, games=32, large=2, created=8)
 """Requests are the same."""
 
 
@@ -81,15 +88,13 @@ class Scene:
         """Let a game process its first messages; together, where messages may share a commit."""
         first = [self.contender.message(game, number) for number in range(1, messages + 1)]
         await self.application.feed(first, messages if self.contender.groups else 1)
-        await self.application.settle()
         self.till.means(messages)
 
-    async def one_by_one(self, messages: Sequence[Envelope], *, quiet: bool = False, fresh: bool = False) -> Measured:
+    async def one_by_one(self, messages: Sequence[Envelope], *, fresh: bool = False) -> Measured:
         """What messages cost that come one after the other.
 
         Args:
             messages: that come.
-            quiet: whether each waits until its entity is left alone.
             fresh: whether each comes to a process that knows nothing of its entity.
         """
         before: Counter[int] = Counter()
@@ -97,13 +102,11 @@ class Scene:
         for envelope in messages:
             self.trips.begin()
             if fresh:
-                self.application.crash()
+                self.application.forget()
             await self.application.process(envelope)
             acknowledged[self.trips.taken] += 1
             if self.trips.before_publishing is not None:
                 before[self.trips.before_publishing] += 1
-            if quiet:
-                await self.application.settle()
         trips = {"before sending": _shares(before), "until acknowledged": _shares(acknowledged)}
         return self.till.means(len(messages)) | {"round trips": trips}
 
@@ -121,7 +124,8 @@ def main() -> int:
     result: Measured = {"machine": machine(), "unit": "means per message", "contenders": {}}
     for contender in contenders():
         result["contenders"][contender.name] = asyncio.run(costs(contender))
-    result["channels"] = asyncio.run(channel_costs(contenders()[0]))
+    result["spread"] = asyncio.run(spread_costs(contenders()[0]))
+    result["clean-up"] = asyncio.run(clean_up_costs(contenders()[0]))
     write_result(options.output, result)
     write_section(options.page, "cost", cost_tables(result))
     write_section(options.readme, "cost", headline_table(result))
@@ -146,11 +150,15 @@ async def _situations(
         await scene.prepare("busy")
         yield "first", await scene.one_by_one(following(contender, "busy", sizes.single))
         await scene.prepare("quiet")
-        yield "first, quiet entity", await scene.one_by_one(following(contender, "quiet", sizes.single), quiet=True)
+        quiet = following(contender, "quiet", sizes.single)
+        yield "entity unknown to the process", await scene.one_by_one(quiet, fresh=True)
+        scene.till.means(1)
+        created = [contender.message(f"new-{game}", 1) for game in range(sizes.created)]
+        yield "first of an entity", await scene.one_by_one(created)
         await scene.prepare("copied")
         newest, oldest = contender.message("copied", BEFORE), contender.message("copied", 1)
-        yield "duplicate in the window", await scene.one_by_one([newest] * sizes.copies)
-        yield "duplicate outside the window", await scene.one_by_one([oldest] * sizes.copies)
+        yield "duplicate of the newest", await scene.one_by_one([newest] * sizes.copies)
+        yield "duplicate of the oldest", await scene.one_by_one([oldest] * sizes.copies)
         yield "duplicate in a fresh process", await scene.one_by_one([oldest] * sizes.copies, fresh=True)
         await scene.prepare("hot")
         yield "hot entity", await scene.at_once(following(contender, "hot", sizes.hot), HOT)
@@ -162,8 +170,8 @@ async def _situations(
 
 
 async def _prepared(scene: Scene, games: int) -> list[Envelope]:
-    """Two messages for each of many games, whose windows are not filled alike, so that not all of them leave at once."""
-    filled = {f"game-{game}": 1 + game % WINDOW if scene.contender.groups else 1 for game in range(games)}
+    """Two messages for each of many games, which have processed different numbers, so that not all write a page at once."""
+    filled = {f"game-{game}": LEAST + game % SPREAD if scene.contender.groups else 1 for game in range(games)}
     for game, messages in filled.items():
         await scene.prepare(game, messages)
     return [scene.contender.message(game, messages + ahead) for ahead in (1, 2) for game, messages in filled.items()]

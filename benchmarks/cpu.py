@@ -16,7 +16,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import chain, count
 from types import SimpleNamespace
@@ -31,14 +31,18 @@ from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.drivers.runtime import SystemClock
-from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found, HasRecords, WriteRecords, Written
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import HasPages, WritePage
 from exactlyonce.effects.port import Awaited
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.context import Context
+from exactlyonce.records.books import transaction
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 from exactlyonce.values.lifetimes import Lifetimes
@@ -46,8 +50,8 @@ from handlers.messages import Missed
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 GAMES: Final = 20
-TOGETHER: Final = 16 * GAMES
-"""Messages of a round: whole windows, of all games. As many come before, until every game's window is full."""
+TOGETHER: Final = 20 * GAMES
+"""Messages of a round: a page of each game. Twice as many come before, until every game writes pages."""
 
 MOST: Final = 0.5
 """Milliseconds of CPU time that the library and a small handler may take for a message, apart from I/O."""
@@ -59,7 +63,7 @@ NAIVE: Final = next(one for one in competitors() if one.name == "naive")
 OUTBOX: Final = Outbox()
 GAME: Final = SUBJECT.entity.ref("game-1")
 TOKEN: Final = "0:-1#1"  # noqa: S105
-NOW: Final = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=timezone.utc)
+NOW: Final = datetime.now(timezone.utc)
 
 
 def main() -> int:
@@ -140,11 +144,11 @@ LOADS: Final = (Load(16, 1), Load(16, 0), Load(1, 1), Load(1, 0))
 
 
 class World:
-    """The newest document of one entity, and nothing else; it forgets records, since no message comes twice.
+    """The newest document of one entity, and nothing else; it forgets pages, since no message comes twice.
 
     Attributes:
         steps: how many effects it was asked for.
-        messages: how many transaction ids it gave out.
+        messages: how many numbers it gave out.
     """
 
     def __init__(self) -> None:
@@ -153,13 +157,13 @@ class World:
         self._document: Json | None = None
         self._saves = 0
         self._answers: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
-            Begin: self._begin,
+            OpenNumbers: self._open,
+            FindPaid: lambda effect: frozenset(effect.transactions),
+            CloseNumbers: lambda _: None,
             LoadEntity: self._load,
             SaveEntity: self._save,
-            Together: lambda effect: (self._answer(effect.first), self._answer(effect.second)),
-            FindProcessed: lambda _: Found(frozenset(), TOKEN),
-            HasRecords: lambda _: False,
-            WriteRecords: lambda _: Written(TOKEN),
+            HasPages: lambda _: False,
+            WritePage: lambda _: Written(TOKEN),
             Publish: lambda _: PUBLISHED,
         }
 
@@ -179,9 +183,9 @@ class World:
     def _answer(self, effect: Effect[Any]) -> Any:
         return self._answers[type(effect)](effect)
 
-    def _begin(self, effect: Begin) -> Begun:
-        first, self.messages = self.messages, self.messages + effect.count
-        return Begun(NOW, tuple(f"{number:032x}" for number in range(first, self.messages)))
+    def _open(self, effect: OpenNumbers) -> Opened:
+        first, self.messages = self.messages + 1, self.messages + effect.count
+        return Opened(NOW, tuple(transaction("engine", number) for number in range(first, self.messages + 1)))
 
     def _load(self, _: LoadEntity) -> Loaded:
         if self._document is None:
@@ -195,7 +199,7 @@ class World:
 
 
 class Engine:
-    """An entity that is busy: its window fills and leaves, and each commit marks what the one before published.
+    """An entity that is busy: its marks leave in pages, and each commit drops what the one before sent.
 
     Args:
         load: what it does.
@@ -225,7 +229,7 @@ class Engine:
 def _handled(outputs: int) -> Handled:
     """What the handler of the shooting range makes of a shot, made once: handlers are not a part of the engine."""
     body = Json.of({"id": GAME.id, "gameId": GAME.id, "target": 17, "attempts": 3, "round": 12})
-    context = Context(Origin(GAME, "bench/shot-1"), NOW, ROUTES, tx="t-1")
+    context = Context(Origin(GAME, "bench/shot-1"), NOW, ROUTES, tx="t-1", since=milliseconds(NOW))
     for _ in range(outputs):
         context.announce(Missed(id=context.new_id(), game_id=GAME.id, round=12, attempt=2))
     return Handled(body, context.outputs, sequences=context.sequences)
@@ -272,7 +276,7 @@ async def spend_with_cosmos(emulator: RunningEmulator, messages: int, rounds: in
     ):
         given = ((ours, _shots()), (naive, _shots(NAIVE)))
         for application, shots in given:
-            await _spent(application, shots, TOGETHER)
+            await _spent(application, shots, 2 * TOGETHER)
         spent = []
         for _ in range(rounds):
             one, other = [await _spent(application, shots, messages) for application, shots in given]
@@ -324,8 +328,7 @@ def _memory() -> Awaited:
 def _shots(contender: Contender = SUBJECT) -> Iterator[Envelope]:
     """New messages for all games in turn."""
     for number in count():
-        shot = contender.message(f"game-{number % GAMES}", number // GAMES + 1)
-        yield replace(shot, time=SystemClock().now())
+        yield contender.message(f"game-{number % GAMES}", number // GAMES + 1)
 
 
 async def _spent(application: Application, shots: Iterator[Envelope], messages: int) -> float:

@@ -13,9 +13,11 @@ from typing import Any, Final
 
 from benchmarks.application import Application
 from benchmarks.contenders import Contender
+from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import HasRecords
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import HasPages
 from exactlyonce.effects.publish import PUBLISHED
 from exactlyonce.records.outputs import Output
 from exactlyonce.transports.port import SendReply
@@ -36,8 +38,10 @@ class Sieve:
         match effect:
             case LoadEntity():
                 return Loaded(None, None, 0, _TOKEN)
-            case HasRecords():
+            case HasPages():
                 return False
+            case WriteBook():
+                return Written(_TOKEN)
             case SaveEntity():
                 return Saved("etag", _TOKEN)
             case _:
@@ -55,7 +59,7 @@ class Drain:
 
 
 async def memory_after(contender: Contender, entities: Sequence[int] = ENTITIES) -> dict[str, int]:
-    """KiB of the process after each number of entities, in ascending order. What was published is marked."""
+    """KiB of the process after each number of entities, in ascending order."""
     application = Application(contender, Sieve(), Drain(), memory=MEMORY)
     taken: dict[str, int] = {}
     done = 0

@@ -2,7 +2,7 @@
 
 On the local Cosmos DB, one message at a time and without trouble, on every strategy: requests and request units for a message
 that comes for the first time, for a duplicate of the newest, and for a duplicate of the oldest; and the same for the outbox
-among up to a million records of other entities. Writes the result, and tables and chart of docs/performance.md.
+among up to a million pages of other entities. Writes the result, and tables and chart of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
@@ -24,19 +23,15 @@ from benchmarks.library_growth import RECORDS, library_costs
 from benchmarks.processing import Cost, metering
 from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.seeding import History
-from benchmarks.subjects import FOREIGN, Subject, subjects
+from benchmarks.subjects import TIMED, UNTIMED, Subject, subjects
 from benchmarks.tables import growth_tables
 from benchmarks.targets import growth_targets, missed
 from demo.stack import create_containers
-from exactlyonce.errors import EntityTooLarge
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 
 HISTORIES: Final = (100, 1_000, 10_000, 100_000)
-BOUNDED: Final = (100, 1_000)
-"""Of a strategy whose history is bounded by a document; the largest that works comes on top."""
-
-IN_THE_LIBRARY: Final = (FOREIGN, "Outbox.transaction_id()")
-"""Those whose records lie in the library's own container."""
+IN_THE_LIBRARY: Final = (TIMED, UNTIMED)
+"""Those whose pages lie in the library's own container."""
 
 MOST_GROWTH: Final = 0.05
 """By how much more request units may cost after the longest history than after the shortest, where nothing bounds it."""
@@ -53,7 +48,7 @@ def main() -> int:
     entities = asyncio.run(memory_after(own()[0], [number for number in ENTITIES if number <= options.entities]))
     result: dict[str, Any] = {"machine": machine(), "unit": "means per message", "entities": entities, "strategies": {}}
     for subject in subjects():
-        histories = [number for number in (BOUNDED if subject.bounded else HISTORIES) if number <= options.largest]
+        histories = [number for number in HISTORIES if number <= options.largest]
         result["strategies"][subject.name] = asyncio.run(_measure(subject, histories))
     records = [number for number in RECORDS if number <= options.records]
     result["library"] = asyncio.run(library_costs(IN_THE_LIBRARY, records))
@@ -67,8 +62,7 @@ def growing_costs(result: Mapping[str, Any]) -> Iterator[str]:
     """What costs more after the longest history than after the shortest, of strategies that should cost the same; and the
     same of records in the library's container."""
     for name, measured in result["strategies"].items():
-        if measured["most"] is None:
-            yield from _growing(name, measured["after"])
+        yield from _growing(name, measured["after"])
     for name, costs in result["library"].items():
         yield from _growing(f"{name} among records", costs)
 
@@ -83,7 +77,7 @@ def _growing(name: str, costs: Mapping[str, Any]) -> Iterator[str]:
 
 
 async def _measure(subject: Subject, histories: list[int]) -> dict[str, Any]:
-    """Costs of a strategy by history, and how many messages it takes at most."""
+    """Costs of a strategy by history, and the bytes that it leaves."""
     costs: dict[str, Any] = {}
     stored: dict[str, dict[str, int]] = {}
     for messages in histories:
@@ -91,14 +85,7 @@ async def _measure(subject: Subject, histories: list[int]) -> dict[str, Any]:
         with running_emulator() as emulator:
             costs[str(messages)] = await cost_after(subject, messages, emulator, history=history)
         stored[str(messages)] = history.stored
-    if not subject.bounded or len(histories) < len(BOUNDED):
-        return {"after": costs, "bytes": stored, "most": None}
-    full = History(subject, ROUTES)
-    full.grow(sys.maxsize)
-    with running_emulator() as emulator:
-        last = full.messages - 2 * subject.round
-        costs[str(last)] = await cost_after(subject, last, emulator, most=full.messages)
-    return {"after": costs, "bytes": stored, "most": full.messages}
+    return {"after": costs, "bytes": stored}
 
 
 async def cost_after(
@@ -106,7 +93,6 @@ async def cost_after(
     messages: int,
     emulator: RunningEmulator,
     *,
-    most: int | None = None,
     history: History | None = None,
 ) -> dict[str, Cost]:
     """What a message costs after so many. Raises `RuntimeError` if the history is none.
@@ -115,7 +101,6 @@ async def cost_after(
         subject: what is measured.
         messages: how many were processed before.
         emulator: where, with nothing in it.
-        most: after how many messages one is refused.
         history: without messages; None for one that is right.
     """
     history = history or History(subject, ROUTES)
@@ -126,10 +111,6 @@ async def cost_after(
     async with metering(subject, emulator, "bench") as meter:
         await meter.verify(history)
         costs = await meter.measure(messages)
-        if most is not None:
-            with suppress(EntityTooLarge):
-                await meter.process(most + 1)
-                raise RuntimeError(f"{subject.name}: message {most + 1} should have been refused.")
     print(subject.name, messages, json.dumps(costs), flush=True)
     return costs
 

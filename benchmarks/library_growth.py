@@ -1,13 +1,12 @@
-"""What a message costs when the library's container holds many records of other entities.
+"""What a message costs when the library's container holds many pages of other entities.
 
-The records are the library's own documents, put there by batches of a hundred, each into the partition of an entity.
+The pages are the library's own documents, put there by batches of a hundred, each into the partition of an entity.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
 from typing import Any, Final
 
 from azure.cosmos.aio import CosmosClient
@@ -17,27 +16,32 @@ from benchmarks.application import running
 from benchmarks.contenders import Contender, own
 from benchmarks.cost import Scene, Sizes, following
 from benchmarks.servers import ours
+from benchmarks.subjects import RECENT
 from demo.stack import create_containers
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.marks import Mark, written
+from exactlyonce.records.pages import Page
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import to_library
-from exactlyonce.values.identity import EntityRef, message_key
+from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.identity import EntityRef, message_hash, message_key
 from local_cosmos.admin_client import AdminClient
 
 RECORDS: Final = (0, 10_000, 1_000_000)
-"""Records of other entities in the container."""
+"""Pages of other entities in the container."""
 
 MESSAGES: Final = Sizes()
 BATCH: Final = 100
 _SENDERS: Final = 8
+_LEAVE: Final = 20
+"""Marks of a page."""
 
 
 async def library_costs(names: Sequence[str], records: Sequence[int] = RECORDS) -> dict[str, dict[str, Any]]:
-    """What a new message and a duplicate of an old one cost, by contender and by number of records of other entities.
+    """What a new message and a duplicate of an old one cost, by contender and by number of pages of other entities.
 
     Args:
         names: of contenders.
-        records: numbers of them, in ascending order.
+        records: numbers of pages, in ascending order.
     """
     chosen = [one for one in own() if one.name in names]
     costs: dict[str, dict[str, Any]] = {name: {} for name in names}
@@ -66,7 +70,7 @@ async def _cost(contender: Contender, cosmos: AdminClient, game: str) -> dict[st
 
 
 async def _fill(cosmos: AdminClient, first: int, last: int) -> None:
-    """Put records of these numbers into the library's container."""
+    """Put pages of these numbers into the library's container."""
     batches = iter(range(first, last, BATCH))
     async with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         library = client.get_database_client("bench").get_container_client(LIBRARY_CONTAINER)
@@ -81,10 +85,11 @@ async def _fill(cosmos: AdminClient, first: int, last: int) -> None:
 
 
 def _records(entity: EntityRef) -> Iterator[dict[str, Any]]:
-    """The records of one entity whose messages left its window."""
-    at = datetime.now(timezone.utc)
-    for version in range(1, BATCH + 1):
-        message = message_key("bench", f"{entity.id}-shot-{version}")
-        yield to_library(
-            entity, ProcessedRecord(entity.key, message, f"{version:032x}", version, at, (), f"{version:064x}")
+    """The pages of one entity, which follow one another."""
+    for number in range(BATCH):
+        version, until = 33 + number * _LEAVE, milliseconds(RECENT) + 100 * _LEAVE * number
+        hashes = (message_hash(message_key("bench", f"{entity.id}-{version + place}")) for place in range(_LEAVE))
+        marks = written(
+            Mark(until + 100 * place, hash, "f", True, "abcd", "-").text for place, hash in enumerate(hashes)
         )
+        yield to_library(entity, Page(entity.key, number + 1, version, until, until + 100 * _LEAVE, marks, to=("out",)))

@@ -15,22 +15,24 @@ from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
 from benchmarks.subjects import GAME, Subject
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FindProcessed, Found, HasRecords, Stage, WriteRecords, Written
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import FindPages, FoundPages, HasPages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.save import with_ledger
+from exactlyonce.records.books import transaction
 from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
-from exactlyonce.records.ledger import Entry, Ledger, read_entity
-from exactlyonce.records.library import read_staged
-from exactlyonce.records.outputs import Output
-from exactlyonce.stores.cosmos.layout import from_library, staged_id, to_library
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.pages import Page
+from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 
 BATCH: Final = 100
 _TOKEN: Final = "0:-1#1"  # noqa: S105  # Of a session.
@@ -56,6 +58,7 @@ class History:
     companions: dict[str, dict[str, Any]] = field(default_factory=dict)
     apart: dict[str, dict[str, Any]] = field(default_factory=dict)
     _memory: Memory = field(default_factory=Memory)
+    _newest: tuple[Page, ...] = ()
     _transactions: Iterator[int] = field(default_factory=count)
     _entity: EntityRef = field(init=False)
 
@@ -74,11 +77,19 @@ class History:
         return self.messages == messages
 
     def sent_again(self, message: str) -> list[str]:
-        """Ids of what a duplicate of this message has to send: what is owed, or, where there is a stream, what was sent."""
+        """Ids of what a duplicate of this message has to send to a process whose books lack it.
+
+        That is what the ledger owes, or, where there is a stream, what was sent.
+        """
         entry = self.companions.get(entry_id(self._entity, message))
         if entry is not None:
             return [output["id"] for output in entry["outputs"]]
-        return [output.id for one in self._ledger.entries if one.message == message for output in self._owed(one)]
+        owing = (one for one in self._ledger.outbox if one.cause == message_hash(message))
+        return [
+            output.id
+            for one in owing
+            for output in one.owed_outputs(self._entity, self._ledger.to, self._ledger.sequences)
+        ]
 
     @property
     def stored(self) -> dict[str, int]:
@@ -86,11 +97,6 @@ class History:
         document = 0 if self.document is None else self.document.size
         others = sum(Json.of(one).size for one in (*self.companions.values(), *self.apart.values()))
         return {"document": document, "other documents": others}
-
-    def _owed(self, entry: Entry) -> tuple[Output, ...]:
-        if entry.owed == "staged":
-            return read_staged(from_library(self.apart[staged_id(entry.tx)])).outputs
-        return entry.owed_outputs(self._entity.source)
 
     @property
     def _ledger(self) -> Ledger:
@@ -134,7 +140,7 @@ class History:
                 return outcome
             reply = self._answer(effect)
 
-    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911  # One for each effect.
+    def _answer(self, effect: Effect[Any]) -> Any:  # noqa: C901, PLR0911  # One for each effect.
         now = datetime.now(timezone.utc)
         match effect:
             case Together(first=first, second=second):
@@ -142,11 +148,17 @@ class History:
             case LoadEntity():
                 known = self.document is not None
                 return Loaded(self.document, "etag" if known else None, int(now.timestamp()) if known else 0, _TOKEN)
-            case FindProcessed():
-                return Found(frozenset(), _TOKEN)
+            case FindPages():
+                return FoundPages(self._newest)  # It shows that none is lost.
+            case FindPaid(transactions=transactions):
+                return frozenset(transactions)
+            case OpenNumbers(count=number):
+                return Opened(now, tuple(transaction("seeding", next(self._transactions)) for _ in range(number)))
+            case CloseNumbers():
+                return None
             case LoadCompanions():
                 return FoundCompanions(())
-            case HasRecords() | HasCompanions():
+            case HasPages() | HasCompanions():
                 return False
             case Begin(messages=messages, more=more):
                 return Begun(now, tuple(f"{next(self._transactions):032x}" for _ in range(len(messages) + more)))
@@ -167,13 +179,10 @@ class History:
             case ReplaceCompanions(companions=companions):
                 self._put(tuple(companion for companion, _ in companions))
                 return None
-            case WriteRecords(records=written) | Stage(documents=written):
-                self.apart.update({one["id"]: one for one in (to_library(self._entity, record) for record in written)})
+            case WritePage(page=page):
+                written = to_library(self._entity, page)
+                self.apart[written["id"]], self._newest = written, (page,)
                 return Written(_TOKEN)
-            case DeleteStaged(transactions=transactions):
-                for tx in transactions:
-                    del self.apart[staged_id(tx)]
-                return None
             case _:
                 raise RuntimeError(f"{self.subject.name} asks for {type(effect).__name__}, which has no answer here.")
 

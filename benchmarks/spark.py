@@ -1,9 +1,9 @@
 """How long the audit takes on 10,000 to 1,000,000 records, or to 10,000,000: `python -m benchmarks.spark`.
 
-Synthetic games, ten records each, on two cores and 4 GiB: all of it, and then what changed when one game in a hundred went on,
-and at most 5,000. The start of Spark is left out. Writes the result, and a table of docs/performance.md. Fails if the time
-grows faster than the data, if 1,000,000 records take longer than they may, or if an incremental audit of 10,000,000 takes a
-tenth of a full one.
+Synthetic games, each with a page of ten marks, on two cores and 4 GiB: all of it, and then what changed when one game in a
+hundred went on, and at most 5,000. The start of Spark is left out. Writes the result, and a table of docs/performance.md. Fails
+if the time grows faster than the data, if 1,000,000 records take longer than they may, or if an incremental audit of 10,000,000
+takes a tenth of a full one.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from exactlyonce.records.marks import SEPARATOR, destination_digit, written_time
 from spark_jobs.auditor.judgement import MOST_CHOSEN
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.port import RAW, Made, Query, Spent
@@ -18,8 +19,9 @@ from spark_jobs.spark.frames import held, none
 from spark_jobs.transforms.schemas import Asked, selection
 
 RECORDS_PER_ENTITY: Final = 10
-ENTRIES: Final = 2
-"""Versions that each ledger still has, above those that left it."""
+"""Marks in the page of each game."""
+MARKS: Final = 2
+"""Those that each ledger still has."""
 CHANGED: Final = 0.01
 """Share of the entities that change between two audits."""
 MOST_CHANGED: Final = MOST_CHOSEN // 2
@@ -42,13 +44,14 @@ JOB: Final = Job.read(
 _ASKED: Final[tuple[tuple[str, Asked], ...]] = (
     ("games", "entities"),
     ("boards", "entities"),
-    ("exactlyonce", "records"),
+    ("boards", "companions"),
+    ("exactlyonce", "library"),
 )
-"""What there is; companions and staged outputs there are none."""
+"""What there is: games and their lines on the board, the documents of numbers, and pages."""
 _TABLE: Final = "ts int, key string, raw string"
 _INDEXED: Final = 4 * 1024 * 1024
 """Bytes of rows that Parquet reads or skips together: the service's index leads to each document."""
-_APART: Final = {"records": True, "channels": False, "sealed": False}
+_TO: Final = "leader-board"
 
 
 def generate(spark: SparkSession, folder: Path, records: int, *, changed: bool) -> None:
@@ -57,21 +60,23 @@ def generate(spark: SparkSession, folder: Path, records: int, *, changed: bool) 
     Args:
         spark: the session.
         folder: gets a table for each query.
-        records: how many processed records.
+        records: how many marks pages have.
         changed: whether the last entities have processed one message more since.
     """
     entities = records // RECORDS_PER_ENTITY
     fresh = (F.col("n") >= entities - min(int(entities * CHANGED), MOST_CHANGED)) if changed else F.lit(False)
     games = spark.range(entities).toDF("n").withColumn("fresh", fresh)
-    games = games.withColumn("id", F.format_string("game-%09d", "n")).withColumn(
-        "ts", F.when(fresh, LATER).otherwise(AT)
-    )
-    games = games.withColumn("newest", RECORDS_PER_ENTITY + ENTRIES + fresh.cast("bigint"))
+    games = games.withColumn("id", F.format_string("game-%09d", "n"))
+    games = games.withColumn("ts", F.when(fresh, LATER).otherwise(AT))
+    games = games.withColumn("newest", RECORDS_PER_ENTITY + MARKS + fresh.cast("bigint"))
     _write(games.select("ts", F.col("id").alias("key"), _game().alias("row")), folder / "games-entities")
     _write(games.select("ts", F.col("id").alias("key"), _board().alias("row")), folder / "boards-entities")
-    versions = games.withColumn("version", F.explode(F.sequence(F.lit(1), F.lit(RECORDS_PER_ENTITY))))
-    written = versions.select(F.lit(AT).alias("ts"), _key("range").alias("key"), _record().alias("row"))
-    _write(written, folder / "exactlyonce-records")
+    numbers = games.withColumn("number", F.explode(F.sequence(F.lit(1).cast("bigint"), F.col("newest"))))
+    later = F.when(F.col("number") > RECORDS_PER_ENTITY + MARKS, LATER).otherwise(AT)
+    numbers = numbers.withColumn("ts", later)
+    _write(numbers.select("ts", _key("board").alias("key"), _number().alias("row")), folder / "boards-companions")
+    pages = games.select(F.lit(AT).alias("ts"), _key("range").alias("key"), _page().alias("row"))
+    _write(pages, folder / "exactlyonce-library")
 
 
 def _write(rows: DataFrame, folder: Path) -> None:
@@ -83,79 +88,93 @@ def _key(type: str) -> Column:
     return F.format_string(f'["{type}","%s","%s"]', "id", "id")
 
 
-def _commit(version: Column) -> list[Column]:
-    """The properties that an entry and a record share."""
-    name = F.concat(F.lit("-"), version.cast("string"))
-    place = F.struct(
-        F.concat(F.lit("from"), "id").alias("channel"),
-        F.concat(F.lit("board/"), "id").alias("receiver"),
-        version.cast("bigint").alias("number"),
-    )
-    output = F.struct(
-        F.concat("id", F.lit("-out"), name).alias("id"),
-        F.lit("leader-board").alias("destination"),
-        place.alias("place"),
-    )
-    return [
-        F.concat(F.lit("web/"), "id", name).alias("message"),
-        F.concat("id", F.lit("-tx"), name).alias("tx"),
-        version.cast("bigint").alias("version"),
-        F.lit("2026-09-01T00:00:00Z").alias("at"),
-        F.array(output).alias("outputs"),
-        F.sha2(F.concat("id", name), 256).alias("digest"),
-    ]
+def _hash(key: Column) -> Column:
+    """As `message_hash`."""
+    return F.base64(F.unhex(F.substring(F.sha2(key, 256), 1, 24)))
+
+
+def _cause(version: Column) -> Column:
+    """Hash of the message that made a version."""
+    return _hash(F.concat(F.lit("web/"), "id", F.lit("-"), version.cast("string")))
+
+
+def _marks(first: Column | int, last: Column | int) -> Column:
+    """The marks of versions, each with one output to the board."""
+    ends = (F.lit(end).cast("bigint") if isinstance(end, int) else end for end in (first, last))
+    time, rest = F.lit(written_time(AT * 1000)), F.lit(f"fAAAA{destination_digit(0)}")
+    each = F.transform(F.sequence(*ends), lambda version: F.concat(time, _cause(version), rest))
+    return F.array_join(F.array_sort(each), SEPARATOR)
 
 
 def _service() -> list[Column]:
-    return [F.concat(F.lit('"'), "id", "ts", F.lit('"')).alias("_etag"), F.col("ts").alias("_ts")]
+    return [F.concat(F.lit('"'), "id", F.col("ts").cast("string"), F.lit('"')).alias("_etag"), F.col("ts").alias("_ts")]
 
 
-def _entity(ledger: Column) -> Column:
+def _entity(type: str, ledger: dict[str, Column]) -> Column:
+    fixed = {"schema": F.lit(1), "type": F.lit(type), "entity": _key(type), "version": F.col("newest")}
+    columns = (column.alias(name) for name, column in {**ledger, **fixed}.items())
     partition = F.array("id").alias("partition")
-    return F.struct("id", *_service(), F.lit(True).alias("has_ledger"), ledger.alias("ledger"), partition)
-
-
-def _ledger(type: str, protocol: str, version: Column, entries: Column, receptions: Column) -> Column:
-    fixed = {"deleted": F.lit(False), "schema": F.lit(1), "type": F.lit(type), "protocol": F.lit(protocol)}
-    none = {
-        "snapshot_every": F.lit(None),
-        "event_sourced": F.lit(False),
-        "owing_since": F.lit(None),
-        "sequences": F.array(),
-        "channels": F.array(),
-        "kept": F.array(),
-        "apart": F.struct(*(F.lit(there).alias(name) for name, there in _APART.items())),
-    }
-    ledger = {"version": version, "entries": entries, "receptions": receptions, **fixed, **none}
-    return F.struct(*(column.alias(name) for name, column in ledger.items()))
+    return F.struct("id", *_service(), F.lit(True).alias("has_ledger"), F.struct(*columns).alias("ledger"), partition)
 
 
 def _game() -> Column:
-    versions = F.sequence(F.lit(RECORDS_PER_ENTITY + 1).cast("bigint"), F.col("newest"))
-    fixed = {"staged": False, "recorded": True, "seen": None, "owed": None}
-    rest = [F.lit(value).alias(name) for name, value in fixed.items()]
-    entries = F.transform(versions, lambda version: F.struct(*_commit(version), *rest))
-    return _entity(_ledger("range", "outbox", F.col("newest"), entries, F.array()))
+    page = {"left": RECORDS_PER_ENTITY, "cut": 1, "complete": AT * 1000}
+    ledger = {name: F.lit(value).cast("bigint") for name, value in page.items()}
+    marks = _marks(RECORDS_PER_ENTITY + 1, F.col("newest"))
+    return _entity("range", {**ledger, "marks": marks, "to": F.array(F.lit(_TO))})
 
 
 def _board() -> Column:
     held: Column = F.array().cast("array<array<bigint>>")
-    none = [F.lit(None).alias(name) for name in ("gap_since", "failing", "passed")]
-    channel, source = F.concat(F.lit("from"), "id").alias("channel"), F.concat(F.lit("range/"), "id").alias("source")
-    reception = F.struct(channel, source, (F.col("newest") + 1).alias("next"), held.alias("held"), *none)
-    return _entity(_ledger("board", "resequencer", F.col("newest"), F.array(), F.array(reception)))
+    following = (F.col("newest") + 1).alias("next")
+    reception = F.struct(_channel().alias("channel"), _source().alias("source"), following, held.alias("held"))
+    return _entity("board", {"protocol": F.lit("resequencer"), "receptions": F.array(reception)})
 
 
-def _record() -> Column:
-    fixed = [F.lit("processed").alias("kind"), F.lit(1).alias("schema")]
-    about = [_key("range").alias("pk"), _key("range").alias("entity")]
+def _channel() -> Column:
+    return F.concat(F.lit("from"), "id")
+
+
+def _source() -> Column:
+    return F.concat(F.lit("range/"), "id")
+
+
+def _number() -> Column:
+    """The document of a number that the board has taken: the output of the version."""
+    output = F.concat_ws("\n", _key("range"), _cause(F.col("number")), F.lit("0"))
+    message = F.concat(F.lit("range%2F"), "id", F.lit("/"), F.substring(F.sha2(output, 256), 1, 32))
+    order = F.struct(
+        _channel().alias("channel"), F.concat(F.lit("board/"), "id").alias("receiver"), F.col("number").alias("number")
+    )
+    flags = {"owes": False, "owes_none": False, "holds": False, "holds_none": True}
     return F.struct(
-        F.concat(F.lit("processed:"), "id", F.lit("-"), F.col("version").cast("string")).alias("id"),
-        F.concat(F.lit('"'), "id", F.col("version").cast("string"), F.lit('"')).alias("_etag"),
+        F.concat(F.lit("numbered:"), "id", F.lit("-"), F.col("number").cast("string")).alias("id"),
+        F.concat(F.lit('"'), "id", F.lit("-"), F.col("number").cast("string"), F.lit('"')).alias("_etag"),
+        F.col("ts").alias("_ts"),
+        F.lit("numbered").alias("_kind"),
+        F.lit(1).alias("schema"),
+        _key("board").alias("entity"),
+        message.alias("message"),
+        F.timestamp_seconds("ts").alias("at"),
+        order.alias("order"),
+        _source().alias("source"),
+        *(F.lit(value).alias(name) for name, value in flags.items()),
+    )
+
+
+def _page() -> Column:
+    numbers = {"version": RECORDS_PER_ENTITY + 1, "number": 1, "begin": AT * 1000, "until": AT * 1000}
+    return F.struct(
+        F.lit("page:1").alias("id"),
+        F.concat(F.lit('"'), "id", F.lit('-page"')).alias("_etag"),
         F.lit(AT).alias("_ts"),
-        *about,
-        *fixed,
-        *_commit(F.col("version")),
+        _key("range").alias("pk"),
+        _key("range").alias("entity"),
+        F.lit("page").alias("kind"),
+        F.lit(1).alias("schema"),
+        *(F.lit(value).cast("bigint").alias(name) for name, value in numbers.items()),
+        _marks(1, RECORDS_PER_ENTITY).alias("marks"),
+        F.array(F.lit(_TO)).alias("to"),
     )
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from exactlyonce import Colocated, Context, Entity, Envelope, Outbox, VersionStream, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.places import Place
+from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt
 from handlers.shooting_range import Range, fire_at
 
 GAME: Final = "game-1"
-NUMBERED: Final = "Outbox()"
-FOREIGN: Final = "Outbox(), foreign messages"
-"""Names of the default strategy: where messages have numbers, and where they have none."""
+TIMED: Final = "Outbox()"
+UNTIMED: Final = "Outbox(), messages without a stable time"
+"""Names of the default strategy: where all copies of a message carry one time, and where nobody promises that."""
+RECENT: Final = datetime.now(timezone.utc) - timedelta(days=2)
+"""When the first message of an entity came about. Each comes a tenth of a second after the one before."""
 
 _CHANNEL_BYTES: Final = 16
 """Half as many as the digits of a channel's id that the library writes."""
@@ -50,40 +53,37 @@ class Subject:
         seeding: strategy, and number of messages in one commit, by which most of a history is made. What they leave is the
             same as if the strategy had handled message after message.
         round: how many messages it takes until everything was done that is done now and then.
-        bounded: whether a document bounds the history.
-        sources: how many number its messages, in turn; 0 if they have no numbers.
+        timed: whether its messages carry a stable time.
     """
 
     name: str
     entity: Entity[Range]
     seeding: tuple[Strategy, int]
     round: int
-    bounded: bool = False
-    sources: int = 0
+    timed: bool = False
 
     def shot(self, number: int) -> Envelope:
         """The message of this number, from 1."""
         data = Json.of({"game_id": GAME, "position": number % 100})
-        shot = Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data)
-        if not self.sources:
-            return shot
-        round, source = divmod(number - 1, self.sources)
-        name = f"bench/{source}"
-        place = Place(channel_of(name), self.entity.ref(GAME).source, round + 1)
-        return replace(shot, source=name, extensions=place.extensions)
+        return dated(Envelope("bench", f"shot-{number}", "shooting-range.fire-at", data), number, timed=self.timed)
 
 
 def subjects() -> tuple[Subject, ...]:
     """All that is measured."""
     return (
-        Subject(NUMBERED, shooting_range(Outbox()), (Outbox(), 100), 10, sources=10),
-        Subject(FOREIGN, shooting_range(Outbox()), (Outbox(), 16), 16),
-        Subject("Outbox.transaction_id()", shooting_range(Outbox.transaction_id()), (Outbox(), 16), 16),
+        Subject(TIMED, shooting_range(Outbox()), (Outbox(), 20), 20, timed=True),
+        Subject(UNTIMED, shooting_range(Outbox()), (Outbox(), 20), 20),
         Subject("Colocated()", shooting_range(Colocated()), (Colocated(), 5), 10),
         Subject("VersionStream()", shooting_range(VersionStream()), (VersionStream(), 5), 20),
         Subject("VersionStream(), event-sourced", _sourced(VersionStream()), (VersionStream(), 5), 20),
-        Subject("Outbox.embedded()", shooting_range(Outbox.embedded()), (Outbox.embedded(), 100), 4, bounded=True),
     )
+
+
+def dated(message: Envelope, number: int, *, timed: bool) -> Envelope:
+    """The message of this number, with its time, which is stable if it is timed."""
+    time = RECENT + timedelta(milliseconds=100 * number)
+    extensions = ((STABLE_TIME, stable_text(milliseconds(time))),) if timed else ()
+    return replace(message, time=time, extensions=(*message.extensions, *extensions))
 
 
 def channel_of(source: str) -> str:

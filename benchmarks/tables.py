@@ -8,33 +8,26 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.report import measured_on
-from benchmarks.subjects import NUMBERED
+from benchmarks.subjects import TIMED, UNTIMED
 from benchmarks.targets import (
     Target,
     cost_targets,
     cpu_targets,
     growth_targets,
     kept_a_message,
-    mean_trips,
     throughput_targets,
 )
 
 _SITUATIONS: Final = {
-    "first, quiet entity": "quiet entity",
-    "duplicate in the window": "a duplicate of the newest",
-    "duplicate outside the window": "of the oldest",
-    "duplicate in a fresh process": "the same, in a process that knows nothing",
-    "hot entity": "one hot entity, 64 in flight",
+    "first": "entity known to the process",
+    "entity unknown to the process": "not known",
+    "first of an entity": "first of an entity",
     "many entities": "many entities",
+    "hot entity": "one hot entity, 64 in flight",
     "large outputs": "outputs of 40 KB",
-}
-
-
-_HEADLINE: Final = {
-    NUMBERED: "**`Outbox()`: exactly once**",
-    "naive": "read, handle, write, send: no guarantee",
-    "processed document": "the same, after a check by hand: loses messages",
-    "seven steps": "the published algorithm of seven steps: exactly once",
+    "duplicate of the newest": "a duplicate of the newest",
+    "duplicate of the oldest": "of the oldest",
+    "duplicate in a fresh process": "the same, in a process that knows nothing",
 }
 
 
@@ -52,18 +45,28 @@ def cost_tables(result: Mapping[str, Any]) -> str:
 
 
 def headline_table(result: Mapping[str, Any]) -> str:
-    """What a message costs compared with what gives no guarantee, for README.md: from the result of `benchmarks.cost`."""
-    rows = (
-        (
-            what,
-            _figure(cost["first"]["requests"], 1),
-            _figure(mean_trips(cost["first"]), 1),
-            _figure(cost["first"]["request units"], 1),
-            _figure(cost["duplicate in a fresh process"]["requests"], 1),
-        )
-        for what, cost in ((what, result["contenders"][name]) for name, what in _HEADLINE.items())
-    )
-    return table(("a message of a busy entity", "requests", "round trips", "request units", "requests of a copy"), rows)
+    """What a message costs in every case, clean-up included, compared with what gives no guarantee: for README.md."""
+    contenders, spread, clean_up = result["contenders"], result["spread"], result["clean-up"]["request units"]
+    ours, naive = contenders[TIMED], contenders["naive"]
+    cases = {
+        "an entity that the process knows": (ours["first"], naive["first"]),
+        "an entity that it does not know": (ours["entity unknown to the process"], naive["first"]),
+        "many entities, 16 in flight": (ours["many entities"], naive["many entities"]),
+        "one hot entity, 64 in flight": (ours["hot entity"], naive["hot entity"]),
+        "one receiver of 10,000 sources": (spread["10,000 sources, later"], naive["first"]),
+        "dealt to 4 instances": (spread["dealt to 4 instances"], naive["first"]),
+        "outputs of 40 KB": (ours["large outputs"], naive["large outputs"]),
+        "the first of an entity": (ours["first of an entity"], naive["first of an entity"]),
+        "a message without a stable time": (contenders[UNTIMED]["first"], naive["first"]),
+        "a copy, in a process that knows nothing": (ours["duplicate in a fresh process"], naive["first"]),
+    }
+    rows = [
+        (case, *(_figure(one["requests"]) for one in both), *(_figure(one["request units"], 1) for one in both))
+        for case, both in cases.items()
+    ]
+    rows.append(("clean-up, for each message", "", "", _figure(clean_up), "0"))
+    head = ("a message for", "requests: exactly once", "no guarantee", "request units: exactly once", "no guarantee")
+    return table(head, rows)
 
 
 def throughput_tables(result: Mapping[str, Any]) -> str:
@@ -110,7 +113,7 @@ def growth_tables(result: Mapping[str, Any]) -> str:
         for records, cost in others.items()
     ]
     head = ("strategy", "messages before", "a new message", "a duplicate of the newest", "a duplicate of the oldest")
-    others = ("requests, request units", "records of other entities", "a new message", "a duplicate of the oldest")
+    others = ("requests, request units", "pages of other entities", "a new message", "a duplicate of the oldest")
     kept = [
         (_code(name), *(f"{bytes:,.2f}" for bytes in kept_a_message(measured["bytes"]).values()))
         for name, measured in result["strategies"].items()

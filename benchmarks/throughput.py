@@ -22,7 +22,7 @@ from benchmarks.application import running
 from benchmarks.contenders import Contender, contenders
 from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
 from benchmarks.servers import ours
-from benchmarks.subjects import NUMBERED
+from benchmarks.subjects import TIMED
 from benchmarks.tables import throughput_tables
 from benchmarks.targets import CENTRE, FEW, missed, throughput_targets
 from benchmarks.traffic import GAMES, Load, Pace, Traffic
@@ -32,11 +32,11 @@ from local_cosmos.admin_client import AdminClient
 WORKLOADS: Final = ("uniform", "zipf", "hot")
 LATENCIES: Final = (0, 2, 5, 20)
 IN_FLIGHT: Final = (16, 64, 256)
-HEADLINERS: Final = (NUMBERED, "seven steps", "processed document", "naive")
+HEADLINERS: Final = (TIMED, "seven steps", "processed document", "naive")
 """Those that are compared over all latencies."""
 
-PAIR: Final = (NUMBERED, "seven steps")
-FLOOR: Final = (NUMBERED, "naive")
+PAIR: Final = (TIMED, "seven steps")
+FLOOR: Final = (TIMED, "naive")
 """Those that are compared over all numbers in flight, and where only a few messages are."""
 
 NOT_COMPARED: Final = ("Resequencer()", "VersionStream(), event-sourced")

@@ -92,7 +92,7 @@ async def demonstrate(options: Options, story: Story, logs: Path, kept: Path) ->
         scene = Scene(stack.cosmos, options.strategy, kept, began, steps)
         report = replace(report, acts=await asyncio.to_thread(play_acts, options, scene, story))
         if options.strategy == "outbox":
-            story.act("A year passes. Copies come of two shots, to a process that remembers nothing.")
+            story.act("Three weeks pass, and then a year. Copies come of a shot, to processes that remember nothing.")
             late = await a_year_later(stack)
             show_late(story, late)
             report = replace(report, late=late)
@@ -134,7 +134,9 @@ def verdict(report: Report) -> str | None:
     if report.findings:
         return f"{len(report.findings)} violations of exactly-once processing."
     if dear := [cost for cost in report.costs if cost.operations > cost.limit]:
-        return f"{dear[0].preset}, {dear[0].kind}: {dear[0].operations:.2f} operations, {dear[0].limit:g} are allowed."
+        return (
+            f"{dear[0].messages}, {dear[0].kind}: {dear[0].operations:.2f} operations, {dear[0].limit:g} are allowed."
+        )
     if report.late is not None and report.late.problem:
         return report.late.problem
     return next((act.problem for act in report.acts if act.problem), None)

@@ -29,9 +29,9 @@ def read(cosmos: Administration, database: str) -> Database:
 
 
 def without_garbage(copied: Database) -> Database:
-    """The same documents but for staged outputs that no entry names, which clean-up would take."""
-    entries = (entry for one in copied.games.values() for entry in one.get("_ledger", {}).get("entries", ()))
-    named = {entry["tx"] for entry in entries}
+    """The same documents but for those of messages that no game keeps, which clean-up would take."""
+    kept = (one for game in copied.games.values() for one in game.get("_ledger", {}).get("kept", ()))
+    named = {one["tx"] for one in kept}
     orphans = [name for name, one in copied.exactlyonce.items() if one["kind"] == "staged" and one["tx"] not in named]
     for name in orphans:
         del copied.exactlyonce[name]

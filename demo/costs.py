@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Final, Literal
@@ -13,19 +13,19 @@ from demo.stack import Stack, create_containers
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.config.connections import StorageConnection
-from exactlyonce.records.places import Place
+from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from handlers.messages import FireAt, Hit, Missed
 from handlers.shooting_range import Range, fire_at
 from local_cosmos.semantics.request_log import LoggedRequest
 
-_MEASURED: Final = 48
+_MEASURED: Final = 51
 _DUPLICATES: Final = 16
-"""Messages of each kind. The first third warms up; what remains of the new ones is a multiple of what the window holds."""
+"""Messages of each kind. The first third warms up; what remains of the new ones is a multiple of what leaves for one page."""
 _LATENCY_MILLISECONDS: Final = 2
 """Long enough that requests sent side by side overlap at the server."""
 
-Kind = Literal["busy entity", "quiet entity", "duplicate in the window", "duplicate after it"]
+Kind = Literal["new", "copy of the latest", "copy whose mark has left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,16 @@ class Cost:
     """Means over the measured messages.
 
     Attributes:
-        preset: of the outbox.
-        kind: of message and entity.
+        messages: which.
+        kind: of message.
         operations: requests to the store per message.
         limit: operations that the design allows.
         rounds: most requests one after the other before the outputs are published, where nothing is written apart.
-        rounds_apart: the same where records are written or outputs staged; 0 if that never happened.
+        rounds_apart: the same where a page is written; 0 if that never happened.
         charge: request units per message.
     """
 
-    preset: str
+    messages: str
     kind: Kind
     operations: float
     limit: float
@@ -51,49 +51,19 @@ class Cost:
     charge: float
 
 
-FOREIGN: Final = "Outbox(), foreign"
-"""Messages to the first preset have numbers; to the others they have none."""
-
-PRESETS: Final[tuple[tuple[str, Callable[[], Outbox], dict[Kind, float]], ...]] = (
-    (
-        "Outbox()",
-        Outbox,
-        {
-            "busy entity": 1.1,
-            "quiet entity": 2.1,
-            "duplicate in the window": 1,
-            "duplicate after it": 1,
-        },
-    ),
-    (
-        FOREIGN,
-        Outbox,
-        {
-            "busy entity": 3.1,
-            "quiet entity": 4.1,
-            "duplicate in the window": 2,
-            "duplicate after it": 2,
-        },
-    ),
-    (
-        ".transaction_id()",
-        Outbox.transaction_id,
-        {
-            "busy entity": 6,
-            "quiet entity": 7,
-            "duplicate in the window": 2,
-            "duplicate after it": 2,
-        },
-    ),
-)
+MESSAGES: Final[Mapping[str, Mapping[Kind, float]]] = {
+    "with a stable time": {"new": 1.2, "copy of the latest": 1, "copy whose mark has left": 1},
+    "foreign": {"new": 2.2, "copy of the latest": 1, "copy whose mark has left": 1},
+}
+"""By messages the requests that each kind may cost. Without a stable time a message is looked for in pages."""
 
 
 async def measure(stack: Stack) -> list[Cost]:
-    """Measure every preset."""
+    """Measure messages of every kind."""
     stack.cosmos.set_latency(_LATENCY_MILLISECONDS)
     costs: list[Cost] = []
-    for number, (name, preset, limits) in enumerate(PRESETS):
-        meter = _Meter(stack, f"costs-{number}", preset(), numbered=not number)
+    for number, (name, limits) in enumerate(MESSAGES.items()):
+        meter = _Meter(stack, f"costs-{number}", timed=not number)
         try:
             for kind, limit in limits.items():
                 costs.append(await meter.measure(name, kind, limit))
@@ -106,19 +76,18 @@ async def measure(stack: Stack) -> list[Cost]:
 class _Meter:
     """An application of its own, fed by hand, so that nothing else adds to the count."""
 
-    def __init__(self, stack: Stack, database: str, preset: Outbox, *, numbered: bool) -> None:
+    def __init__(self, stack: Stack, database: str, *, timed: bool) -> None:
         create_containers(stack.cosmos, database)
         self._cosmos = stack.cosmos
         self._database = database
-        self._numbered = numbered
-        self._entity = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=preset)
+        self._timed = timed
+        self._entity = Entity("range", state=Range, container="games", partition_key="/gameId", strategy=Outbox())
         self._entity.handles(FireAt, key=lambda shot: shot.game_id)(fire_at)
         settings = Settings.model_validate(
             {
                 "COSMOS__accountEndpoint": stack.cosmos.endpoint,
                 "COSMOS__accountKey": stack.cosmos.key,
                 "COSMOS__database": database,
-                "EXACTLYONCE__markAfter": 3600,
             }
         )
         self._once = ExactlyOnce(
@@ -128,34 +97,33 @@ class _Meter:
             storage=StorageConnection(stack.storage.connection_string),
         )
         self._fired = 0
+        self._times: dict[int, datetime] = {}
         self._seen = 0
 
-    async def measure(self, preset: str, kind: Kind, limit: float) -> Cost:
+    async def measure(self, messages: str, kind: Kind, limit: float) -> Cost:
         """Process messages one at a time and look at the log after each."""
         chains: list[list[LoggedRequest]] = []
-        for number in range(_DUPLICATES if kind.startswith("duplicate") else _MEASURED):
+        for number in range(_MEASURED if kind == "new" else _DUPLICATES):
             before = self._last_request()
-            if kind == "duplicate in the window":
+            if kind == "copy of the latest":
                 await self._process(self._fired - 1)
-            elif kind == "duplicate after it":
+            elif kind == "copy whose mark has left":
                 await self._process(number)
             else:
                 await self._process(self._fired)
                 self._fired += 1
-            if kind == "quiet entity":
-                await self._once.quiesce()
             chains.append([one for one in self._cosmos.requests(before) if one.database == self._database])
-        return _summed(preset, kind, limit, chains)
+        return _summed(messages, kind, limit, chains)
 
     async def close(self) -> None:
         await self._once.close()
 
     async def _process(self, number: int) -> None:
         data = Json.of({"game_id": "busy", "position": number % 100})
-        envelope = Envelope("costs", f"shot-{number}", "shooting-range.fire-at", data, datetime.now(timezone.utc))
-        if self._numbered:
-            place = Place("c1", self._entity.ref("busy").source, number + 1)
-            envelope = replace(envelope, extensions=place.extensions)
+        time = self._times.setdefault(number, datetime.now(timezone.utc))
+        envelope = Envelope("costs", f"shot-{number}", "shooting-range.fire-at", data, time)
+        if self._timed:
+            envelope = replace(envelope, extensions=((STABLE_TIME, stable_text(milliseconds(time))),))
         message = func.QueueMessage(id=envelope.id, body=envelope.to_json().text.encode())
         await self._once.process(message, self._entity)
 
@@ -165,12 +133,12 @@ class _Meter:
         return self._seen
 
 
-def _summed(preset: str, kind: Kind, limit: float, chains: Sequence[Sequence[LoggedRequest]]) -> Cost:
-    # The first third warms up: a window has to fill before entries leave it.
+def _summed(messages: str, kind: Kind, limit: float, chains: Sequence[Sequence[LoggedRequest]]) -> Cost:
+    # The first third warms up: a ledger has to fill before marks leave it.
     steady = chains[len(chains) // 3 :]
     rounds = {apart: [_rounds(chain) for chain in steady if _writes_apart(chain) is apart] for apart in (False, True)}
     return Cost(
-        preset,
+        messages,
         kind,
         operations=sum(map(len, steady)) / len(steady),
         limit=limit,

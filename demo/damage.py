@@ -1,7 +1,7 @@
 """Damage to a copy of a game's database: one kind for each rule of the audit, each to a game of its own.
 
-The documents are raw, as anybody with an editor could spoil them. Records of an entity's commits lie in its ledger,
-among its companions or in the library's container, as its strategy has it; `History` hides where.
+The documents are raw, as anybody with an editor could spoil them. What an entity has processed lies in marks, in its ledger and
+in pages, or in its companions, as its strategy has it; `History` hides where.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from exactlyonce.records.marks import Mark, destination_digit, split, written
+from exactlyonce.values.identity import message_hash
 
 Document = dict[str, Any]
 Container = dict[str, Document]
@@ -48,7 +51,7 @@ def name_of(document: Document) -> str:
 
 @dataclass
 class History:
-    """The records of one game's commits, oldest first."""
+    """What is known of one game's commits."""
 
     database: Database
     game: str
@@ -65,6 +68,16 @@ class History:
         return ledger
 
     @property
+    def marks(self) -> list[str]:
+        """Of the game, the oldest first; none if its strategy has records."""
+        return [*split(self.ledger.get("marks", ""))]
+
+    def mark(self, *marks: str) -> None:
+        """Write other marks, which are as many as the version says."""
+        self.ledger["marks"] = written(marks)
+        self.ledger["version"] = len(marks) + self.ledger.get("left", 0)
+
+    @property
     def board_key(self) -> str:
         """Of its line on the board."""
         return json.dumps(["board", self.game, self.game], separators=(",", ":"))
@@ -76,13 +89,10 @@ class History:
         reception: Document = board["_ledger"]["receptions"][0]
         return reception
 
-    def receive(self, channel: str, source: str, first: int, last: int) -> bool:
-        """Put numbers in the game's ledger, whose version stays. Returns whether it is a ledger that has such."""
-        if self.ledger["protocol"] != "outbox":
-            return False
-        received = {"id": channel, "source": source, "received": [[first, last]], "marks": ""}
-        self.ledger["channels"].append(received)
-        return True
+    def pages(self) -> list[Document]:
+        """Of the game, the oldest first."""
+        found = (one for one in self.database.exactlyonce.values() if (one["pk"], one["kind"]) == (self.key, "page"))
+        return sorted(found, key=lambda one: int(one["version"]))
 
     def taken(self) -> Document:
         """The document of some number that the board has taken."""
@@ -96,30 +106,19 @@ class History:
         held["order"]["number"] = number
         self.database.boards[name_of(held)] = held
 
-    def commits(self) -> list[Document]:
-        """Entries, records and companions, by version."""
+    def records(self) -> list[Document]:
+        """Records or entries of a stream, by version; none if its strategy has marks."""
         companions = (one for one in self.database.games.values() if one["gameId"] == self.game and "_kind" in one)
-        apart = (
-            one for one in self.database.exactlyonce.values() if one["pk"] == self.key and one["kind"] == "processed"
-        )
-        return sorted([*self.ledger["entries"], *companions, *apart], key=lambda one: int(one["version"]))
+        return sorted(companions, key=lambda one: int(one["version"]))
 
-    def remove(self, commit: Document) -> None:
-        """Remove every record of a commit."""
-        if commit in self.ledger["entries"]:
-            self.ledger["entries"].remove(commit)
-        for _, container in self.database.containers():
-            container.pop(name_of(commit) if "id" in commit else "", None)
+    def remove(self, record: Document) -> None:
+        """Remove a record."""
+        del self.database.games[name_of(record)]
 
     def add(self, like: Document, **changes: Any) -> None:
         """Add a record like another one, with changes."""
-        record = {**deepcopy(like), **changes}
-        if "id" not in like:
-            self.ledger["entries"].append(record)
-            return
-        record["id"] = f"{like['id']}-again"
-        container = self.database.exactlyonce if "pk" in like else self.database.games
-        container[name_of(record)] = record
+        record = {**deepcopy(like), **changes, "id": f"{like['id']}-again"}
+        self.database.games[name_of(record)] = record
 
 
 Damage = Callable[[History], tuple[str, ...]]
@@ -129,70 +128,99 @@ Damage = Callable[[History], tuple[str, ...]]
 def twice(history: History) -> tuple[str, ...]:
     """A message changes the game again."""
     history.ledger["version"] += 1
-    history.add(history.commits()[0], tx="again", version=history.ledger["version"])
+    if marks := history.marks:
+        again = Mark.read(marks[0])
+        history.mark(*marks, again._replace(since=again.since + 1).text)
+    else:
+        history.add(history.records()[0], tx="again", version=history.ledger["version"])
     return ("at_most_one_state_change",)
 
 
 def hole(history: History) -> tuple[str, ...]:
     """The record of a commit between others goes. The board knows what it sent, but goes by numbers: no proof of age."""
-    history.remove(history.commits()[2])
+    if history.marks:
+        return ()
+    history.remove(history.records()[2])
     return ("ledger_hole",)
 
 
 def usurped(history: History) -> tuple[str, ...]:
     """Another message claims a version."""
-    history.add(history.commits()[1], message="demo/usurper", tx="usurper", outputs=[])
+    if history.marks:
+        return ()
+    history.add(history.records()[1], message="demo/usurper", tx="usurper", outputs=[])
     return ("two_owners",)
+
+
+def contradicted(history: History) -> tuple[str, ...]:
+    """A second record of a commit says otherwise what it sent."""
+    if history.marks:
+        return ()
+    history.add(history.records()[2], digest="another")
+    return ("consistent_state_and_output",)
 
 
 def ghost(history: History) -> tuple[str, ...]:
     """The board has taken a message that the game never sent, in place of one that it did."""
     taken = history.taken()
     taken["message"] = f"{taken['message'].rpartition('/')[0]}/{NOWHERE}"
-    return ("consistent_state_and_output",)
+    return ("output_unknown", "output_lost")
 
 
 def owed(history: History) -> tuple[str, ...]:
-    """The newest commit has not published what it owes."""
-    newest = history.commits()[-1]
+    """The newest commit has not sent what it owes, and nobody proves the contrary."""
+    if history.marks:
+        if not (entries := history.ledger.get("outbox")):
+            return ()  # The sweeper was here. It found what a process that was killed had not proved.
+        entries[-1]["tx"] = "nobody.0000001"
+        return ("owing_too_long",)
+    newest = history.records()[-1]
     if "owed" not in newest:
         return ()
     newest["owed"] = [{**output, "envelope": "{}", "delay": 0.0} for output in newest["outputs"]]
-    return ("output_owed",)
+    return ("owing_too_long",)
 
 
 def lost(history: History) -> tuple[str, ...]:
     """An output was sent and never reached the board."""
-    history.commits()[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
+    if marks := history.marks:
+        place = history.ledger["to"].index("leader-board")
+        history.mark(f"{marks[0]}{destination_digit(place)}", *marks[1:])
+    else:
+        history.records()[3]["outputs"].append({"id": NOWHERE, "destination": "leader-board", "place": None})
     return ("output_lost",)
 
 
-def miscounted(history: History) -> tuple[str, ...]:
-    """The game knows a numbered message that its version does not count."""
-    return ("count_mismatch",) if history.receive("uncounted", "elsewhere", 1, 1) else ()
-
-
-def missed(history: History) -> tuple[str, ...]:
-    """The second message of somebody else has come, and the first one has not."""
-    if not history.receive("missed", "elsewhere", 2, 2):
+def unpaged(history: History) -> tuple[str, ...]:
+    """The newest page is deleted. A game that has none yet says that it has."""
+    if not history.marks:
         return ()
-    history.ledger["version"] += 1
-    return ("number_missing",)
+    if pages := history.pages():
+        del history.database.exactlyonce[name_of(pages[-1])]
+    else:
+        history.ledger.update(cut=1, complete=Mark.read(history.marks[0]).since)
+    return ("page_missing",)
 
 
-def ahead(history: History) -> tuple[str, ...]:
-    """The game has received two messages of its own, and gave out one number."""
-    source = history.reception["source"]
-    if not history.receive("ahead", source, 1, 2):
+def put_back(history: History) -> tuple[str, ...]:
+    """A page is of a history that the game does not have."""
+    if not history.marks:
         return ()
-    history.ledger["version"] += 2
-    sequence = {"destination": "itself", "receiver": source, "channel": "ahead", "last": 1, "ordered": False}
-    history.ledger["sequences"].append(sequence)
-    return ("channel_ahead",)
+    since, marks, cut = Mark.read(history.marks[0]).since, history.marks[0], history.ledger.get("cut", 0)
+    page = {
+        "number": cut + 1,
+        "version": 1,
+        "begin": since,
+        "until": since,
+        "marks": marks,
+        "to": history.ledger["to"],
+    }
+    history.database.put_apart(history.key, id=f"page:{cut + 1}", kind="page", **page)
+    return ("history_taken_back",)
 
 
 def orphan(history: History) -> tuple[str, ...]:
-    """A staged document of an attempt that never committed."""
+    """The document of messages that the game does not keep."""
     history.database.put_apart(
         history.key, id=f"staged:{NOWHERE}", kind="staged", message="demo/never", tx=NOWHERE, outputs=[]
     )
@@ -200,13 +228,11 @@ def orphan(history: History) -> tuple[str, ...]:
 
 
 def unstaged(history: History) -> tuple[str, ...]:
-    """The newest commit owes outputs that were staged, and they are gone."""
-    newest = history.commits()[-1]
-    if newest not in history.ledger["entries"]:
+    """The game keeps a message, whose document is gone."""
+    if not history.marks:
         return ()
-    newest.update(staged=True, owed="staged")
-    history.database.exactlyonce.pop(name_of({"pk": history.key, "id": f"staged:{newest['tx']}"}), None)
-    return ("staged_missing", "output_owed")
+    history.ledger["kept"] = [{"id": NOWHERE, "due": "2999-01-01T00:00:00Z", "tx": "gone-kept"}]
+    return ("staged_missing",)
 
 
 def gap(history: History) -> tuple[str, ...]:
@@ -227,7 +253,9 @@ def stuck(history: History) -> tuple[str, ...]:
 
 def early(history: History) -> tuple[str, ...]:
     """The record of the oldest commit goes too early."""
-    history.remove(history.commits()[0])
+    if history.marks:
+        return ()
+    history.remove(history.records()[0])
     return ("dedup_expired_early",)
 
 
@@ -239,16 +267,21 @@ def deleted(history: History) -> tuple[str, ...]:
 
 def unanswered(history: History) -> tuple[str, ...]:
     """The reply to a call has not come."""
-    history.ledger["calls"].append(NOWHERE)
+    history.ledger.setdefault("calls", []).append(NOWHERE)
     return ("reply_awaited",)
 
 
 def answered(history: History) -> tuple[str, ...]:
-    """A commit has two records, with different answers to its request."""
+    """A commit has two answers to its request."""
     first = {"status": 201, "headers": [], "body": None, "asked": "sha256:one"}
-    commit = history.commits()[1]
-    commit["answer"] = first
-    history.add(commit, answer={**first, "status": 409})
+    answers = [first, {**first, "status": 409}]
+    if history.marks:
+        cause = message_hash("demo/request")
+        history.ledger["answers"] = [{"cause": cause, "answer": one} for one in answers]
+    else:
+        record = history.records()[1]
+        record["answer"] = first
+        history.add(record, answer=answers[1])
     return ("one_answer",)
 
 
@@ -262,20 +295,19 @@ def left(history: History) -> tuple[str, ...]:
 
 def newer(history: History) -> tuple[str, ...]:
     """A later version of the library wrote a document."""
-    commit = history.commits()[4]
-    (commit if "id" in commit else history.ledger)["schema"] = 99
+    (history.ledger if history.marks else history.records()[4])["schema"] = 99
     return ("unreadable",)
 
 
 DAMAGES: Final[tuple[tuple[Damage, ...], ...]] = (
+    (owed, deleted, unpaged),
     (newer,),
     (early,),
     (lost, unstaged),
-    (owed, miscounted, missed, ahead, deleted),
     (ghost, unanswered, answered),
-    (usurped, stuck, left),
+    (usurped, stuck, left, put_back),
     (hole, gap),
-    (twice, orphan),
+    (twice, contradicted, orphan),
 )
 """By game: what does not get into each other's way."""
 
@@ -289,7 +321,8 @@ def damaged(database: Database) -> set[tuple[str, str]]:
         ValueError: it has too few games with enough commits.
     """
     games = sorted({one["gameId"] for one in database.games.values()})
-    fit = [one for one in (History(database, game) for game in games) if len(one.commits()) >= FEWEST]
+    fit = [one for one in (History(database, game) for game in games) if one.ledger["version"] >= FEWEST]
+    fit.sort(key=lambda one: not one.ledger.get("outbox"))  # The first damage needs an entry.
     if len(fit) < len(DAMAGES):
         raise ValueError(f"{len(fit)} games have {FEWEST} shots or more; {len(DAMAGES)} are needed: fire more shots.")
     expected = set()

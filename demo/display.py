@@ -132,26 +132,24 @@ def _switch(on: bool) -> str:
 
 
 def costs_table(costs: Sequence[Cost]) -> Table:
-    """What a message costs in each preset, beside what is allowed."""
+    """What a message of each kind costs, beside what is allowed."""
     table = Table(title="What it costs: requests to Cosmos DB per message, no trouble", title_justify="left")
-    table.add_column("preset")
-    table.add_column("message")
+    table.add_column("messages")
+    table.add_column("kind")
     for name in ("requests", "allowed", "rounds", "RU"):
         table.add_column(name, justify="right")
     for cost in costs:
         rounds = " / ".join(str(rounds) for rounds in (cost.rounds, cost.rounds_apart) if rounds)
         colour = "red" if cost.operations > cost.limit else "green"
         table.add_row(
-            cost.preset,
+            cost.messages,
             cost.kind,
             f"[{colour}]{cost.operations:.2f}[/]",
             f"{cost.limit:g}",
             rounds,
             f"{cost.charge:.1f}",
         )
-    table.caption = (
-        "Rounds: requests one after the other; the second figure where records or outputs are written apart."
-    )
+    table.caption = "Rounds: requests one after the other; the second figure where a page is written."
     return table
 
 
@@ -174,6 +172,6 @@ def show_act(story: Story, act: Act) -> None:
 
 
 def show_late(story: Story, late: Late) -> None:
-    """Say what became of copies that came a year later."""
+    """Say what became of copies that came long after."""
     colour = "red" if late.problem else "green"
-    story.tell(f"[{colour}]The copy with a number was {late.numbered}, and the foreign one {late.foreign}.[/]")
+    story.tell(f"[{colour}]After three weeks the copy was {late.weeks}, and after a year {late.year}.[/]")

@@ -1,12 +1,12 @@
-"""A year later: copies come of two shots that a game took a simulated year ago.
+"""A year later: copies come of a shot that a game took long ago, to processes that remember nothing.
 
-The copy with a number is dropped: its game knows the number for ever. The foreign one is dropped while its game has its entry
-or its record, and refused for its age after that. Neither is applied again.
+The copy that comes within the retention is dropped, since its game has the mark of the shot. The one that comes a year later is
+dropped as well while nothing else has come to its game, and else refused for its age. Neither is applied again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Final
 
@@ -15,56 +15,53 @@ import azure.functions as func
 from demo.shots import SOURCE
 from demo.stack import Stack, create_containers
 from exactlyonce import Destination, Envelope
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.errors import ExactlyOnceError, TooOldToJudge
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.config.connections import StorageConnection
-from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from handlers.messages import Hit, Missed
 from handlers.shooting_range import ranges
 
+WEEKS: Final = 21 * 86_400
 YEAR: Final = 365 * 86_400
 _DATABASE: Final = "a-year-later"
 _GAME: Final = "old-game"
 DROPPED: Final = "dropped"
 APPLIED: Final = "applied again"
+REFUSED: Final = f"refused ({TooOldToJudge.__name__})"
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What became of copies that came a year later.
+    """What became of copies that came late.
 
     Attributes:
-        numbered: of the message with a number.
-        foreign: of the one without.
+        weeks: of the one after three weeks.
+        year: of the one after a year.
     """
 
-    numbered: str
-    foreign: str
+    weeks: str
+    year: str
 
     @property
     def problem(self) -> str | None:
-        """What is wrong; None if the one was dropped, and the other was not applied again."""
-        if self.numbered == DROPPED and self.foreign != APPLIED:
+        """What is wrong; None if the first was dropped, and the second not applied again."""
+        if self.weeks == DROPPED and self.year in (DROPPED, REFUSED):
             return None
-        return f"A year later the copy with a number was {self.numbered}, and the foreign one {self.foreign}."
+        return f"After three weeks a copy was {self.weeks}, and after a year {self.year}."
 
 
 async def a_year_later(stack: Stack) -> Late:
-    """Take two shots, move the account's clock on by a year, and take them again in a process that remembers nothing."""
+    """Take a shot, and again after the account's clock was moved on, each time in a process that remembers nothing."""
     create_containers(stack.cosmos, _DATABASE)
-    foreign, numbered = _shots()
-    for shot in (foreign, numbered):
-        await _take(stack, shot)
-    stack.cosmos.advance_clock(YEAR)
-    return Late(await _take(stack, numbered), await _take(stack, foreign))
-
-
-def _shots() -> tuple[Envelope, Envelope]:
     data = Json.of({"game_id": _GAME, "position": 0})
-    foreign = Envelope(SOURCE, "foreign", "shooting-range.fire-at", data, datetime.now(timezone.utc))
-    place = Place("c1", ranges.ref(_GAME).source, 1)
-    return foreign, replace(foreign, id="numbered", extensions=place.extensions)
+    now = datetime.fromtimestamp(stack.cosmos.now(), timezone.utc)
+    shot = Envelope(SOURCE, "late", "shooting-range.fire-at", data, now)
+    await _take(stack, shot)
+    stack.cosmos.advance_clock(WEEKS)
+    weeks = await _take(stack, shot)
+    stack.cosmos.advance_clock(YEAR)
+    return Late(weeks, await _take(stack, shot))
 
 
 async def _take(stack: Stack, shot: Envelope) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Transport = Literal["storage", "servicebus"]
-Strategy = Literal["outbox", "transaction_id", "embedded", "colocated", "stream", "naive"]
+Strategy = Literal["outbox", "colocated", "stream", "naive"]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 over them, and compares with what everybody can see: the published outcomes, the accepted writes, the documents, and what
 clients were answered.
 
-It never reads the library's own bookkeeping (`_ledger`, processed records).
+It never reads the library's own bookkeeping (`_ledger`, pages, books).
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from demo.queues import Queue, open_queue
 from demo.shots import Shot
 from demo.stack import DATABASE, QUEUES, WAY, Stack
 from exactlyonce import Envelope
+from exactlyonce.records.books import number_of, read_book
+from exactlyonce.stores.cosmos.layout import book_id, from_library
 from handlers.leader_board import Score
 from handlers.shooting_range import Range
 
@@ -124,7 +126,7 @@ async def _recover(
 
 
 async def _sweep(stack: Stack, progress: Progress) -> None:
-    """Have done what killed hosts owe, as the sweeper's timer would within a minute. Others mark their own meanwhile."""
+    """Have done what killed hosts owe, as the sweeper's timer would within a minute. Others prove what they sent meanwhile."""
     progress.act = "sweeping"
     async with ClientSession(stack.http) as http:
         for _ in range(_SWEEPS):
@@ -137,9 +139,23 @@ async def _sweep(stack: Stack, progress: Progress) -> None:
 
 
 def owing(stack: Stack) -> bool:
-    """Whether the newest document of a game, or a companion of one, owes."""
-    newest = {write.id: write.document for write in stack.cosmos.history(DATABASE, "games")}
-    return any(one.get("_ledger", one).get("owing_since") for one in newest.values() if one)
+    """Whether the newest document of a game, or a companion of one, owes what no book pays."""
+    games, library = (_newest(stack, name) for name in ("games", "exactlyonce"))
+    books = {one["id"]: read_book(from_library(one)) for one in library if one["kind"] == "book"}
+
+    def is_paid(tx: str) -> bool:
+        book, number = number_of(tx)
+        return book_id(book) in books and books[book_id(book)].pays(number)
+
+    entries = (entry for one in games for entry in one.get("_ledger", {}).get("outbox", ()))
+    owed = (entry for entry in entries if not is_paid(entry["tx"]))
+    return any(owed) or any(one.get("owing_since") for one in games)
+
+
+def _newest(stack: Stack, container: str) -> list[dict[str, Any]]:
+    """The documents of a container as they are now."""
+    newest = {write.id: write.document for write in stack.cosmos.history(DATABASE, container)}
+    return [one for one in newest.values() if one]
 
 
 async def _drain(

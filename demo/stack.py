@@ -75,7 +75,7 @@ class Stack:
             "COSMOS__accountKey": self.cosmos.key,
             "COSMOS__database": DATABASE,
             "EXACTLYONCE__exceptionText": "on",
-            "EXACTLYONCE__markAfter": "2",
+            "EXACTLYONCE__provedWithin": "2",
             "EXACTLYONCE__sweepAfter": "5",
             "EXACTLYONCE__destinations": json.dumps(destinations),
             "STRATEGY": self.strategy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
@@ -63,6 +63,8 @@ class Before:
         sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
         version: of the entity, which the commit will produce; None where the strategy keeps no calls.
         kept: ids of the messages that are kept; None where the strategy keeps none.
+        since: stable time of the outputs, in milliseconds since 1970; None if they are untimed.
+        folder: for the blobs that the handler writes; None for `tx`.
     """
 
     body: Json | None
@@ -72,6 +74,8 @@ class Before:
     sent: tuple[OutputRef, ...] | None = field(default=None, compare=False)
     version: int | None = None
     kept: frozenset[str] | None = None
+    since: int | None = None
+    folder: str | None = None
 
 
 Handle = Callable[[Before, Envelope], Handled]
@@ -110,9 +114,12 @@ class Work:
         handle: handles one of them.
         absent: the id and partition key properties of the entity's document, for saving it without a state.
         evolve: applies the events of an event-sourced entity; None for others.
-        retention: age from which the embedded ledger drops entries.
+        retention: age from which marks and pages may go.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
         release: sends a kept message.
+        send_limit: age of a message above which its outputs are untimed.
+        page_lifetime: for how long the store keeps a page after the time of its newest mark, whatever clean-up does.
+        senders: entity types of this application, whose messages are inner ones.
     """
 
     entity: EntityRef
@@ -123,15 +130,22 @@ class Work:
     retention: timedelta = RETENTION
     refusal: Refusal = never
     release: Release = keeps_nothing
+    send_limit: timedelta = RETENTION
+    page_lifetime: timedelta = 2 * RETENTION
+    senders: frozenset[str] = frozenset()
+
+
+SHARED: Final = -2
+"""Another process was there. It is likely to come again, and an attempt in vain costs a request more than a load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The entity document as this process knows it: with it, marking needs no read, and an attempt may start from it.
+    """The entity document as this process knows it: an attempt may start from it.
 
     Attributes:
         document, etag: as it was saved or loaded.
-        right: how often in a row the remembered document was the newest when the entity was loaded.
+        right: how often in a row the remembered document was the newest when the entity was loaded; `SHARED` when it was not.
         parts: of the document, so that they need not be read from it; None if they are not known.
     """
 
@@ -148,22 +162,18 @@ class Memory:
     Attributes:
         entity_token: session token for the entity document.
         library_token: session token for the entity's partition in the library container.
-        published: transactions whose outputs this process published, and whose answers it kept, and may not have marked yet.
-        kept: session token for the library's partition that shows these answers, or their requests gone.
         saved: the document as this process last saved or loaded it; None if it does not know, or need, it.
     """
 
     entity_token: str | None = None
     library_token: str | None = None
-    published: frozenset[str] = frozenset()
     saved: Remembered | None = None
-    kept: str | None = None
 
     def compared(self, etag: str | None) -> Memory:
         """The memory once the entity was loaded, with this ETag."""
         if self.saved is None:
             return self
-        right = self.saved.right + 1 if self.saved.etag == etag else 0
+        right = self.saved.right + 1 if self.saved.etag == etag else SHARED
         return replace(self, saved=replace(self.saved, right=right))
 
 
@@ -177,7 +187,7 @@ class Finished:
         failed: key and error of each message that cannot be committed; none of them changed anything.
         stopped: key and error of each message that stays held because its handler raised, with those that follow it.
         answers: key and committed answer of each message that came by a request.
-        contents: key and `Envelope.content` of messages that were processed before, as far as it is kept.
+        contents: key and `Envelope.content`, or its beginning, of messages that were processed before, as far as it is kept.
     """
 
     memory: Memory
@@ -199,7 +209,7 @@ class Finished:
         contents |= dict(self.contents)
         # A request has its fingerprint, and its caller is told.
         return tuple(
-            one for one in copies if one.asked is None and contents.get(key_of(one)) not in (None, one.content)
+            one for one in copies if one.asked is None and not one.content.startswith(contents.get(key_of(one), ""))
         )
 
 
@@ -228,19 +238,19 @@ class Settled:
 
     Attributes:
         outcome: "processed", and all its outputs are published; or "parked", kept until its cause is fixed.
-        memory: for this process's next step on the entity, such as marking.
+        memory: for this process's next step on the entity.
     """
 
     outcome: Literal["processed", "parked"]
     memory: Memory
 
 
-Unfinished = Literal["owing", "holding"]
-"""Entities for the sweeper: those that owe outputs, and read models that hold messages."""
+Unfinished = Literal["outbox", "companions", "holding"]
+"""Entities for the sweeper: those that owe outputs in their outbox, or in companions, and read models that hold messages."""
 
 
 class Attempts(Protocol):
-    """The part of a strategy that drivers need: attempts at messages, and marks."""
+    """The part of a strategy that drivers need."""
 
     @property
     def group_limit(self) -> int:
@@ -253,10 +263,6 @@ class Attempts(Protocol):
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Process the messages of `work`. Bounded: it never loops over effects; the driver retries."""
-        ...
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Mark the outputs that this process published, if no commit has marked them yet."""
         ...
 
 
@@ -286,13 +292,8 @@ class Strategy(Attempts, Protocol):
         """The kinds of unfinished entities that the sweeper lists."""
         ...
 
-    @property
-    def forget_after(self) -> timedelta | None:
-        """Age from which clean-up may forget channels, so that sources begin fresh ones in time; None if it never does."""
-        ...
-
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Release the kept messages that are due, publish the outputs that an entity owes, and mark them.
+        """Release the kept messages that are due, publish the outputs that an entity owes, and drop them from what it owes.
 
         `work` has no messages.
         """

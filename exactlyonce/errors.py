@@ -6,8 +6,6 @@
     │   ├── MalformedMessage        not a CloudEvents envelope in JSON, or beyond a limit
     │   ├── UnknownMessageType      no handler of this entity takes this type
     │   ├── InvalidMessage          the data does not fit the message's model
-    │   ├── ForkedChannel           another message has its number
-    │   ├── ForgottenChannel        its channel may have been forgotten, so it may be a copy
     │   ├── UndatedMessage          it has no time, so its age cannot be judged
     │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
     │   ├── TooOldToJudge           the proof that it was processed may be gone
@@ -29,7 +27,8 @@
     │   ├── DamagedDocument         it cannot be read
     │   ├── IdTaken                 an entity of another type has this id
     │   ├── NewerSchema             a newer version of the library wrote it
-    │   └── LedgerRemoved           the reserved property was removed
+    │   ├── LedgerRemoved           the reserved property was removed
+    │   └── DatabaseRestored        what the library kept of older messages is gone
     └── TryAgainLater           the environment's: deliver the message again
 
 An error names its message and entity as soon as they are known, and says what to do. The library's own errors never quote
@@ -71,14 +70,6 @@ class UnknownMessageType(MessageError):
 
 class InvalidMessage(MessageError):
     """The data of the message does not fit the model declared for its type."""
-
-
-class ForkedChannel(MessageError):
-    """Another message has its number: the source was restored from a backup, and gives out numbers a second time."""
-
-
-class ForgottenChannel(MessageError):
-    """Its channel is not known and began so long ago that it may have been forgotten: the message may be a copy."""
 
 
 class UndatedMessage(MessageError):
@@ -167,6 +158,10 @@ class NewerSchema(StoredDataError):
 
 class LedgerRemoved(StoredDataError):
     """The entity was processed before, but its reserved property is gone, and with it the protection from duplicates."""
+
+
+class DatabaseRestored(StoredDataError):
+    """What the library kept of older messages is gone, so a message that is not known may have been processed."""
 
 
 class TryAgainLater(ExactlyOnceError):

@@ -22,7 +22,7 @@ def game_of(outcome: Outcome) -> str:
 
 boards = Entity("board", state=Score, container="boards", partition_key="/gameId", strategy=Resequencer())
 
-# A game numbers the outcomes for its line, since `to` says whom they are for. So the line knows every copy, however late.
+# A game numbers the outcomes for its line, since boards take messages in order. So the line knows every copy, however late.
 leader_board = Destination("leader-board", receives=(Hit, Missed), to=boards)
 
 

@@ -10,8 +10,6 @@ Writing = Outbox | Colocated | VersionStream
 
 STRATEGIES: Final[Mapping[str, Writing]] = {
     "outbox": Outbox(),
-    "transaction_id": Outbox.transaction_id(),
-    "embedded": Outbox.embedded(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }

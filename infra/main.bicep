@@ -17,8 +17,8 @@ param location string
 @description('Who deploys. Becomes administrator of the Synapse workspace, if there is one; of nothing else.')
 param principalId string = ''
 
-@allowed(['outbox', 'transaction_id', 'embedded', 'colocated', 'stream'])
-@description('Strategy of the games. Only the outbox presets (the first three) may be exchanged on existing data.')
+@allowed(['outbox', 'colocated', 'stream'])
+@description('Strategy of the games. None may take the place of another on existing data.')
 param strategy string = 'outbox'
 
 @allowed(['serverless', 'autoscale'])
@@ -158,7 +158,7 @@ module storage 'app/storage.bicep' = {
     outputQueues: outputQueues
     blobContainer: blobContainer
     deploymentContainer: deploymentContainer
-    // A parked message may be sent again as long as its record could still be found, and then wait once more.
+    // A parked message may be sent again as long as its mark could still be found, and then wait once more.
     claimCheckDays: deliveryLimitDays + retentionDays
     publicNetworkAccess: publicNetworkAccess
   }

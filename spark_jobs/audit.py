@@ -102,8 +102,12 @@ def _positive(span: timedelta) -> timedelta:
 def _verdict(contents: Contents) -> str:
     what = "a full audit" if contents.mode == "full" else "an incremental audit"
     what += f" of {contents.entities:,} entities in {contents.database}"
-    documents = "staged document" if contents.garbage == 1 else "staged documents"
-    rest = f" Clean-up has {contents.garbage:,} {documents} of lost attempts to take." if contents.garbage else ""
+    documents = "document" if contents.garbage == 1 else "documents"
+    rest = (
+        f" Clean-up has {contents.garbage:,} {documents} to take of messages that nobody keeps."
+        if contents.garbage
+        else ""
+    )
     if not contents.total:
         return f"Nothing was found in {what}.{rest}"
     found = ", ".join(f"{rule.name} {rule.findings:,}" for rule in contents.rules if rule.findings)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.local_settings import setting
 from spark_jobs.cleaner.blobs import BlobPlace
 from spark_jobs.cleaner.cleaner import OUT, Cleaner, Options
 from spark_jobs.cleaner.summary import TABLE
@@ -33,7 +36,7 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
     """
     given = _parser().parse_args(arguments)
     with begun("exactlyonce clean-up", given.config, clock, given.rate) as work:
-        summary = Cleaner(work, BlobPlace.of()).run(Options(given.out, given.delete, given.archive))
+        summary = Cleaner(work, BlobPlace.of(), deletes_pages()).run(Options(given.out, given.delete, given.archive))
     print("\n".join(summary.lines()))
     print(
         f"See {given.out}/{TABLE}."
@@ -41,6 +44,23 @@ def run(arguments: Sequence[str] | None = None, clock: Callable[[], float] = tim
         else f"Nothing was deleted: see {given.out}/{TABLE}, and add --delete."
     )
     return Exit.DONE
+
+
+def deletes_pages(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether pages are the clean-up's to delete: `EXACTLYONCE__expiry`, as the application has it.
+
+    Nothing depends on both saying the same: the store deletes every page some time after the retention, and the clean-up none
+    before.
+
+    Raises:
+        ConfigurationError: the setting has another value.
+    """
+    expiry = setting(environment, "EXACTLYONCE__expiry")
+    if expiry not in (None, "job", "store"):
+        raise ConfigurationError(
+            "EXACTLYONCE__expiry says who deletes pages: job, which is the default, or store. Set it as the application has it."
+        )
+    return expiry != "store"
 
 
 def _parser() -> argparse.ArgumentParser:

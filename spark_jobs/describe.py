@@ -1,7 +1,7 @@
 """Writes the job file of an application: `python -m spark_jobs.describe function_app --database shooting-range`.
 
-The entities, their containers and protocols are those of the application's module. The consumer of a destination is decided by
-triggers, so it has to be given: `--consumer leader-board=board`.
+The entities, their containers and protocols are those of the application's module, and so are the consumers of destinations, as
+their `to=` says. A destination that does not say it is given: `--consumer leader-board=board`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from exactlyonce import Entity
+from exactlyonce import Destination, Entity
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import use_local_settings
 from spark_jobs.job.configuration import Job
@@ -32,6 +32,16 @@ def entities_of(module: ModuleType) -> tuple[Entity[Any], ...]:
     if not found:
         raise ConfigurationError(f"The module {module.__name__} has no entities at its top level.")
     return tuple({id(one): one for one in found}.values())
+
+
+def consumers_of(module: ModuleType, entities: tuple[Entity[Any], ...]) -> dict[str, str]:
+    """By name the type of these entities that a destination leads to, of the destinations at the top level of a module."""
+    values = [value for value in vars(module).values() if isinstance(value, (Destination, tuple, list))]
+    several = (one for value in values if not isinstance(value, Destination) for one in value)
+    found = (one for one in (*values, *several) if isinstance(one, Destination))
+    names = {one.name: one.to if isinstance(one.to, str) else getattr(one.to, "name", "") for one in found}
+    types = {one.name for one in entities}
+    return {name: type for name, type in sorted(names.items()) if type in types}
 
 
 def main(arguments: Sequence[str] | None = None) -> Exit:
@@ -53,17 +63,19 @@ def main(arguments: Sequence[str] | None = None) -> Exit:
         action="append",
         default=[],
         metavar="DESTINATION=TYPE",
-        help="entity type that consumes a destination; may be given several times",
+        help="entity type that consumes a destination, if its to= does not say so; may be given several times",
     )
     given = parser.parse_args(arguments)
-    consumers = dict(_consumer(one) for one in given.consumer)
+    more = dict(_consumer(one) for one in given.consumer)
     use_local_settings(Path.cwd(), os.environ)
     try:
         module = import_module(given.module)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"The module {given.module} cannot be imported: {error}.") from None
     where = {"endpoint": given.endpoint} if given.endpoint else {}
-    job = Job.of(entities_of(module), database=given.database, library=given.library, consumers=consumers, **where)
+    entities = entities_of(module)
+    consumers = consumers_of(module, entities) | more
+    job = Job.of(entities, database=given.database, library=given.library, consumers=consumers, **where)
     sys.stdout.write(job.text())
     return Exit.DONE
 

@@ -10,7 +10,6 @@ from exactlyonce.effects.effect import UNKNOWN, Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,6 @@ class Naive:
             return Again(memory, "the outputs could not be published")
         return Finished(memory, (key_of(envelope),))
 
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is remembered, so nothing is left to mark. No effect."""
-        del entity, memory
-        yield from ()
-        return Finished(Memory())
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessedDocument:
@@ -80,7 +73,3 @@ class ProcessedDocument:
             return Again(memory, "whether the message was claimed is not known")
         outcome = yield from self.handler.attempt(work, memory)
         return outcome
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is remembered by the process. No effect."""
-        return self.handler.mark(entity, memory)

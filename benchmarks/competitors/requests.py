@@ -9,7 +9,7 @@ from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import performs
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.pages import Page
 from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, library_id, staged_id, to_library
 from exactlyonce.stores.cosmos.partition import Applied
 from exactlyonce.stores.cosmos.replies import Operation
@@ -20,10 +20,17 @@ from exactlyonce.values.identity import EntityRef
 
 @dataclass(frozen=True, slots=True)
 class Promote(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
-    """In one batch: upsert the record of a message, and delete what was staged for its transaction, which has to be there."""
+    """In one batch: write the record of a message, and delete what was staged for its transaction, which has to be there.
+
+    Attributes:
+        entity: that the message was for.
+        record: a page with its mark.
+        tx: its transaction.
+    """
 
     entity: EntityRef
-    record: ProcessedRecord
+    record: Page
+    tx: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ class CompetingStore(CosmosStore):
 
     @performs(Promote)
     async def promote(self, effect: Promote) -> Written | Conflict | Unknown:
-        writes = [("upsert", (to_library(effect.entity, effect.record),)), ("delete", (staged_id(effect.record.tx),))]
+        writes = [("upsert", (to_library(effect.entity, effect.record),)), ("delete", (staged_id(effect.tx),))]
         reply = await self._library(effect.entity).write_together(writes, Operation.AMEND)
         if not isinstance(reply, Applied):
             return reply
@@ -55,7 +62,9 @@ class CompetingStore(CosmosStore):
 
     @performs(Overwrite)
     async def overwrite(self, effect: Overwrite) -> Unknown | None:
-        reply = await self._entity(effect.entity).write_all((effect.document.value,), Operation.RECORD)
+        reply = await self._entity(effect.entity).write_all(
+            (effect.document.value,), Operation.BOOK
+        )  # An upsert, as that of a book.
         return None if isinstance(reply, Applied) else UNKNOWN
 
     @performs(Claim)

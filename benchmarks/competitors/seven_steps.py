@@ -16,11 +16,10 @@ from typing import Any
 from benchmarks.competitors.requests import Promote
 from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
 from exactlyonce.effects.effect import UNKNOWN, Step
-from exactlyonce.effects.library import DeleteStaged, FoundStaged, WriteRecords, Written
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, Written
+from exactlyonce.effects.pages import WritePage
 from exactlyonce.errors import HandlerError
-from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
 from verification.published.algorithm import REPAIRED, PublishedAlgorithm
 
 _CHECKED = PublishedAlgorithm(REPAIRED)
@@ -47,10 +46,6 @@ class SevenSteps:
             return Finished(memory, failed=((key_of(work.messages[0]), error),))
         return outcome
 
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """An attempt leaves nothing to mark. No effect."""
-        return _CHECKED.mark(entity, memory)
-
 
 def _promoting(step: Step[Finished | Again]) -> Step[Finished | Again]:
     """The same steps, but the record is written and what was staged is deleted in one batch, as published.
@@ -58,16 +53,15 @@ def _promoting(step: Step[Finished | Again]) -> Step[Finished | Again]:
     The checker takes them for two requests, one after the other, which is more that can go wrong.
     """
     reply: Any = None
-    staged = False
+    staged: tuple[str, ...] = ()
     while True:
         try:
             effect = step.send(reply)
         except StopIteration as finished:
             outcome: Finished | Again = finished.value
             return outcome
-        if isinstance(effect, WriteRecords) and staged:
-            (record,) = (one for one in effect.records if isinstance(one, ProcessedRecord))
-            promoted = yield from Promote(effect.entity, record)
+        if isinstance(effect, WritePage) and staged:
+            promoted = yield from Promote(effect.entity, effect.page, *staged)
             # A conflict is one's own earlier send, or another instance was faster: loading again shows which.
             reply = promoted if isinstance(promoted, Written) else UNKNOWN
         elif isinstance(effect, DeleteStaged):
@@ -75,4 +69,4 @@ def _promoting(step: Step[Finished | Again]) -> Step[Finished | Again]:
         else:
             reply = yield from effect
         if isinstance(reply, FoundStaged):
-            staged = bool(reply.documents)
+            staged = tuple(document.tx for document in reply.documents)

@@ -19,7 +19,7 @@ from benchmarks.peers.ours import emulator
 from benchmarks.peers.port import installed
 from benchmarks.retries.killing import Killable
 from benchmarks.retries.port import Door, Product, Serving
-from exactlyonce.effects.library import DeleteProcessed
+from exactlyonce.effects.pages import DeletePages
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -86,15 +86,15 @@ class Ours:
         return found
 
     async def expire(self) -> None:
-        """Let the retention go by, and delete records as clean-up does."""
+        """Let the retention go by, and delete pages as clean-up does."""
         self._cosmos.advance_clock((RETENTION + timedelta(days=1)).total_seconds())
         connection = CosmosConnection(self._cosmos.endpoint, _DATABASE, key=self._cosmos.key)
         store = CosmosStore(connection, [EntityContainer("tally", "tallies", ("/id",))])
-        for record in await self._documents("exactlyonce"):
-            if record["kind"] == "processed":
-                type, *partition, id = json.loads(record["entity"])
+        for page in await self._documents("exactlyonce"):
+            if page["kind"] == "page":
+                type, *partition, id = json.loads(page["entity"])
                 entity = EntityRef(type, tuple(partition), id)
-                await store.perform(DeleteProcessed(entity, ((record["message"], record["_etag"]),)))
+                await store.perform(DeletePages(entity, ((page["number"], page["_etag"]),)))
         await connection.close()
         async with ClientSession() as http:
             for door in self.doors:  # A host learns the account's time by a reply. It has not jumped in life.

@@ -19,7 +19,7 @@ from benchmarks.retries.client import Answer, Client, keys
 from benchmarks.retries.port import Product, Serving
 
 EXPIRING: Final = 100
-"""Keys that are to expire: so many that those of the first of them are not in a window any more."""
+"""Keys that are to expire: so many that the first of them have left the ledger."""
 PATIENCE_SECONDS: Final = 1_800
 """How long it may take until a key has expired."""
 _LOOK_AGAIN_SECONDS: Final = 0.5
@@ -110,7 +110,10 @@ async def _expired(client: Client, serving: Serving, random: Random) -> dict[str
     firsts: dict[str, tuple[str, str, Answer]] = {}
     for number, (known, template) in enumerate(serving.expiring.items()):
         path = template.format(entity=f"expiring-{number}")
-        names = keys(EXPIRING, time.time(), random)
+        dated = template == serving.path  # A door for any key would know the time of a dated one, too.
+        names = (
+            keys(EXPIRING, time.time(), random) if dated else [f"{random.getrandbits(128):x}" for _ in range(EXPIRING)]
+        )
         answers = [await client.answered(path, key) for key in names]
         firsts[known] = (path, names[0], answers[0])
     await serving.expire()

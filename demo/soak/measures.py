@@ -13,7 +13,9 @@ from demo.queues import Queue
 from demo.shots import SOURCE, Shot
 from demo.stack import DATABASE, Stack
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.marks import by_hash, time_in
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_hash
 from handlers.shooting_range import ranges
 
 _CONFLICTS = (409, 412)
@@ -78,16 +80,16 @@ class Measures:
         return sample
 
     def latencies(self, shots: Iterable[Shot]) -> tuple[float, ...]:
-        """Seconds from the sending of each shot to its commit, by the entries of its game."""
-        sent = {f"{SOURCE}/{shot.id}": shot.time for shot in shots}
+        """Seconds from the sending of each shot to its commit, by the mark of the shot, which has the time of the commit."""
+        sent = {message_hash(f"{SOURCE}/{shot.id}"): shot.time for shot in shots}
         found: dict[str, float] = {}
         for write in self._stack.cosmos.history(DATABASE, "games"):
             if write.document is None or "_kind" in write.document:
                 continue
             ledger = read_entity(ranges.ref(write.id), Json.of(write.document)).ledger
-            for entry in () if ledger is None else ledger.entries:
-                if entry.message in sent and entry.message not in found:
-                    found[entry.message] = (entry.at - sent[entry.message]).total_seconds()
+            for hash, mark in {} if ledger is None else by_hash(ledger.marks).items():
+                if hash in sent and hash not in found:
+                    found[hash] = time_in(mark) / 1000 - sent[hash].timestamp()
         return tuple(found.values())
 
 

@@ -15,8 +15,8 @@ from exactlyonce.values.lifetimes import SETTLING_IN, Retention
 _NONE: Final = "the library's container has no owner yet: the application has never started"
 _CHANGED: Final = "the application was changed by another command just now; nothing was done. Look at it again"
 _GONE: Final = """\
-The library's container keeps records by the name of the type. If a type {type} is declared again, in any container, messages
-with such records count as processed: they are acknowledged and not applied. Go on only if the type is gone for good, or if its
+The library's container keeps pages and documents by the name of the type. If a type {type} is declared again, in any
+container, an entity that has such pages and no document is refused. Go on only if the type is gone for good, or if its
 documents were moved unchanged, with their companions.
 Nothing was changed. Say --yes to go on."""
 

@@ -57,7 +57,7 @@ def _about_many_parked_messages(commands: _Commands) -> None:
         "--to", metavar="DESTINATION", help="logical name of the queue (default: that of outputs never published)"
     )
 
-    discard = commands.add_parser("discard-all", help="delete many parked messages for good, and close their numbers")
+    discard = commands.add_parser("discard-all", help="delete many parked messages for good")
     _selection(discard)
     _pace(discard)
 
@@ -103,7 +103,7 @@ def _about_parked_messages(commands: _Commands) -> None:
     )
     _yes(requeue)
 
-    discard = commands.add_parser("discard", help="delete a parked message for good, and close its number")
+    discard = commands.add_parser("discard", help="delete a parked message for good")
     _parked_message(discard)
     _yes(discard)
 
@@ -113,6 +113,8 @@ def _about_entities(commands: _Commands) -> None:
     _entity(inspect)
     inspect.add_argument("--bodies", action="store_true", help="show its state as well")
 
+    commands.add_parser("books", help="show the books of processes that have not ended, and what is open in them")
+
     sweep = commands.add_parser(
         "sweep", help="publish outputs that have been owed for long, and tend read models with gaps"
     )
@@ -120,7 +122,7 @@ def _about_entities(commands: _Commands) -> None:
     sweep.add_argument(
         "--older-than", type=float, metavar="SECONDS", help="owed for at least so long (default: the setting)"
     )
-    sweep.add_argument("--limit", type=int, default=1_000, metavar="N", help="most entities (%(default)s)")
+    sweep.add_argument("--limit", type=int, metavar="N", help="most entities (as many as fit into a minute)")
 
     _entity(commands.add_parser("tend", help="handle the gaps of a read model"))
 
@@ -130,7 +132,7 @@ def _about_entities(commands: _Commands) -> None:
     replay.add_argument("last", type=int, metavar="LAST", help="version")
 
     renumber = commands.add_parser(
-        "renumber", help="begin fresh channels for an entity that was restored from a backup"
+        "renumber", help="begin fresh sequences for an entity that was restored from a backup"
     )
     _entity(renumber)
     _yes(renumber)

@@ -25,12 +25,13 @@ from exactlyonce.hosting.operators.bulk import (
     selected,
 )
 from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.stores.listing import ListedMessage
 
 _REQUEUING: Final = "Nothing was sent. Say --yes to send them, in this order, under their own ids."
 _DISCARDING: Final = """\
-Discarded messages are gone for good, bodies and all. Receivers take their numbers for received, and drop copies that still
-come. Nothing was changed. Say --yes to go on."""
+Discarded messages are gone for good, bodies and all. Copies that still come are processed like any other message; and read
+models in order wait for numbers that they lack. Nothing was changed. Say --yes to go on."""
 _SECONDS_BETWEEN: Final = 1.0
 """Between two lines of progress."""
 _MOST_SHOWN: Final = 20
@@ -62,7 +63,10 @@ async def _item(operator: Operator, one: ListedMessage, given: argparse.Namespac
     if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
         item["envelope"] = message.envelope.value
     if given.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
-        item["processed"] = {ref.key: processed for ref, processed in evidence.receivers}
+        item["hash"] = evidence.hash
+        item["processed"] = {
+            ref.key: known._asdict() if isinstance(known, Proof) else known for ref, known in evidence.receivers
+        }
     return item
 
 

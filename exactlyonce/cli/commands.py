@@ -17,6 +17,7 @@ from exactlyonce.cli import administration, bulk
 from exactlyonce.cli.azure_settings import use_azure_settings
 from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import (
+    book_lines,
     discarding_lines,
     evidence_lines,
     inspected_lines,
@@ -36,25 +37,21 @@ _RISK: Final = """\
 After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
 the account. Then no message to the entity can be finished. This command replaces the token by that of a write made now, if no
 replica answers at the old one.
-It cannot restore lost processed records. A message whose record is gone is processed again if a copy of it still arrives: look
-into the queues and poison queues for old messages first. The command lists the owed outputs that were lost.
+It cannot restore lost pages. If the newest page of the entity is gone, messages that only a page would know are refused until
+it would have expired. If older ones are gone, a copy of a message that they knew is processed again: look into the queues and
+poison queues for old messages first. The command lists the kept messages that were lost.
 Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENEWING: Final = """\
 Under a new identity the message is applied even if it was processed before: its copies are no longer recognized. Nothing was
 changed. If it certainly was not processed, say --yes to go on; otherwise discard it."""
 _RISK_OF_DISCARDING: Final = """\
-A discarded message is gone for good, body and all. If it has a number, its receiver takes the number for received, and drops
-copies that still come. Nothing was changed. Say --yes to go on."""
-_NUMBERS: Final = {
-    None: "",
-    "closed": "; its number is closed",
-    "still parked": "; its number stays open, since the message is parked in another place, too",
-    "not closed": "; its number is not closed: its receiver is no outbox of this application, or refuses the number",
-}
+A discarded message is gone for good, body and all. Copies that still come are processed like any other message; and a read
+model in order waits for a number that it lacks. Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENUMBERING: Final = """\
-The entity forgets these sequences, and begins fresh channels. Renumber an entity that was restored from a backup, so that it
-does not give out numbers a second time: receivers refuse such messages, or drop them. Between an old channel and a fresh one
-no order holds, so a read model in order may apply later messages first. Nothing was changed. Say --yes to go on."""
+The entity forgets these sequences, in which it numbers what it sends to receivers that take messages in order, and begins fresh
+ones. Renumber an entity that was restored from a backup, so that it does not give out numbers a second time: such receivers
+refuse these messages, or drop them. Between an old sequence and a fresh one no order holds, so a read model in order may apply
+later messages first. Nothing was changed. Say --yes to go on."""
 _NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
 _REFUSED: Final = {
     "too old": "it is too old to be sent under the identity it has",
@@ -125,14 +122,20 @@ async def _discard(once: ExactlyOnce, given: argparse.Namespace) -> int:
     if not given.yes:
         _print([*discarding_lines(parked), "", _RISK_OF_DISCARDING])
         return NOT_POSSIBLE
-    discarded = await operator.discard(place, given.message)
-    _print([f"discarded{_NUMBERS[discarded.number]}" if discarded.there else _NOT_PARKED])
-    return DONE if discarded.there else NOT_DONE
+    there = await operator.discard(place, given.message)
+    _print(["discarded" if there else _NOT_PARKED])
+    return DONE if there else NOT_DONE
 
 
 async def _inspect(once: ExactlyOnce, given: argparse.Namespace) -> int:
     _, ref = _entity(once, given)
     _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=given.bodies))
+    return DONE
+
+
+async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
+    books = [one async for page in (await once.operator()).books() for one in page]
+    _print(book_lines(books) if books else ["there is no book that has not ended"])
     return DONE
 
 
@@ -181,7 +184,6 @@ async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
     match reset.outcome:
         case "reset":
             _print(["reset"])
-            _print(f"the outputs of message {plain(one)} were lost, and will not be published" for one in reset.lost)
             _print(f"the kept message {plain(one)} was lost, and will not be sent" for one in reset.kept)
         case "no token":
             _print(["there is no session token to replace"])
@@ -199,6 +201,7 @@ _COMMANDS: Final = {
     "discard": _discard,
     "discard-all": bulk.discard_all,
     "inspect": _inspect,
+    "books": _books,
     "sweep": _sweep,
     "tend": _tend,
     "replay": _replay,

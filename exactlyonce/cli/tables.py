@@ -9,19 +9,29 @@ from typing import Final
 
 from exactlyonce.hosting.operators.bulk import Group
 from exactlyonce.hosting.operators.operator import Evidence, Inspected
+from exactlyonce.protocols.outbox.judge import Proof
+from exactlyonce.records.books import number_of
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.records.marks import KEPT, Mark, destination_place, split
+from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.application import StoredApplication
-from exactlyonce.stores.listing import ListedMessage
+from exactlyonce.stores.listing import ListedBook, ListedMessage
+from exactlyonce.values.envelope import time_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 Cell = object
 NOTHING = "-"
-_PROCESSED: Final[Mapping[bool | str, str]] = {
-    True: "which has processed it: discard it",
-    False: "which has no record of the message; or the record was deleted by now",
+_PROCESSED: Final = "which has processed it"
+_UNKNOWN: Final = "where nothing shows that the message was processed; or what showed it was deleted by now"
+_KINDS: Final[Mapping[str, str]] = {
+    "f": "foreign",
+    "i": "inner",
+    "r": "reply",
+    "l": "release",
+    "q": "request",
 }
 
 
@@ -89,7 +99,7 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
     if not retention.settled(now):
         yield (
             f"            it was {retention.previous} until {plain(retention.changed)}; now messages are judged by "
-            f"{retention.judged(now)}, and their records are kept for {retention.kept(now)}"
+            f"{retention.judged(now)}, and remembered for {retention.kept(now)}"
         )
     yield from _section(
         "entity types",
@@ -102,17 +112,31 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     """What the store holds about a parked message."""
     parked, sent = evidence.parked, evidence.envelope.time
     yield f"message  {plain(parked.message)}, of type {plain(evidence.envelope.type)}"
+    yield f"hash     {evidence.hash}"
     yield f"sent     {'at an unknown time' if sent is None else f'{plain(sent)}, as its sender says'}"
+    if (since := evidence.envelope.since) is not None:
+        yield f"since    {plain(time_of(since))}, in all of its copies"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
     yield from _place_lines(parked)
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
-        yield f"renewed  {plain(parked.renewed)}: it got a new identity then, and may have been sent under it"
-    for entity, processed in evidence.receivers:
-        yield f"entity   {plain(entity)}, {_PROCESSED.get(processed, f'which cannot be looked at: {processed}')}"
+        yield f"renewed  {plain(parked.renewed)}: it got a new identity with this time, and may have been sent under it"
+    for entity, known in evidence.receivers:
+        yield f"entity   {plain(entity)}, {_known(known)}"
     if not evidence.receivers:
         yield "entity   no entity of this application could have received it"
+
+
+def _known(known: Proof | bool | str) -> str:
+    """What an entity knows of a parked message."""
+    if isinstance(known, Proof):
+        at = "" if known.since is None else f", since {plain(time_of(known.since))}"
+        place = f"page:{known.page}" if known.place == "page" else f"the {known.place}"
+        return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
+    if isinstance(known, str):
+        return f"which cannot be looked at: {known}"
+    return f"{_PROCESSED}: discard it" if known else _UNKNOWN
 
 
 def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:
@@ -125,12 +149,23 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
         yield "ledger   none: there is no document"
     else:
         yield from _ledger_lines(ledger)
+    belongings = sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
+    yield from _section(
+        "pages",
+        ("ID", "CUT FROM", "FIRST", "LAST"),
+        [
+            (one["id"], one.get("version"), _moment(one.get("begin")), _moment(one.get("until")))
+            for one in belongings
+            if one["kind"] == "page"
+        ],
+    )
     yield from _section(
         "documents of the library",
         ("KIND", "VERSION", "MESSAGE", "SOURCE", "AT", "ID"),
         [
             tuple(one.get(name) for name in ("kind", "version", "message", "source", "at", "id"))
-            for one in sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
+            for one in belongings
+            if one["kind"] != "page"
         ],
     )
     if bodies:
@@ -142,15 +177,15 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
 def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     yield f"ledger   version {ledger.version}, by {ledger.protocol}{', deleted' if ledger.deleted else ''}"
     yield f"token    {plain(ledger.token)}"
-    since = next((entry.at for entry in ledger.entries if entry.owed is not None), None)
-    yield f"owing    {'nothing' if since is None else f'since {plain(since)}'}"
+    if ledger.left:
+        yield f"left     {ledger.left} marks, for pages or for good; the newest of {plain(time_of(ledger.complete))}"
+    since = min((entry.at for entry in ledger.outbox), default=None)
+    yield f"owing    {'nothing' if since is None else f'since {plain(since)}, unless a book proves it sent'}"
     yield from _section(
-        "latest messages",
-        ("VERSION", "MESSAGE", "AT", "OUTPUTS", "OWES"),
-        [
-            (one.version, one.message, one.at, len(one.outputs), "no" if one.owed is None else "yes")
-            for one in ledger.entries
-        ],
+        "outbox", ("BOOK", "NUMBER", "AT", "CAUSE", "OWES"), [_entry(one, ledger.to) for one in ledger.outbox]
+    )
+    yield from _section(
+        "marks", ("SINCE", "KIND", "HASH", "SENT"), [_mark(one, ledger.to) for one in split(ledger.marks)]
     )
     yield from _section("kept messages", ("DUE", "ID"), [(one.due, one.id) for one in ledger.kept])
     if ledger.sequences:
@@ -158,11 +193,44 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
         yield "sequences sent"
         yield from sequence_lines(ledger.sequences)
     yield from _section(
-        "channels received",
+        "sequences received",
         ("CHANNEL", "SOURCE", "NEXT", "HELD", "GAP SINCE", "HANDLER RAISED"),
         [
             (one.channel, one.source, one.next, ", ".join(f"{a}-{b}" for a, b in one.held), one.gap_since, one.failing)
             for one in ledger.receptions
+        ],
+    )
+
+
+def _entry(entry: OutboxEntry, to: Sequence[str]) -> Sequence[Cell]:
+    book, number = number_of(entry.tx)
+    owed = ", ".join(to[output.to] for output in entry.outputs)
+    return book, number, entry.at, entry.cause, owed or "an answer"
+
+
+def _mark(text: str, to: Sequence[str]) -> Sequence[Cell]:
+    mark = Mark.read(text)
+    sent = ", ".join("(kept)" if digit == KEPT else to[destination_place(digit)] for digit in mark.sent)
+    return time_of(mark.since), _KINDS[mark.kind] + ("" if mark.timed else ", untimed"), mark.hash, sent
+
+
+def _moment(since: int | None) -> datetime | None:
+    return None if since is None else time_of(since)
+
+
+def book_lines(books: Sequence[ListedBook]) -> Iterator[str]:
+    """What processes prove of their transactions, the latest at the top."""
+    yield from table(
+        ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK"),
+        [
+            (
+                time_of(1000 * one.written),
+                one.book.id,
+                one.book.used,
+                len(one.book.open),
+                ", ".join(map(str, one.book.stuck)),
+            )
+            for one in sorted(books, key=lambda one: one.written, reverse=True)
         ],
     )
 

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.blobs.port import NoBlobs
+from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.overdue import divided
@@ -17,6 +19,7 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Pause, Retrying
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import AsyncPort
@@ -39,9 +42,11 @@ class AsyncDriver:
         runtime: time and chance.
         blobs: the container for blobs; None for none.
         lifetimes: the application's present lifetimes of messages.
+        books: the books of this process; None for some of this driver's own.
 
     Attributes:
         observer_slot: holds the observer, if there is one.
+        books: the books of this process.
     """
 
     def __init__(
@@ -51,21 +56,31 @@ class AsyncDriver:
         runtime: Runtime,
         blobs: AsyncPort | None = None,
         lifetimes: Callable[[], Lifetimes] = Lifetimes,
+        *,
+        books: Books | None = None,
     ) -> None:
         self._store = store
         self._publisher = publisher
         self._runtime = runtime
         self._lifetimes = lifetimes
         self.observer_slot = runtime.observer_slot
+        self.books = books = Books(self._performed, runtime) if books is None else books
         perform_blobs = (blobs or NoBlobs()).perform
         self._others: Mapping[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
             Begin: self._begin,
+            OpenNumbers: books.open,
+            FindPaid: books.find_paid,
+            CloseNumbers: books.close,
             Pause: self._pause,
             Together: self._together,
             Publish: self._publish,
             WriteOnce: perform_blobs,
             DeleteBlobs: perform_blobs,
         }
+
+    def now(self) -> datetime:
+        """The present, by the store's time."""
+        return self._runtime.now()
 
     async def run(self, step: Step[Result]) -> Result:
         """Run a generator to its result, or to the exception that it raises."""
@@ -118,7 +133,7 @@ class AsyncDriver:
     async def _publish(self, effect: Publish) -> SendReply:
         if effect.owed is None:
             return await self._publisher.publish(effect)
-        outputs, overdue = divided(effect, self._lifetimes(), self._runtime.now())
+        outputs, overdue = divided(effect, self._lifetimes(), self._runtime.now(), self._publisher.destinations)
         for park in overdue:
             if not isinstance(await self._performed(park), Written):
                 return UNKNOWN

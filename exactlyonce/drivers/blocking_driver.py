@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from exactlyonce.blobs.port import NoBlobs
+from exactlyonce.drivers.book import BlockingBooks
 from exactlyonce.drivers.retry import Pause
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
 from exactlyonce.effects.port import Port
 from exactlyonce.effects.publish import Publish
@@ -26,6 +28,9 @@ class BlockingDriver:
         publish: sends outputs.
         runtime: time and chance.
         blobs: the container for blobs; None for none.
+
+    Attributes:
+        books: of this process. End them where it ends, or the sweeper looks for what they do not prove.
     """
 
     def __init__(
@@ -37,9 +42,13 @@ class BlockingDriver:
     ) -> None:
         self._runtime = runtime
         self._store = store
+        self.books = books = BlockingBooks(self._perform, runtime)
         perform_blobs = (blobs or NoBlobs()).perform
         self._others: Mapping[type[Effect[Any]], Callable[[Any], Any]] = {
             Begin: runtime.begin,
+            OpenNumbers: books.open,
+            FindPaid: books.find_paid,
+            CloseNumbers: books.close,
             Pause: self._pause,
             Together: self._together,
             Publish: publish,

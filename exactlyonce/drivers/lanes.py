@@ -1,7 +1,6 @@
 """Lanes: one attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
 
-Without lanes a hot entity would conflict with itself. When an entity has been quiet for `mark_after` seconds, its lane marks
-the published outputs; until then the next commit could do so at no cost. Quiet lanes have no tasks: one timer serves them all.
+Without lanes a hot entity would conflict with itself.
 
 A delivery waits no longer than its deadline, whatever is under way. Attempts that deliveries share go on until the latest of
 their deadlines: the first delivery must not end an attempt that the others wait for.
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -27,7 +26,8 @@ from exactlyonce.drivers.memories import Memories
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import Retrying
 from exactlyonce.drivers.runtime import Clock
-from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.books import CloseNumbers, OpenNumbers
+from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
 from exactlyonce.raised import Show, cause_of, class_of, shown
 from exactlyonce.records.answers import Answer
@@ -51,6 +51,24 @@ class Assignment:
     evolve: Evolve | None = None
     retention: timedelta = RETENTION
     refusal: Refusal = never
+    send_limit: timedelta = RETENTION
+    page_lifetime: timedelta = 2 * RETENTION
+    senders: frozenset[str] = frozenset()
+
+    def work(self, messages: Iterable[Envelope]) -> Work:
+        """The work that these messages are."""
+        return Work(
+            self.entity,
+            tuple(messages),
+            self.handle,
+            self.absent,
+            self.evolve,
+            self.retention,
+            self.refusal,
+            send_limit=self.send_limit,
+            page_lifetime=self.page_lifetime,
+            senders=self.senders,
+        )
 
 
 class Processed(NamedTuple):
@@ -77,7 +95,6 @@ class _Lane:
     assignment: Assignment
     waiting: list[_Waiting] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
-    quiet: Deadline | None = None  # When to mark what was published, while no message waits. A quiet lane has no task.
     attempts: int = 0  # For the present group.
     apart: int = 0  # Number of messages to commit alone, after the store refused their shared commit.
 
@@ -88,9 +105,8 @@ class Lanes:
     Args:
         driver: performs the attempts.
         retrying: retries unfinished attempts, and gives deliveries their deadlines.
-        clock: for `mark_after` and deadlines.
-        mark_after: seconds of quiet after which an entity's published outputs are marked by a save of their own.
-        memory: bytes that documents of entities may take which nothing is done for at the moment.
+        clock: for deadlines.
+        memory: bytes that remembered documents of entities may take.
         show: makes of an exception what may be logged of it.
     """
 
@@ -99,7 +115,6 @@ class Lanes:
         driver: AsyncDriver,
         retrying: Retrying,
         clock: Clock,
-        mark_after: float = 10.0,
         memory: int = 0,
         *,
         show: Show = shown,
@@ -107,14 +122,15 @@ class Lanes:
         self._driver = driver
         self._retrying = retrying
         self._clock = clock
-        self._mark_after = mark_after
         self._show = show
         self._memories = Memories(memory)
         self._lanes: dict[str, _Lane] = {}  # By key: for Python the partition values 1 and True are equal.
         self._tasks: set[asyncio.Task[None]] = set()
         self._deliveries = Timekeeper(clock)
-        self._marks = Timekeeper(clock)
-        self._hurrying = False
+
+    def begin_book(self) -> None:
+        """Begin to write the book of this process, if nothing has begun it yet."""
+        self._driver.books.begin()
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> Processed:
         """Process one message; returns when it may be acknowledged.
@@ -132,13 +148,14 @@ class Lanes:
 
     async def _enter(self, assignment: Assignment, envelope: Envelope, delivery: Delivery | None) -> Processed:
         done: asyncio.Future[Processed] = asyncio.get_running_loop().create_future()
-        lane = self._lanes.get(assignment.entity.key)
+        key = assignment.entity.key
+        lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[assignment.entity.key] = _Lane(assignment)
-            self._wake(lane)
-        elif lane.quiet is not None:
-            self._wake(lane)
-        lane.assignment = assignment  # The newest message's, also in a lane that is never quiet.
+            lane = self._lanes[key] = _Lane(assignment, memory=self._memories.take(key))
+            task = asyncio.create_task(self._serve(lane), name=f"exactlyonce {assignment.entity}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        lane.assignment = assignment  # The newest message's, also in a lane that is never empty.
         one = _Waiting(envelope, done, delivery, self._retrying.begin(self._clock.now))
         lane.waiting.append(one)
         if one.deadline is not None:  # The latest of all, since all deliveries have the same time.
@@ -146,19 +163,15 @@ class Lanes:
         return await done
 
     async def quiesce(self) -> None:
-        """Wait until nothing is under way, and mark published outputs at once. New messages are taken as before."""
-        self._hurrying = True
-        for lane in [lane for lane in self._lanes.values() if lane.quiet is not None]:
-            self._leave(lane)
-        try:
-            while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
-                await asyncio.wait(self._tasks)
-        finally:
-            self._hurrying = False
-        self._stop_timers()
+        """Wait until nothing is under way, and write what is sent into the book. New messages are taken as before."""
+        while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
+            await asyncio.wait(self._tasks)
+        self._deliveries.stop()
+        await self._driver.books.write()
 
     def abandon(self) -> None:
-        """Stop at once, as the end of the process would; waiting callers are cancelled."""
+        """Stop at once, as the end of the process would; waiting callers are cancelled, and no book is written."""
+        self._driver.books.abandon()
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
@@ -166,53 +179,19 @@ class Lanes:
                 one.done.cancel()
         self._lanes.clear()
         self._memories.clear()
-        self._stop_timers()
-
-    def _stop_timers(self) -> None:
         self._deliveries.stop()
-        self._marks.stop()
-
-    def _start(self, job: Coroutine[Any, Any, None], entity: EntityRef) -> None:
-        task = asyncio.create_task(job, name=f"exactlyonce {entity}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _wake(self, lane: _Lane) -> None:
-        """Serve a lane with all that is known of its entity."""
-        lane.quiet = None
-        lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
-        self._start(self._serve(lane), lane.assignment.entity)
 
     async def _serve(self, lane: _Lane) -> None:
-        """Process groups until no message waits; then the lane is quiet if something is left to mark, or else removed."""
+        """Process groups until no message waits; then remove the lane."""
+        key = lane.assignment.entity.key
         try:
             while lane.waiting:
                 await self._process_group(lane)
-        except BaseException:  # Cancelled, or worse.
-            self._remove(lane)
-            for one in lane.waiting:
+            self._memories.keep(key, lane.memory)
+        finally:
+            for one in lane.waiting:  # Cancelled, or worse.
                 one.done.cancel()
-            raise
-        self._memories.keep(lane.assignment.entity.key, lane.memory)
-        if not lane.memory.published:
-            self._remove(lane)
-        elif self._hurrying:
-            self._leave(lane)
-        else:
-            # The document is in the memories now, and stays as long as it has room among all others.
-            lane.memory = replace(lane.memory, saved=None)
-            lane.quiet = quiet = Deadline(self._clock.now, self._clock.now(), self._mark_after)
-            self._marks.watch(quiet, lambda: lane.quiet is not quiet, partial(self._leave, lane))
-
-    def _leave(self, lane: _Lane) -> None:
-        """Remove a lane, and mark the outputs that it published."""
-        lane.quiet = None
-        lane.memory = self._memories.take(lane.assignment.entity.key, lane.memory)
-        self._remove(lane)
-        self._start(self._mark(lane), lane.assignment.entity)
-
-    def _remove(self, lane: _Lane) -> None:
-        self._lanes.pop(lane.assignment.entity.key, None)
+            self._lanes.pop(key, None)
 
     async def _process_group(self, lane: _Lane) -> None:
         strategy = lane.assignment.strategy
@@ -231,15 +210,7 @@ class Lanes:
             lane.attempts += 1
             # If no delivery waits any more, the attempt ends by itself.
             held = [one for one in group if not one.done.done()] or group
-            work = Work(
-                given.entity,
-                tuple(one.envelope for one in held),
-                given.handle,
-                given.absent,
-                given.evolve,
-                given.retention,
-                given.refusal,
-            )
+            work = given.work(one.envelope for one in held)
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
@@ -280,23 +251,9 @@ class Lanes:
                 exc_info=None if cause is None else self._show(cause),
             )
 
-    async def _mark(self, lane: _Lane) -> None:
-        entity, strategy = lane.assignment.entity, lane.assignment.strategy
-        try:
-            marked = await self._driver.process(
-                self._retrying, entity, lambda memory: strategy.mark(entity, memory), lane.memory, ()
-            )
-        except Exception as error:  # No caller waits. The next message on the entity publishes again and marks.
-            # Only texts of the library's own errors are logged, and no causes: others may quote a body.
-            reason = error if isinstance(error, ExactlyOnceError) else type(error).__name__
-            _log.warning("entity %s: published outputs could not be marked: %s", entity, reason)
-            return
-        if entity.key not in self._lanes:  # A lane that began meanwhile knows more.
-            self._memories.keep(entity.key, marked.memory)
-
 
 def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
-    """The attempt, in which messages get no transaction id once their deliveries were given back."""
+    """The attempt, in which messages get no transaction id once their deliveries were given back. Their numbers are closed."""
     reply: Any = None
     while True:
         try:
@@ -305,13 +262,17 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
             result: Result = finished.value
             return result
         reply = yield from effect
-        if isinstance(effect, Begin) and any(one.done.done() for one in group):
+        if isinstance(effect, (Begin, OpenNumbers)) and reply is not UNKNOWN and any(one.done.done() for one in group):
             held = {key_of(one.envelope) for one in group if not one.done.done()}
             kept = [
                 tx if message in held else None
                 for message, tx in zip(effect.messages, reply.transactions, strict=False)
             ]
+            lost = tuple(tx for tx in reply.transactions[: len(kept)] if tx is not None and tx not in kept)
             reply = replace(reply, transactions=(*kept, *reply.transactions[len(kept) :]))
+            if isinstance(effect, OpenNumbers) and lost:
+                # Close the numbers of messages that were given back. No commit gets them.
+                yield from CloseNumbers(lost)
 
 
 def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:

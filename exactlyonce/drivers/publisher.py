@@ -115,27 +115,31 @@ class Publisher:
         self._portions = dict.fromkeys(self._addresses, PORTION)
 
     @property
+    def destinations(self) -> frozenset[str]:
+        """The destinations that the application has."""
+        return frozenset(self._addresses)
+
+    @property
     def limits(self) -> dict[str, int]:
         """For each destination the longest envelope it takes, in bytes."""
         return {name: address.transport.max_bytes for name, address in self._addresses.items()}
 
     async def publish(self, effect: Publish) -> SendReply:
         """Publish outputs; UNKNOWN if any may not have arrived, or has a destination that the application no longer has."""
-        if lost := {output.destination for output in effect.outputs} - self._addresses.keys():
-            # The entity goes on owing the outputs: dropping them would lose them.
-            name = min(lost)
-            first = next(output.id for output in effect.outputs if output.destination == name)
-            _log.error("output %s is owed to %s, which is no longer a destination of this application", first, name)
-            return UNKNOWN
         missing = effect.outputs if self._accepted is None else self._accepted.missing(effect.outputs)
         by_destination: dict[str, deque[Output]] = defaultdict(deque)
         for output in missing:
             by_destination[output.destination].append(output)
+        # The entity goes on owing what has no destination: dropping it would lose it.
+        lost = [by_destination.pop(name) for name in sorted(by_destination.keys() - self._addresses.keys())]
+        for outputs in lost:
+            text = "output %s is owed to %s, which is no longer a destination of this application"
+            _log.error(text, outputs[0].id, outputs[0].destination)
         mark = None if self._new_mark is None else self._new_mark()
         sends = [self._send_all(name, outputs, mark) for name, outputs in by_destination.items()]
         # A single destination, as nearly always, needs no task of its own.
         rests = await asyncio.gather(*sends) if len(sends) > 1 else [await one for one in sends]
-        return self._replied(effect, {output for rest in rests for output in rest})
+        return self._replied(effect, {output for rest in (*rests, *lost) for output in rest})
 
     def _replied(self, effect: Publish, rest: set[Output]) -> SendReply:
         """The reply to an effect, given the outputs that may not have arrived."""

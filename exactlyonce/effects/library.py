@@ -1,37 +1,19 @@
-"""Requests to the library's partition of an entity: records, staged outputs, parked messages."""
+"""Requests to the library's partition of an entity: staged messages, parked messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from exactlyonce.effects.effect import Effect, NoAnswer
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, StagedOutputs, Unparked
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import RETENTION
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Which of the messages asked for have a processed record, in a view that is at `token`."""
-
-    messages: frozenset[str]
-    token: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRecords:
-    """The processed records that exist, in a view at or after the token asked with."""
-
-    records: tuple[ProcessedRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundChannels:
-    """The documents of channels that exist, in a view at or after the token asked with."""
-
-    documents: tuple[ChannelDocument, ...]
+NOTED_FOR: Final = int((2 * RETENTION).total_seconds())
+"""Seconds for which a note of a message that is parked no longer stays, unless the application's retention is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,58 +47,6 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class FindProcessed(Effect[Found | NoAnswer]):
-    """Look for the processed records of these messages, at or after `token`, if one is given. One request."""
-
-    entity: EntityRef
-    messages: tuple[str, ...]
-    token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FindChannels(Effect[FoundChannels | NoAnswer]):
-    """Read all documents of these channels, at or after `token`, if one is given. One request, if one page holds them.
-
-    Attributes:
-        entity: whose partition they lie in.
-        channels: ids; None for all channels.
-        token: of the partition.
-    """
-
-    entity: EntityRef
-    channels: tuple[str, ...] | None
-    token: str | None
-
-    def asks_for(self, document: ChannelDocument) -> bool:
-        """Whether a document is of these channels."""
-        return self.channels is None or document.channel.id in self.channels
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProcessed(Effect[FoundRecords | NoAnswer]):
-    """Read the processed records of these messages, at or after `token`, if one is given. Absent ones are left out."""
-
-    entity: EntityRef
-    messages: tuple[str, ...]
-    token: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HasRecords(Effect[bool | NoAnswer]):
-    """Whether the entity has a processed record, a channel or a seal, in whatever view answers. Best effort."""
-
-    entity: EntityRef
-
-
-@dataclass(frozen=True, slots=True)
-class WriteRecords(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
-    """Upsert what a commit relies on, in as many batches as number and size need, all answered."""
-
-    entity: EntityRef
-    records: tuple[ProcessedRecord | ChannelDocument | Seal, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Stage(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
     """Create staged documents."""
 
@@ -142,32 +72,6 @@ class DeleteStaged(Effect[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteChannels(Effect[None]):
-    """Delete documents of channels, best effort.
-
-    Attributes:
-        entity: whose partition they lie in.
-        documents: their names.
-    """
-
-    entity: EntityRef
-    documents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteProcessed(Effect[None]):
-    """Delete processed records that still have the ETag they were read with, best effort.
-
-    Attributes:
-        entity: whose partition they lie in.
-        records: key of the message and ETag of each.
-    """
-
-    entity: EntityRef
-    records: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Park(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
     """Upsert a parked message.
 
@@ -189,9 +93,24 @@ class LoadParked(Effect[FoundParked | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteParked(Effect[None]):
-    """Delete the parked document of a message if it still has this ETag, best effort."""
+class Unpark(Effect[None]):
+    """Put a note in the place of the parked document of a message, if that still has this ETag; best effort. One request.
+
+    Attributes:
+        entity: under which it is parked.
+        message: key of the message.
+        etag: of its document, as it was read.
+        sent: key under which it was sent again; None if it was discarded.
+        seconds: for which the store is to keep the note.
+    """
 
     entity: EntityRef
     message: str
     etag: str
+    sent: str | None = None
+    seconds: int = NOTED_FOR
+
+    @property
+    def note(self) -> Unparked:
+        """What stays."""
+        return Unparked(self.entity.key, self.message, self.sent)

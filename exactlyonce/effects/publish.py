@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import Final, Literal
 
@@ -22,19 +21,6 @@ PUBLISHED: Final = Published.PUBLISHED
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
-    """Whose the outputs are that were committed before, and since when they may be owed.
-
-    Attributes:
-        entity: that committed them.
-        since: time of the oldest of their commits.
-    """
-
-    entity: EntityRef
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Publish(Effect[Published | Literal[NoAnswer.UNKNOWN]]):
     """Hand outputs to their transports. UNKNOWN if any of them may not have arrived.
 
@@ -42,8 +28,8 @@ class Publish(Effect[Published | Literal[NoAnswer.UNKNOWN]]):
 
     Attributes:
         outputs: to be published.
-        owed: if they were committed before; None for those that have just been.
+        owed: the entity that committed them before; None for those that have just been committed.
     """
 
     outputs: tuple[Output, ...]
-    owed: Owed | None = None
+    owed: EntityRef | None = None

@@ -15,8 +15,9 @@ from exactlyonce.values.lifetimes import Lifetimes
 class AgeCheck:
     """A `Handle` that refuses messages which cannot be judged, like a handler that raises.
 
-    A strategy handles a message only after it found no record of it, and takes the time of the attempt after that read. So the
-    age at that time shows whether a record may have been deleted. A message that is handled again is known, and never refused.
+    A strategy handles a message only after it found no proof that it was processed, and takes the time of the attempt after
+    that look. So the age at that time shows whether a proof may have been deleted. A message that is handled again is
+    known, and never refused.
 
     Attributes:
         handle: handles messages that are not refused.
@@ -38,7 +39,7 @@ class AgeCheck:
             ExactlyOnceError: as `handle` does.
         """
         if before.sent is None and self.forgets(envelope):
-            refusal = self.lifetimes.refusal(envelope.time, before.at)
+            refusal = self.lifetimes.refusal(envelope.judged_by, before.at)
             if refusal is not None:
                 raise type(refusal)(f"Message {key_of(envelope)} on entity {self.entity}: {refusal}")
         return self.handle(before, envelope)

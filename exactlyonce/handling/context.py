@@ -22,7 +22,7 @@ from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import Origin
 
@@ -50,6 +50,8 @@ class Context:
         sent: tuple[OutputRef, ...] | None = None,
         version: int | None = None,
         kept: frozenset[str] | None = None,
+        since: int | None = None,
+        folder: str | None = None,
     ) -> None:
         self._origin = origin
         self._now = now
@@ -61,6 +63,8 @@ class Context:
         self._version = version
         self._calls: dict[str, Call] = {}
         self._kept_messages = KeptMessages(kept)
+        self._since = since
+        self._blob_folder = folder or tx
         self._random: Random | None = None
         self._ids = 0
         self._bytes = 0
@@ -121,13 +125,13 @@ class Context:
 
         Raises:
             UnknownDestination: there is no destination of that name.
-            OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit one document.
+            OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit a document.
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
                 given, and the entity's strategy is not `Outbox()`.
             HandlerFailed: the function that names its receiver or session raised, or gave something else than a key.
-            ValueError: the delay is negative, or so long that the message would expire, or its channel be forgotten, before it
-                appears; or the receiver or session that the destination names cannot be one; or `at` has no time zone,
-                leaves the years 1 to 9999 in UTC, or comes with a delay.
+            ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or
+                session that the destination names cannot be one; or `at` has no time zone, leaves the years 1 to 9999 in UTC,
+                or comes with a delay.
         """
         self._require_open("send")
         if at is not None:
@@ -137,14 +141,7 @@ class Context:
         wait = delay or timedelta(0)
         if not timedelta(0) <= wait < self._routes.max_delay:
             raise ValueError(f"A delay is at least 0 and less than {self._routes.max_delay}; this one is {wait}.")
-        name = name_of(destination)
-        age = self._routes.forgetting.get(name)
-        # Half of the age is for the channel's use, and the rest of it for messages under way.
-        if age is not None and wait > age / 4:
-            raise ValueError(
-                f"The receiver of {name!r} forgets channels after {age}, so a delay is at most {age / 4}; this one is {wait}."
-            )
-        return self._send(name, message, encode(message), wait)
+        return self._send(name_of(destination), message, encode(message), wait)
 
     def cancel(self, id: str) -> bool:
         """Cancel a message that this entity sent with `at=`, with the commit of the new state.
@@ -213,21 +210,24 @@ class Context:
         due: datetime | None = None,
     ) -> str:
         name, data = encoded
-        id = self._origin.output_id(len(self._outputs) + self._kept_messages.count)
+        index = len(self._outputs) + self._kept_messages.count
+        id = self._origin.output_id(index)
         # A kept message gets its number when it is released, so that a cancelled one leaves no gap.
         sequences, place = self._placed(destination, message) if due is None else (self._sequences, None)
         room = 0 if due is None else NUMBERED
         extensions = self._routes.session(destination, message) if place is None else place.extensions
         # All are sorted, and all names of each come before those of the next: those of a call have no place.
-        extensions = (*more, *extensions, *self._trace)
+        extensions = (*more, *extensions, *self._stable_time(due), *self._trace)
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
         blob = None
-        if self._routes.blobs is not None and self._routes.is_too_large(destination, wire.size + room):
+        # A kept message has a document of its own, maybe for longer than such a blob is kept.
+        apart = self._routes.goes_apart if due is None else self._routes.is_too_large
+        if self._routes.blobs is not None and apart(destination, wire.size + room):
             blob = self._blob(f"{CLAIM_CHECKS}/{self._folder}/{id}", data.text.encode(), "application/json")
             wire = envelope.by_reference(self._address_of(blob)).to_json()
         self._routes.check(destination, wire.size + room)
-        output = Output(id, destination, wire, wait.total_seconds(), place)
+        output = Output(id, destination, wire, wait.total_seconds(), place, index)
         total = self._bytes + output.size
         if total > MAX_OUTPUT_BYTES:
             sizes = f"the handler's outputs have {total} bytes together; at most {MAX_OUTPUT_BYTES} are allowed"
@@ -251,10 +251,16 @@ class Context:
             again = self._sent[len(self._outputs) :]
             return self._sequences, again[0].place if again else None
         receiver = self._routes.receiver(destination, message)
-        if receiver is None:
+        if receiver is None or destination not in self._routes.ordered:
             return self._sequences, None
         begun = sum(output.place is not None and output.place.number == 1 for output in self._outputs)
         return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
+
+    def _stable_time(self, due: datetime | None) -> Extensions:
+        """The time that copies of an output share. A kept message has none: its due time may follow from the attempt."""
+        if self._since is None or due is not None:
+            return ()
+        return ((STABLE_TIME, stable_text(self._since)),)
 
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.
@@ -287,7 +293,7 @@ class Context:
 
     @property
     def _folder(self) -> str:
-        return f"{folder_of(self._origin.entity)}/{self._tx}"
+        return f"{folder_of(self._origin.entity)}/{self._blob_folder}"
 
     def _blob(self, path: str, content: bytes, content_type: str) -> Blob:
         author = Author(self._origin.entity, self._origin.message, self._tx, self._now)

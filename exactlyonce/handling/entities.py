@@ -55,7 +55,7 @@ class Entity(Generic[State]):
     """An entity type. Declare one at module level, next to its handlers.
 
     Args:
-        name: part of the keys of its records; it cannot be changed later.
+        name: part of the keys of its documents; it cannot be changed later.
         state: a pydantic model or dataclass in which every field has a default: an absent entity starts as `state()`.
         container: the Cosmos container of its documents.
         partition_key: path of that container's partition key, or its paths from the top.

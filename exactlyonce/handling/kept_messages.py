@@ -73,14 +73,16 @@ def utc(due: datetime) -> datetime:
 
 
 def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, Output]:
-    """A kept message as it is sent: with the time of its release, and with its number; and the sequences afterwards.
+    """A kept message as it is sent: with the time of its release, and a number if its receiver takes messages in their order.
+
+    With the sequences afterwards.
 
     Raises:
         UnknownDestination: the application no longer has its destination.
         OutputTooLarge: its queue no longer takes its size.
     """
     envelope = replace(Envelope.read(kept.envelope.text), time=before.at)
-    receiver = dict(envelope.extensions).get(RECEIVER) if kept.destination in routes.receivers else None
+    receiver = dict(envelope.extensions).get(RECEIVER) if kept.destination in routes.ordered else None
     if receiver is None:
         return before.sequences, _checked(routes, kept, envelope, None)
     sequences, place = routes.number(before.sequences, kept.destination, str(receiver), before.at, before.tx)
@@ -92,4 +94,4 @@ def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, O
 def _checked(routes: Routes, kept: Output, envelope: Envelope, place: Place | None) -> Output:
     wire = envelope.to_json()
     routes.check(kept.destination, wire.size)
-    return Output(kept.id, kept.destination, wire, place=place)
+    return Output(kept.id, kept.destination, wire, place=place, index=kept.index)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar, overload
 
 from exactlyonce.attempt import Strategy
@@ -14,6 +13,7 @@ from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage
 from exactlyonce.handling.keys import EntityKey, entity_named, entity_ref
 from exactlyonce.handling.messages import message_type
 from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.records.outputs import MOST_CARRIED
 from exactlyonce.records.places import RECEIVER, Place
 from exactlyonce.records.sequences import Sequences, channel_id, numbered
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_tuple
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         entity_by: Callable[[Any], str | EntityKey] | None
         ordered: bool
         session_by: Callable[[Any], str] | None
-        forget_after: timedelta | None
+        stable_time: bool
 else:
     Model = Any
     Received = TypeVar("Received", contravariant=True)
@@ -74,8 +74,8 @@ else:
 class Destination(Generic[Received]):
     """A logical name for a queue or topic; settings say which one it is.
 
-    Messages to a destination that says whom they are for are numbered, so that the receiver knows duplicates for ever, at no
-    cost. That entity has to get each of them: behind a subscription that filters, numbers would be missing for ever.
+    Messages to a destination whose receivers take them in their order are numbered. Such a receiver has to get each of them:
+    behind a subscription that filters, numbers would be missing for ever.
 
     Attributes:
         name: for `context.send`.
@@ -87,7 +87,8 @@ class Destination(Generic[Received]):
             that is a type of another application.
         session_by: the session of a message, for Service Bus sessions where `to` is not given; with it, the session is the
             entity.
-        forget_after: age from which the receiver forgets channels. Needed where that is a type of another application.
+        stable_time: whether the `time` of what `once.send` sends here is the same in all copies of a message, as its callers
+            promise. Then it is required, and receivers need not look for copies in what has left the entity.
 
     Raises:
         ConfigurationError: the attributes contradict each other, or one is of another kind.
@@ -99,7 +100,7 @@ class Destination(Generic[Received]):
     entity_by: Callable[[Any], str | EntityKey] | None = None
     ordered: bool = False
     session_by: Callable[[Any], str] | None = None
-    forget_after: timedelta | None = None
+    stable_time: bool = False
 
     if TYPE_CHECKING:  # `send` takes what a destination receives; of a tuple a checker would infer the common base.
 
@@ -141,18 +142,10 @@ class Destination(Generic[Received]):
             if function is not None:
                 require_plain(f"{name}= {about},", function, ("message",))
         require(f"ordered= {about}", self.ordered, bool, "True or False")
-        require(f"forget_after= {about}", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
-        if self.forget_after is not None and self.forget_after <= timedelta(0):
-            raise ConfigurationError(f"forget_after= {about} has to be positive.")
-        if self.to is None and (self.entity_by is not None or self.ordered or self.forget_after is not None):
+        require(f"stable_time= {about}", self.stable_time, bool, "True or False")
+        if self.to is None and (self.entity_by is not None or self.ordered):
             raise ConfigurationError(
-                f"Destination {self.name!r} has entity_by=, ordered= or forget_after=, but does not say which entity type it "
-                "leads to. Add to=."
-            )
-        if self.ordered and self.forget_after is not None:
-            raise ConfigurationError(
-                f"Destination {self.name!r} has both ordered= and forget_after=. A receiver that takes messages in their order "
-                "never forgets a channel: leave out forget_after."
+                f"Destination {self.name!r} has entity_by= or ordered=, but does not say to which entity type. Add to=."
             )
         if self.to is not None and self.session_by is not None:
             raise ConfigurationError(
@@ -214,8 +207,8 @@ class Routes:
         ordered: the destinations whose receivers take messages in their order.
         blobs: address of the container for blobs; None if there is none.
         sessions: for each destination with other sessions, the function that gives the session of a message.
-        forgetting: for each destination whose receivers forget channels, the age from which they do.
         handled: names of the message types that handlers of the application take.
+        stable: the destinations to which callers send with a time that is the same in all copies.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -225,8 +218,8 @@ class Routes:
     ordered: frozenset[str] = frozenset()
     blobs: str | None = None
     sessions: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    forgetting: Mapping[str, timedelta] = field(default_factory=dict)
     handled: frozenset[str] = frozenset()
+    stable: frozenset[str] = frozenset()
 
     @classmethod
     def to(
@@ -257,8 +250,8 @@ class Routes:
             frozenset(one.name for one in leading if _is_ordered(one, types)),
             blobs,
             {one.name: one.session_by for one in destinations if one.session_by is not None},
-            {one.name: age for one in leading if (age := _forget_after(one, types)) is not None},
             frozenset(name for one in types.values() for name in one.models),
+            frozenset(one.name for one in destinations if one.stable_time),
         )
 
     def subscribed(self, model: type) -> tuple[str, ...]:
@@ -299,11 +292,7 @@ class Routes:
             at, tx: time and transaction of the commit.
             begun: how many channels the same message has begun before.
         """
-        age = self.forgetting.get(destination)
-        # Half of the age is left for messages under way.
-        since = None if age is None else at - age / 2
-        ordered = destination in self.ordered
-        return numbered(sequences, destination, receiver, channel_id(at, tx, begun), ordered=ordered, since=since)
+        return numbered(sequences, destination, receiver, channel_id(at, tx, begun))
 
     def replies(self, then: type) -> str:
         """The destination of replies of a type.
@@ -344,6 +333,13 @@ class Routes:
         """Whether an envelope of `size` bytes is over the limit of a destination that exists."""
         return size > self.limits.get(destination, size)
 
+    def goes_apart(self, destination: str, size: int) -> bool:
+        """Whether the data of an output travels in a blob: an entry would carry it through every commit until it is paid.
+
+        Without a container for blobs it never does.
+        """
+        return self.blobs is not None and (size > MOST_CARRIED or self.is_too_large(destination, size))
+
     def check(self, destination: str, size: int) -> None:
         """Raise `UnknownDestination` or `OutputTooLarge` unless an envelope of `size` bytes may go there."""
         if destination not in self.limits:
@@ -383,12 +379,6 @@ def _is_ordered(destination: Destination, types: Mapping[str, Receiver]) -> bool
     """Whether the receiver takes messages in their order: declared, or because it holds those that come too early."""
     receiver = _receiver(destination, types)
     return destination.ordered or (receiver is not None and "holding" in receiver.strategy.unfinished)
-
-
-def _forget_after(destination: Destination, types: Mapping[str, Receiver]) -> timedelta | None:
-    """The age from which the receiver forgets channels: as its type says, or declared; None if it never does."""
-    receiver = _receiver(destination, types)
-    return destination.forget_after if receiver is None else receiver.strategy.forget_after
 
 
 def _receiver(destination: Destination, types: Mapping[str, Receiver]) -> Receiver | None:

@@ -62,6 +62,8 @@ class Runner:
             sent=before.sent,
             version=before.version,
             kept=before.kept,
+            since=before.since,
+            folder=before.folder,
         )
         try:
             handled = self._handle(registration.handler, message, before, context)

@@ -49,6 +49,8 @@ from exactlyonce.values.identity import PartitionValue
 
 State = TypeVar("State")
 Sent = TypeVar("Sent", bound=Model)
+PROVED_SOON = timedelta(minutes=2)
+"""Time within which a process writes its book that answers requests, unless settings say otherwise."""
 _ENTITIES = "entity types, which are instances of Entity"
 _DESTINATIONS = "destinations, each a Destination, which may lead to an Entity by to=, or an Api"
 
@@ -211,22 +213,24 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
 
     @told
     async def sweep(
-        self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int = 1_000
+        self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int | None = None
     ) -> Swept:
-        """Publish outputs that have been owed for long, and tend read models with gaps. Call it from a timer, every minute.
+        """Publish what processes that died have left owed, release messages that are due, and tend read models with gaps.
 
-        It may run at any time, on several instances. An entity that fails does not stop the others.
+        Call it from a timer, every minute. It may run at any time, on several instances. An entity that fails does not stop the
+        others.
 
         Args:
             entity: the type whose entities are swept; None for all types.
-            older_than: sweep entities that have owed outputs for longer than this; None for the setting.
-            limit: sweep at most this many entities.
+            older_than: how long records beside an entity must have owed outputs, and a read model have held messages; None for
+                the setting.
+            limit: sweep at most this many entities; None for as many as fit into a minute.
 
         Raises:
             ConfigurationError: there is no such entity type, the limit is below 1, or an account is not set up as required.
             TryAgainLater: an account did not answer.
         """
-        if limit < 1:
+        if limit is not None and limit < 1:
             raise ConfigurationError(f"The limit of a sweep has to be at least 1 entity; it is {limit}.")
         if entity is not None:
             self._require_own(entity)
@@ -234,7 +238,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         self._is_swept = True
         chosen = self._entities if entity is None else (entity,)
         age = timedelta(seconds=self._settings.sweep_after) if older_than is None else older_than
-        return await self._parts.sweeper.sweep(chosen, age, limit)
+        return await self._parts.sweeper.sweep(chosen, age, limit, whole=entity is None)
 
     async def operator(self) -> Operator:
         """Operators' actions on single entities and parked messages.
@@ -264,7 +268,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         """Send a message from outside of handlers. Data too large for its queue travels as a blob, if there is a container.
 
         Sending a message again requires the `time` of the first send. Without it, copies that are sent further apart than the
-        retention less a day are processed as two messages: the record of the first may be gone by then.
+        retention less a day are processed as two messages: the first may be forgotten by then. A destination with
+        `stable_time=True` promises that time to receivers, for whom copies are cheaper to know then.
 
         Args:
             destination: a destination of the application, or its logical name.
@@ -274,7 +279,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             time: when the message came about, with a time zone; None for the present.
 
         Raises:
-            UnknownDestination, OutputTooLarge, ValueError: as for `context.send`; or the time has no time zone.
+            UnknownDestination, OutputTooLarge, ValueError: as for `context.send`; or the time has no time zone, or is missing
+                for a destination with `stable_time=True`.
             TryAgainLater: the queue, or the container for blobs, may not have taken it; send it again under the same id.
         """
         await self._parts.startup.begin()
@@ -304,7 +310,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
                 that has more digits than a double keeps, unless the function takes the content.
             scope: the caller; None for the authenticated one, if there is one. Callers do not share keys.
             keys: "uuid7" to take only keys that carry their time: a key that is too old to be known is refused, so none is
-                applied twice. "any" takes all keys, and may apply one again after the retention.
+                applied twice. "any" takes all keys, and may apply one again after the retention; a UUID of version 7 is judged
+                by its time here, too. So give each request a key of its own, and not the id of something older.
 
         Raises:
             ConfigurationError: as `ask` does.
@@ -332,7 +339,7 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             fingerprint: of the request as it was sent, at most 128 characters; a retry has the same.
             source: the caller.
             time: when the request came about, the same in every retry; None for the present. Then a key may be applied again
-                after the retention.
+                after the retention. A key that is a UUID of version 7 is judged by the time that it carries.
 
         Raises:
             KeyReused: another request had the key.
@@ -396,12 +403,13 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             yield key, state
 
     async def quiesce(self) -> None:
-        """Finish what is under way, and mark published outputs at once. For scripts and measurements."""
+        """Finish what is under way, and write down at once what was sent. For scripts and measurements."""
         await self._parts.lanes.quiesce()
 
     async def close(self) -> None:
-        """Finish what is under way, mark published outputs, and close the clients."""
+        """Finish what is under way, write down that this process has ended, and close the clients."""
         await self._parts.lanes.quiesce()
+        await self._parts.books.end()
         await self._parts.resources.close()
 
     def _require_swept(self, entity: Entity[Any]) -> None:
@@ -411,6 +419,10 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             raise ConfigurationError(
                 "Nothing sweeps this application. If a caller does not come back, nobody else would publish what its request "
                 "owes. Call once.sweep_on(app) where the functions are declared."
+            )
+        if self._settings.proved_within is None:
+            self._parts.books.within = (
+                PROVED_SOON  # Nobody redelivers a request, so the sweeper is not to wait for long.
             )
 
     def _require_own(self, entity: Entity[Any]) -> None:

@@ -38,6 +38,12 @@ class Sender:
         self, destination: str, message: object, message_id: str, source: str, time: datetime | None = None
     ) -> None:
         """As `ExactlyOnce.send`, which documents it."""
+        stable = destination in self.routes.stable
+        if time is None and stable:
+            raise ValueError(
+                f"Message {message_key(source, message_id)} for {destination!r} has no time=. A destination with "
+                "stable_time=True needs the time when the message came about, the same in every copy."
+            )
         if time is None:
             time = self.runtime.clock.now()
         elif time.utcoffset() is None:
@@ -45,6 +51,8 @@ class Sender:
         name, data = encode(message)
         session = self.routes.session(destination, message)
         envelope = Envelope(source, message_id, name, data, time, extensions=session)
+        if stable:
+            envelope = envelope.with_stable_time()
         with self.runtime.observer_slot.sending(destination, key_of(envelope)) as trace:
             await self._send(destination, envelope.with_trace(trace))
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
@@ -34,6 +35,7 @@ from exactlyonce.hosting.sender import Sender
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.raised import Show, shown
+from exactlyonce.records.books import PROVED_WITHIN
 
 SWEEP_TRIES: Final = 3
 """Tries of the sweeper on one entity: it runs every minute, so it need not try for long."""
@@ -48,6 +50,7 @@ class Parts:
         startup: to be awaited before anything is asked of them.
         routes: where handlers may send to.
         driver: performs the effects of processing.
+        books: of this process.
         retrying: how often, and for how long, a delivery is tried.
         lanes: make the attempts at deliveries.
         receiver: processes deliveries.
@@ -67,6 +70,7 @@ class Parts:
     startup: Startup
     routes: Routes
     driver: AsyncDriver
+    books: Books
     retrying: Retrying
     lanes: Lanes
     receiver: Receiver
@@ -98,7 +102,6 @@ def wire(
     store_time = StoreTime(runtime.clock)
     runtime = replace(runtime, present=store_time.now)
     resources = accounts(runtime, store_time.compare)
-    startup = Startup(resources, runtime)
     lifetimes = resources.ownership.lifetimes
     claims = ClaimChecks(resources.blobs)
     failures = Failures()
@@ -109,11 +112,14 @@ def wire(
     blob_address = None if resources.blobs is None else resources.blobs.address
     routes = Routes.to(destinations, publisher.limits, settings.delivery_limit, blob_address, entities)
     drivers = _drivers(resources, publisher, runtime)
+    books = drivers.process.books
+    books.within = settings.proved_within or PROVED_WITHIN
+    startup = Startup(resources, runtime, books.end)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
-    maintenance = Maintenance(drivers.replay, retrying, routes)
-    settling = Maintenance(drivers.resume, retrying, routes)
+    maintenance = Maintenance(drivers.replay, retrying, routes, lifetimes, frozenset(one.name for one in entities))
+    settling = replace(maintenance, driver=drivers.resume)
     brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
-    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.mark_after, settings.memory, show=show)
+    lanes = Lanes(drivers.process, retrying, runtime.clock, settings.memory, show=show)
     returner = Returner(settling, claims, runtime.random)
     settler = Settler(settling, failures, returner, lifetimes, ready=startup.ready, now=runtime.clock.now)
     poison = PoisonSettler(settler, claims, show)
@@ -125,6 +131,7 @@ def wire(
         startup=startup,
         routes=routes,
         driver=drivers.process,
+        books=books,
         retrying=retrying,
         lanes=lanes,
         receiver=receiver,
@@ -133,7 +140,7 @@ def wire(
         caller=replace(_caller(named, resources, routes, startup, runtime), show=show),
         sender=Sender(publisher, routes, claims, runtime),
         poison=poison,
-        sweeper=Sweeper(Maintenance(drivers.resume, brief, routes), resources.listing, runtime, show),
+        sweeper=Sweeper(replace(settling, retrying=brief), resources.listing, runtime, show),
         maintenance=maintenance,
         operator=Operator(maintenance, resources.listing, lifetimes, entities),
         texts=texts,
@@ -165,17 +172,17 @@ class _Drivers(NamedTuple):
 
 
 def _drivers(resources: Accounts, publisher: Publisher, runtime: Runtime) -> _Drivers:
-    """Drivers that differ in their publisher.
+    """Drivers that differ in their publisher, and share the books of the process.
 
     Replay resends on purpose, so its publisher remembers nothing. Settling and sweeping resume a half-finished publish, so
     theirs remembers what was accepted. Both mark what they send, or a broker that drops copies would drop it.
     """
     resume_publisher = Publisher(resources.addresses, runtime.new_transaction)
     replay_publisher = Publisher(resources.addresses, runtime.new_transaction, remembers=False)
-    lifetimes = resources.ownership.lifetimes
-    return _Drivers(
-        *(
-            AsyncDriver(resources.store, one, runtime, resources.blobs, lifetimes)
-            for one in (publisher, resume_publisher, replay_publisher)
-        )
-    )
+
+    def driver(publisher: Publisher, books: Books | None = None) -> AsyncDriver:
+        lifetimes = resources.ownership.lifetimes
+        return AsyncDriver(resources.store, publisher, runtime, resources.blobs, lifetimes, books=books)
+
+    process = driver(publisher)
+    return _Drivers(process, driver(resume_publisher, process.books), driver(replay_publisher, process.books))

@@ -47,10 +47,6 @@ class Colocated:
         return True
 
     @property
-    def forget_after(self) -> None:
-        """Numbers are not used."""
-
-    @property
     def answers(self) -> bool:
         """Records keep them."""
         return True
@@ -58,7 +54,7 @@ class Colocated:
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Records owe outputs."""
-        return ("owing",)
+        return ("companions",)
 
     @property
     def group_limit(self) -> int:
@@ -124,12 +120,6 @@ class Colocated:
             # written meanwhile.
             yield from ReplaceCompanions(entity, settled(tuple((record, None) for record in batch.companions)))
         return Finished(memory, batch.processed, batch.failed, answers=answers_beside(batch.companions))
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is left to mark: an attempt drops what it published itself. No effect."""
-        del entity, memory
-        yield from ()
-        return Finished(Memory())
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Publish what records of the entity owe, and drop it. At most 3 effects, for at most 100 records.

@@ -94,6 +94,7 @@ class StreamEntry:
         owed: outputs not yet known to be published, if the message came by a request, which nobody delivers again; else None.
         owing_since: `at` while it owes, for queries; None otherwise.
         answer: to the request that the message came by; None if it came by a queue.
+        since: time of the outputs, in milliseconds since 1970. What is handled again has it, whatever the settings are by then.
     """
 
     entity: str
@@ -110,6 +111,7 @@ class StreamEntry:
     owed: Annotated[tuple[Output, ...] | None, absent_if(None)] = None
     owing_since: Annotated[datetime | None, absent_if(None)] = None
     answer: Annotated[Answer | None, absent_if(None)] = None  # Lost, a retry is refused.
+    since: Annotated[int | None, absent_if(None)] = None  # Lost, a duplicate is not deterministic.
     kind: Literal["entry"] = "entry"
     schema: int = SCHEMA
 

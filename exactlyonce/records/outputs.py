@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Annotated, Final
 
 from pydantic import with_config
 
 from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import written_time
 from exactlyonce.values.frozen_json import Json, canonical
-from exactlyonce.values.shapes import EXACT
+from exactlyonce.values.shapes import EXACT, absent_if
 
-MAX_OUTPUT_BYTES: Final = 1_900_000
-"""Most that all outputs of one message may have together: they have to fit one staged document."""
+MAX_OUTPUT_BYTES: Final = 1_400_000
+"""Most that all outputs of one message may have together: they have to fit one entity document, beside its state."""
+MOST_CARRIED: Final = 32 * 1024
+"""Bytes of an envelope above which its data travels in a blob, where there is a container for blobs."""
 
 
 _OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"place":null},`, room left.
@@ -36,6 +36,7 @@ class Output:
         envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
         delay: seconds that it stays invisible after it was published.
         place: in its channel; None if it has none. The envelope says the same.
+        index: its place among the messages of its handler, from which its id derives; -1 where nobody asks.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Output:
     envelope: Json
     delay: float = 0.0
     place: Place | None = None
+    index: Annotated[int, absent_if(-1)] = field(default=-1, compare=False)
 
     @property
     def size(self) -> int:
@@ -57,18 +59,6 @@ class Output:
         """What is kept of it for good."""
         return OutputRef(self.id, self.destination, self.place)
 
-    def content(self, source: str, at: datetime) -> Content:
-        """What is kept of it besides, until it is published.
-
-        Args:
-            source: of the entity that sends it.
-            at: time of the attempt.
-        """
-        text, (first, middle) = self.envelope.text, _derived(self.ref, source, at)
-        before, found, after = text.removeprefix(first).partition(middle)
-        known = found and text.startswith(first)
-        return Content((before, after) if known else self.envelope, self.delay)
-
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
@@ -78,37 +68,6 @@ class OutputRef:
     id: str
     destination: str
     place: Place | None = None
-
-
-@with_config(EXACT)
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What an entry keeps of an output that it owes, besides its reference.
-
-    Attributes:
-        envelope: to the letter; or the two pieces of it that are in neither the reference nor the entry. Every commit
-            writes what is owed, so each byte of it is paid again and again.
-        delay: of the output.
-    """
-
-    envelope: Json | tuple[str, str]
-    delay: float = 0.0
-
-    def output(self, ref: OutputRef, source: str, at: datetime) -> Output:
-        """The output, to the letter. The arguments are those of `Output.content`."""
-        envelope = self.envelope
-        if isinstance(envelope, tuple):
-            first, middle = _derived(ref, source, at)
-            envelope = Json(f"{first}{envelope[0]}{middle}{envelope[1]}")
-        return Output(ref.id, ref.destination, envelope, self.delay, ref.place)
-
-
-def _derived(ref: OutputRef, source: str, at: datetime) -> tuple[str, str]:
-    """The pieces of an envelope that follow from its reference and its entry: its beginning, and what follows its type."""
-    first = Json.of({"specversion": "1.0", "id": ref.id, "source": source}).text[:-1]
-    extensions = () if ref.place is None else ref.place.extensions
-    middle = Json.of({"datacontenttype": "application/json", "time": written_time(at), **dict(extensions)}).text[1:-1]
-    return f"{first},", middle
 
 
 def digest(outputs: tuple[Output, ...]) -> str:

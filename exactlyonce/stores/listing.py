@@ -1,7 +1,7 @@
 """What to look after, found across all entities of a type: for the sweeper and for operators.
 
 A listing is best effort. It may name entities that need nothing any more, and miss what was written just now: sweeper and
-operators load the entity first, and list again later. An entity owes since `at` of the process that committed. That is precise
+operators load the entity first, and list again later. A companion owes since `at` of the process that committed. That is exact
 enough, since it decides only when the sweeper looks: too early a look publishes copies at most, and a clock that is minutes
 ahead or behind makes the look that much later or earlier.
 """
@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.records.books import Book, Search
 from exactlyonce.records.places import Place
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, PartitionValue
@@ -37,6 +38,21 @@ class ListedMessage:
     reason: str
     at: str
     place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBook:
+    """A book.
+
+    Attributes:
+        book: as it was read.
+        etag: of it.
+        written: when its process wrote it, in seconds since 1970, by the store's clock.
+    """
+
+    book: Book
+    etag: str
+    written: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +83,20 @@ class AsyncListing(Protocol):
     All raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for what only an operator can change.
     """
 
-    def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-        """Entities of a type that have owed outputs since before a moment, in their document or in a companion.
+    def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
+        """The books that were written since a moment, in seconds since 1970, and have not ended. One query of one partition."""
+        ...
+
+    def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
+        """Entities of a type whose outbox holds one of the transactions that are searched for, each with that transaction."""
+        ...
+
+    def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        """Entities of a type that keep messages which were due before now."""
+        ...
+
+    def companions(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        """Entities of a type whose companions have owed outputs since before a moment.
 
         Each page begins with those that have owed for longest.
         """

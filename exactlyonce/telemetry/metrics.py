@@ -26,6 +26,8 @@ PUBLISHED: Final = "exactlyonce.outputs.published"
 OWED: Final = "exactlyonce.outputs.owed"
 GAP_AGE: Final = "exactlyonce.gaps.age"
 MAINTENANCE_FAILED: Final = "exactlyonce.maintenance.failed"
+OPEN: Final = "exactlyonce.book.open"
+STUCK: Final = "exactlyonce.book.stuck"
 
 Record = Callable[[float, Mapping[str, str | int]], None]
 
@@ -49,6 +51,9 @@ class Metrics:
             made = meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=boundaries)
             return partial(made.record, context=_NO_EXEMPLARS)
 
+        def gauge(name: str, unit: str, description: str) -> Record:
+            return partial(meter.create_gauge(name, unit, description).set, context=_NO_EXEMPLARS)
+
         self.processed = counter(PROCESSED, "{message}", "Messages committed, each for the first time")
         self.duplicates = counter(DUPLICATES, "{message}", "Deliveries of messages that were processed before")
         self.differing = counter(DIFFERING, "{message}", "Duplicates that differ from the message that was processed")
@@ -68,3 +73,5 @@ class Metrics:
         self.maintenance_failed = counter(
             MAINTENANCE_FAILED, "{run}", "Maintenance of entities that ended with an error"
         )
+        self.open = gauge(OPEN, "{transaction}", "Transactions of this process that are not known to be finished")
+        self.stuck = gauge(STUCK, "{transaction}", "Those of them that have been open for long")

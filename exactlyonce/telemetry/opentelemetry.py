@@ -18,6 +18,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from exactlyonce.attempt import key_of
+from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import Park, Written
@@ -121,6 +122,9 @@ class Telemetry:
             self._count(operation, reply, span)
             if isinstance(effect, Park) and isinstance(reply, Written):
                 self._metrics.parked(1, {ENTITY_TYPE: effect.entity.type})
+            if isinstance(effect, WriteBook) and isinstance(reply, Written):
+                self._metrics.open(len(effect.book.open), {})
+                self._metrics.stuck(len(effect.book.stuck), {})
             return reply
         finally:
             contexts.detach(token)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -21,20 +22,14 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
     DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    HasRecords,
     LoadParked,
-    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
-    WriteRecords,
+    Unpark,
 )
+from exactlyonce.effects.pages import DeletePages, FindBlobs, FindPages, FindPagesAbove, HasPages, WritePage
 from exactlyonce.effects.publish import Publish
 from exactlyonce.effects.requests import CloseRequest, DeleteRequests, KeepAnswers, LoadRequests, OpenRequest
 
@@ -53,20 +48,22 @@ def _by_number(one: str, several: str, of: Callable[[Any], Sized]) -> Named:
 
 _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
     LoadEntity: _one("read_item"),
+    FindPages: _one("query_items"),
+    FindPagesAbove: _one("query_items"),
+    FindBlobs: _one("query_items"),
+    HasPages: _one("query_items"),
+    WritePage: _one("create_item"),
+    DeletePages: _by_number("delete_item", "execute_batch", lambda effect: effect.pages),
+    WriteBook: _one("upsert_item"),
+    NoteSearch: _one("replace_item"),
+    ReadBooks: _by_number("read_item", "query_items", lambda effect: effect.books),
     SaveEntity: lambda effect: "create_item" if effect.etag is None else "replace_item",
-    FindProcessed: _by_number("read_item", "query_items", lambda effect: effect.messages),
-    LoadProcessed: _by_number("read_item", "query_items", lambda effect: effect.messages),
-    FindChannels: _one("query_items"),
-    HasRecords: _one("query_items"),
-    WriteRecords: _by_number("upsert_item", "execute_batch", lambda effect: effect.records),
     Stage: _by_number("create_item", "execute_batch", lambda effect: effect.documents),
     LoadStaged: _by_number("read_item", "query_items", lambda effect: effect.transactions),
     DeleteStaged: _by_number("delete_item", "execute_batch", lambda effect: effect.transactions),
-    DeleteChannels: _by_number("delete_item", "execute_batch", lambda effect: effect.documents),
-    DeleteProcessed: _by_number("delete_item", "execute_batch", lambda effect: effect.records),
     Park: _one("upsert_item"),
     LoadParked: _one("read_item"),
-    DeleteParked: _one("delete_item"),
+    Unpark: _one("replace_item"),
     OpenRequest: _one("create_item"),
     LoadRequests: _by_number("read_item", "query_items", lambda effect: effect.requests),
     KeepAnswers: _one("replace_item"),

@@ -114,7 +114,7 @@ class AttemptSpans:
             self._span = None
 
     def _watched(self, step: Step[Result]) -> Step[Result]:
-        self._begin(getattr(step, "__name__", "attempt"))  # As the strategy calls it: attempt, mark, sweep …
+        self._begin(getattr(step, "__name__", "attempt"))  # As the strategy calls it: attempt, settle, sweep …
         reply: Any = None
         while True:
             try:

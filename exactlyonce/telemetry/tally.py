@@ -1,7 +1,8 @@
 """The tally of a run of attempts: the outcome of each delivery, derived from effects and replies.
 
 Strategies report committed and failed messages. Where a duplicate was found shows only in the replies to reads; and so does
-whether it is one: after an unknown outcome a message is often found where this run itself committed it.
+whether it is one: after an unknown outcome a message is often found where this run itself committed it. An entry in an outbox
+names its transaction. A mark does not; so it counts as this run's if a save of this run, of unknown outcome, had the same.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from exactlyonce.attempt import Finished
+from exactlyonce.effects.books import Opened, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import Begun, Effect, Together
+from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Found
+from exactlyonce.effects.pages import FoundPages
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry, Ledger, read_entity
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.ledger import OUTBOX, Ledger, read_entity
+from exactlyonce.records.marks import by_hash
+from exactlyonce.records.pages import Page
+from exactlyonce.values.identity import EntityRef, message_hash
 
-Outcome = Literal["processed", "held", "failed", "entry", "record", "stream", "number", "group"]
+Outcome = Literal["processed", "held", "failed", "ledger", "page", "record", "stream", "number", "group"]
 """The outcome of a delivery, or where it was found to be a duplicate.
 
-`entry`: in the entity's ledger. `record`: in a processed record. `stream`: in a version stream. `number`: by a number that a
-read model has received. `group`: by another copy in the same group.
+`ledger`: by a mark, or an entry, in the entity's ledger. `page`: by a mark in a page. `record`: in a co-located record.
+`stream`: in a version stream. `number`: by a number that a read model has received. `group`: by another copy in the same group.
 """
 
-DUPLICATES: Final[tuple[Outcome, ...]] = ("entry", "record", "stream", "number", "group")
+DUPLICATES: Final[tuple[Outcome, ...]] = ("ledger", "page", "record", "stream", "number", "group")
 
 _PLACES: Final[Mapping[type, Outcome]] = {
-    Entry: "entry",
     ColocatedRecord: "record",
     StreamEntry: "stream",
     NumberedMessage: "number",
@@ -51,6 +54,7 @@ class Tally:
         self._messages = tuple(messages)
         self._given: set[str | datetime] = set()
         self._before: set[str | datetime] = set()
+        self._uncertain: set[str] = set()
         self.processed: dict[str, None] = {}
         self.begin()
 
@@ -60,7 +64,8 @@ class Tally:
         self._given.clear()
         self.saved: SaveEntity | SaveBatch | None = None
         self._loaded: tuple[EntityRef, Loaded] | None = None
-        self._records: frozenset[str] = frozenset()
+        self._opened: tuple[str, ...] = ()
+        self._pages: tuple[Page, ...] = ()
         self._companions: dict[str | None, Companion] = {}
 
     def note(self, effect: Effect[Any], reply: Any) -> None:
@@ -70,14 +75,17 @@ class Tally:
             self.note(effect.second, reply[1])
         elif isinstance(effect, LoadEntity) and isinstance(reply, Loaded):
             self._loaded = (effect.entity, reply)
-        elif isinstance(reply, Found):
-            self._records |= reply.messages
         elif isinstance(effect, LoadCompanions) and isinstance(reply, FoundCompanions):
             self._companions |= {one.message: one for one, _ in reply.companions}
-        elif isinstance(reply, Begun):
+        elif isinstance(reply, FoundPages):
+            self._pages = reply.pages
+        elif isinstance(reply, (Begun, Opened)):
             self._given |= {reply.at, *reply.given}
+            self._opened = effect.messages if isinstance(effect, OpenNumbers) else ()
         elif isinstance(effect, (SaveEntity, SaveBatch)) and isinstance(reply, Saved):
             self.saved = effect
+        elif isinstance(effect, SaveEntity) and reply is UNKNOWN:
+            self._uncertain |= set(self._marks_in(effect).values())
 
     def end(self, result: object) -> tuple[str, ...]:
         """End the attempt; return the keys of the messages that it is known to have committed."""
@@ -105,24 +113,36 @@ class Tally:
 
     def _found(self, key: str) -> Outcome:
         """Where the last attempt found a message that was committed before."""
-        if key in self._records:
-            return "record"
         written = next((one for one in _companions(self.saved) if one.message == key), None)
         if written is not None:
             return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
-        entry = next((one for one in self._ledger.entries if one.message == key), None)
-        found = self._companions.get(key) or entry
+        found = self._companions.get(key)
         if found is None:
-            return "number"  # Clean-up has deleted the document of its number.
+            # Without companions it is an outbox; or clean-up has deleted the document of the number.
+            return self._marked(message_hash(key)) if self._ledger.protocol == OUTBOX else "number"
         if _origin(found) not in self._before:
             return _PLACES[type(found)]
         return "held" if _is_held(found) else "processed"
 
+    def _marked(self, hash: str) -> Outcome:
+        """Where an outbox has a message. One that the process remembers was not loaded, and is in its ledger."""
+        ledger = self._ledger
+        entry = next((one for one in ledger.outbox if one.cause == hash), None)
+        mark = by_hash(ledger.marks).get(hash)
+        if mark in self._uncertain or (entry is not None and entry.tx in self._before):
+            return "processed"
+        in_page = mark is None and any(hash in by_hash(page.marks) for page in self._pages)
+        return "page" if in_page else "ledger"
+
+    def _marks_in(self, save: SaveEntity) -> dict[str, str]:
+        """The marks that a save of this attempt gives to its messages, by their keys."""
+        marks = by_hash((read_entity(save.entity, save.document).ledger or Ledger()).marks) if self._opened else {}
+        return {key: mark for key in self._opened if (mark := marks.get(message_hash(key))) is not None}
+
     def _committed(self) -> Iterator[str]:
         """Messages in the commit of this attempt, if that is known to be applied."""
         if isinstance(self.saved, SaveEntity):
-            ledger = read_entity(self.saved.entity, self.saved.document).ledger or Ledger()
-            yield from (entry.message for entry in ledger.entries if _origin(entry) in self._given)
+            yield from self._marks_in(self.saved)
         for one in _companions(self.saved):
             if one.message is not None and _origin(one) in self._given and not _is_held(one):
                 yield one.message
@@ -135,12 +155,12 @@ class Tally:
         return read_entity(entity, loaded.document).ledger or Ledger()
 
 
-def _origin(one: Entry | Companion) -> str | datetime:
+def _origin(one: Companion) -> str | datetime:
     """The mark of the attempt that wrote it: its transaction; the document of a number has only a time."""
     return one.at if isinstance(one, NumberedMessage) else one.tx
 
 
-def _is_held(one: Entry | Companion) -> bool:
+def _is_held(one: Companion) -> bool:
     return isinstance(one, NumberedMessage) and one.held is not None
 
 

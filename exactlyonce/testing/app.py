@@ -167,7 +167,7 @@ class App:
         ref = entity.ref(key)
         document = entity.shape.write(ref, state, None)
         if isinstance(entity.strategy, Outbox):  # It takes a document without a ledger for damaged.
-            document = entity_document(document, Ledger(version=1, type=entity.name, unrecorded=1))
+            document = entity_document(document, Ledger(version=1, type=entity.name, left=1))
         saved = self.host.accounts.documents.save_entity(SaveEntity(ref, document, None))
         if not isinstance(saved, Saved):
             raise ConfigurationError(
@@ -272,7 +272,7 @@ class App:
         Args:
             when: before the step, or after it, before the process knows that it was done.
             step: the effect, as [the protocols](../docs/protocols/README.md) name them: "SaveEntity", "Publish", "SaveBatch",
-                "WriteRecords", "Stage", "Park" or "WriteOnce".
+                "WritePage", "Stage", "Park" or "WriteOnce".
             of: the type of the entities whose steps are meant; None for all types.
             skip: how many such steps go on before.
 

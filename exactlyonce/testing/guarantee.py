@@ -1,25 +1,27 @@
 """The guarantee as pure predicates over records, for tests, the model checker and the audit.
 
 Each predicate returns the violations; none means that the property holds for these facts. Properties of the published TLA+
-specification keep their names.
+specification keep their names. Messages are compared by the hashes of their keys, since marks have nothing else of them.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.marks import KEPT, Mark
+from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.outputs import Output, digest
+from exactlyonce.values.identity import EntityRef, derived_id, message_hash
 
 Position = tuple[str, int]
 """A channel, and a number in it."""
 
-CommitRecord = Entry | ProcessedRecord | ColocatedRecord | StreamEntry
+CommitRecord = ColocatedRecord | StreamEntry
 """A record with all attributes of a commit."""
 
 
@@ -28,7 +30,8 @@ class Commit:
     """One message's change of one entity, as recorded in one document. Attributes that the document lacks are None or empty.
 
     Attributes:
-        entity, message: their keys.
+        entity: its key.
+        message: hash of the message's key.
         tx, version: of the commit.
         outputs, digest: ids of the outputs, and of their content.
         place: of the message, if it was taken in a sequence.
@@ -44,14 +47,28 @@ class Commit:
 
     @classmethod
     def of(cls, entity: str, record: CommitRecord | NumberedMessage) -> Commit:
-        """The commit in an entry of a ledger or stream, in a record, or in the document of a released number.
+        """The commit in a record, in an entry of a stream, or in the document of a released number.
 
         The document of a number has neither transaction nor outputs; an entry of the same commit may have them.
         """
+        message = message_hash(record.message or "")
         if isinstance(record, NumberedMessage):
-            return cls(entity, record.message or "", None, None, place=(record.channel, record.number))
+            return cls(entity, message, None, None, place=(record.channel, record.number))
         ids = tuple(output.id for output in record.outputs)
-        return cls(entity, record.message, record.tx, record.version, ids, record.digest)
+        return cls(entity, message, record.tx, record.version, ids, record.digest)
+
+    @classmethod
+    def of_mark(cls, entity: EntityRef, mark: Mark, version: int) -> Commit:
+        """The commit in a mark. The ids of its outputs derive from the mark; what was kept has a mark of its own release."""
+        ids = (derived_id(entity, mark.hash, index) for index, to in enumerate(mark.sent) if to != KEPT)
+        return cls(entity.key, mark.hash, None, version, tuple(ids))
+
+    @classmethod
+    def of_entry(cls, entity: EntityRef, entry: OutboxEntry, ledger: Ledger) -> Commit:
+        """The commit in an entry of a ledger's outbox, which has its outputs to the letter."""
+        outputs = tuple(entry.owed_outputs(entity, ledger.to, ledger.sequences))
+        ids = tuple(output.id for output in outputs)
+        return cls(entity.key, entry.cause, entry.tx, None, ids, digest(outputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +78,12 @@ class Facts:
     Attributes:
         commits: from ledgers, records and companions; a commit may appear several times.
         published: every copy of every output that a queue accepted from these entities.
-        acknowledged: entity and message of acknowledged deliveries.
-        owing: entity and message of commits whose outputs are not marked as published.
+        acknowledged: entity and key of the message of acknowledged deliveries.
+        owing: entity and hash of the message of commits whose outputs are not known to be published.
         skipped: read model and place of skipped messages.
-        late: read model and message of those that arrived after they were skipped.
+        late: read model and key of messages that arrived after they were skipped.
+        fallen: entity and version to which a ledger went back, though nobody had put its document back.
+        undone: commits before a document was put back. They count no more, but what they sent is out.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -73,11 +92,16 @@ class Facts:
     owing: frozenset[tuple[str, str]] = frozenset()
     skipped: frozenset[tuple[str, Position]] = frozenset()
     late: frozenset[tuple[str, str]] = frozenset()
+    fallen: frozenset[tuple[str, int]] = frozenset()
+    undone: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A property that does not hold, its entity and message, and the evidence."""
+    """A property that does not hold, its entity and message, and the evidence.
+
+    The predicates name a message by its hash, and `violations` by its key where the facts have that.
+    """
 
     property: str
     entity: str
@@ -95,26 +119,37 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
     always = (
         at_most_one_state_change(facts.commits),
         versions_are_distinct(facts.commits),
-        at_most_one_output(facts.published),
-        consistent_state_and_output(facts.commits, facts.published),
-        no_ghost_output(facts.commits, facts.published),
+        versions_rise(facts),
+        at_most_one_output(facts),
+        consistent_state_and_output(facts),
+        no_ghost_output(facts),
         in_sequence(facts),
     )
     in_the_end = (nothing_lost(facts), termination(facts)) if drained else ()
-    return tuple(violation for found in (*always, *in_the_end) for violation in found)
+    found = tuple(violation for broken in (*always, *in_the_end) for violation in broken)
+    keys = {message_hash(key): key for _, key in facts.acknowledged | facts.late} if found else {}
+    return tuple(replace(one, message=keys.get(one.message, one.message)) for one in found)
 
 
 def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
     """A message appears at most once in an entity's history."""
     transactions: dict[tuple[str, str], set[str]] = defaultdict(set)
+    versions: dict[tuple[str, str], set[int]] = defaultdict(set)
     places: dict[tuple[str, str], set[Position]] = defaultdict(set)
     for commit in commits:
         if commit.tx is not None:
             transactions[commit.entity, commit.message].add(commit.tx)
+        if commit.version is not None:
+            versions[commit.entity, commit.message].add(commit.version)
         if commit.place is not None:
             places[commit.entity, commit.message].add(commit.place)
-    for where, found in (("by {} transactions", transactions), ("at {} places", places)):
-        for (entity, message), distinct in found.items():
+    found: tuple[tuple[str, Mapping[tuple[str, str], Collection[object]]], ...] = (
+        ("by {} transactions", transactions),
+        ("in {} versions", versions),
+        ("at {} places", places),
+    )
+    for where, all_distinct in found:
+        for (entity, message), distinct in all_distinct.items():
             if len(distinct) > 1:
                 detail = f"committed {where.format(len(distinct))}"
                 yield Violation("at_most_one_state_change", entity, message, detail)
@@ -133,23 +168,37 @@ def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
             )
 
 
-def at_most_one_output(published: Iterable[Output]) -> Iterator[Violation]:
-    """All copies published under one id have the same destination and content."""
+def versions_rise(facts: Facts) -> Iterator[Violation]:
+    """A ledger never goes back to an earlier version, unless somebody puts its document back."""
+    for entity, version in facts.fallen:
+        yield Violation("versions_rise", entity, "", f"its ledger went back to version {version}")
+
+
+def at_most_one_output(facts: Facts) -> Iterator[Violation]:
+    """All copies published under one id have the same destination and content.
+
+    A message whose commit was undone may be handled once more on another state: each of its commits has a content.
+    """
     contents: dict[str, set[Output]] = defaultdict(set)
-    for output in published:
+    for output in facts.published:
         contents[output.id].add(output)
+    undone = {id for commit in facts.undone for id in commit.outputs}
+    commits = {(id, one.tx) for one in (*facts.commits, *facts.undone) if one.tx is not None for id in one.outputs}
+    times = Counter(id for id, _ in commits)
     for id, copies in contents.items():
-        if len(copies) > 1:
+        if len(copies) > (times[id] if id in undone else 1):
             yield Violation("at_most_one_output", "", "", f"output {id} was published with {len(copies)} contents")
 
 
-def consistent_state_and_output(commits: Iterable[Commit], published: Iterable[Output]) -> Iterator[Violation]:
+def consistent_state_and_output(facts: Facts) -> Iterator[Violation]:
     """Published outputs are those of the attempt whose state was committed."""
-    by_id = {output.id: output for output in published}
-    for commit in set(commits):
-        if commit.outputs and all(id in by_id for id in commit.outputs):
-            outputs = tuple(by_id[id] for id in commit.outputs)
-            if digest(outputs) != commit.digest:
+    by_id: dict[str, set[Output]] = defaultdict(set)
+    for output in facts.published:
+        by_id[output.id].add(output)
+    for commit in {*facts.commits, *facts.undone}:
+        if commit.digest is not None and commit.outputs and all(id in by_id for id in commit.outputs):
+            sent = product(*(by_id[id] for id in commit.outputs))
+            if all(digest(outputs) != commit.digest for outputs in sent):
                 yield Violation(
                     "consistent_state_and_output",
                     commit.entity,
@@ -158,10 +207,10 @@ def consistent_state_and_output(commits: Iterable[Commit], published: Iterable[O
                 )
 
 
-def no_ghost_output(commits: Iterable[Commit], published: Iterable[Output]) -> Iterator[Violation]:
+def no_ghost_output(facts: Facts) -> Iterator[Violation]:
     """No output of an uncommitted attempt is published."""
-    committed = {id for commit in commits for id in commit.outputs}
-    for id in {output.id for output in published} - committed:
+    committed = {id for commit in (*facts.commits, *facts.undone) for id in commit.outputs}
+    for id in {output.id for output in facts.published} - committed:
         yield Violation("no_ghost_output", "", "", f"output {id} belongs to no commit")
 
 
@@ -182,7 +231,7 @@ def in_sequence(facts: Facts) -> Iterator[Violation]:
                 yield Violation("in_sequence", entity, min(messages, default=""), detail)
     yield from _out_of_order(facts.commits)
     committed = {(commit.entity, commit.message) for commit in facts.commits}
-    for entity, message in facts.late & committed:
+    for entity, message in _hashed(facts.late) & committed:
         yield Violation("in_sequence", entity, message, "taken, and noted as too late")
 
 
@@ -205,7 +254,7 @@ def nothing_lost(facts: Facts) -> Iterator[Violation]:
     sent: dict[tuple[str, str], set[str]] = defaultdict(set)
     for commit in facts.commits:
         sent[commit.entity, commit.message].update(commit.outputs)
-    for entity, message in facts.acknowledged - facts.late:
+    for entity, message in _hashed(facts.acknowledged - facts.late):
         outputs = sent.get((entity, message))
         if outputs is None:
             yield Violation("nothing_lost", entity, message, "acknowledged, but never committed")
@@ -217,3 +266,8 @@ def termination(facts: Facts) -> Iterator[Violation]:
     """No commit stays unpublished."""
     for entity, message in facts.owing:
         yield Violation("termination", entity, message, "its outputs are still owed")
+
+
+def _hashed(messages: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Entities and hashes of messages, from entities and keys."""
+    return {(entity, message_hash(key)) for entity, key in messages}

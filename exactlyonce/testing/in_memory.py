@@ -153,9 +153,10 @@ class Host:
         self.loop.call_later(MINUTE, self._every_minute)
 
     def kill(self) -> None:
-        """End the process, whatever is under way, and start another one."""
+        """End the process, whatever is under way, and start another one. Its book is lost, but for what the store has of it."""
         self.kills += 1
         self.parts.lanes.abandon()
+        self.parts.driver.books.abandon()
         for call in self._calls:
             call.cancel()
         self.once = self._process_anew()

@@ -11,7 +11,8 @@ from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import Park, Stage, WriteRecords
+from exactlyonce.effects.library import Park, Stage
+from exactlyonce.effects.pages import WritePage
 from exactlyonce.effects.port import Busy
 from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import ConfigurationError
@@ -21,7 +22,7 @@ Reply = TypeVar("Reply")
 Interruption = Literal["reply", "request", "before", "after"]
 """A step loses its reply, or its request, so that nothing is applied; or the process is killed before the step, or after it."""
 WRITES: Final[frozenset[str]] = frozenset(
-    one.__name__ for one in (SaveEntity, SaveBatch, WriteRecords, Stage, Park, WriteOnce)
+    one.__name__ for one in (SaveEntity, SaveBatch, WritePage, Stage, Park, WriteOnce)
 )
 """Steps that write to the store and are answered."""
 STEPS: Final = WRITES | {Publish.__name__}

@@ -76,7 +76,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         with suppress(Interrupted):
             self.run_until_idle(inf, task.done)
         if not task.done():
-            raise Overdue
+            raise Overdue("it waits for what nothing planned brings about")
         return task.result()
 
     def run_for(self, seconds: float) -> None:
@@ -119,8 +119,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if handle.cancelled():
                 continue
             self._left -= 1
-            if when > deadline or self._left < 0:
-                raise Overdue
+            if self._left < 0:
+                raise Overdue("it goes on and on: more timers went off than may")
+            if when > deadline:
+                raise Overdue("something is planned for later than the deadline")
             self._now = max(self._now, when)
             ready.append(handle)
 

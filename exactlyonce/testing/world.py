@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from exactlyonce.attempt import Again, Memory, Strategy, key_of
 from exactlyonce.drivers.async_driver import AsyncDriver
@@ -30,10 +30,18 @@ from exactlyonce.testing.guarantee import Facts
 from exactlyonce.testing.history import StoreHistory
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")
+
+
+class Backup(NamedTuple):
+    """The documents of an entity's partition at a moment, by their ids."""
+
+    entity: EntityRef
+    documents: Mapping[str, Json | None]
 
 
 class World:
@@ -66,6 +74,7 @@ class World:
         self.store = store or MemoryStore(self.clock.now, trouble)
         self.transport = MemoryTransport(outcome=outcome)
         self.acknowledged: set[tuple[str, str]] = set()
+        self._put_back: set[str] = set()
         self._destinations = tuple(destinations)
         self._addresses = {one.name: Address(self.transport, one.name) for one in self._destinations}
         self._publisher = Publisher(self._addresses)
@@ -74,18 +83,17 @@ class World:
     def process(
         self,
         *,
-        mark_after: float = 10.0,
         memory: int = BUDGET,
         backoff: Backoff | None = None,
         observer: Observer | None = None,
     ) -> Process:
         """Start a process that remembers nothing yet; `memory` is the budget of its memories, in bytes."""
         runtime = Runtime(
-            self.clock, self.random, lambda: f"{self.random.getrandbits(64):016x}", ObserverSlot(observer)
+            self.clock, self.random, lambda: f"{self.random.getrandbits(128):032x}", ObserverSlot(observer)
         )
         driver = AsyncDriver(Awaited(self.store), Publisher(self._addresses), runtime, lifetimes=lambda: self.lifetimes)
         retrying = Retrying(backoff or Backoff(), self.random)
-        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, mark_after, memory))
+        return Process(self, driver, retrying, Lanes(driver, retrying, self.clock, memory))
 
     @property
     def published(self) -> tuple[Output, ...]:
@@ -94,7 +102,7 @@ class World:
 
     def facts(self) -> Facts:
         """All observable facts since the first write."""
-        history = StoreHistory(self.store)
+        history = self._history
         sent = (output for output in self.published if output.envelope.value["type"] != REPLAY)
         return Facts(
             tuple(history.commits),
@@ -103,11 +111,37 @@ class World:
             history.owing,
             frozenset(history.skipped),
             frozenset(history.late),
+            frozenset(history.fallen),
+            tuple(history.undone),
         )
+
+    def backup(self, entity: EntityRef) -> Backup:
+        """What the partition of an entity holds now."""
+        partition = self.store._entity(entity)  # noqa: SLF001
+        return Backup(entity, {id: one.document for id, one in partition.view(len(partition.log)).items()})
+
+    def put_back(self, backup: Backup) -> None:
+        """Put the documents of a partition back, as a restore does. No process may remember them.
+
+        What was acknowledged since counts as never delivered, unless its change is still there.
+        """
+        partition = self.store._entity(backup.entity)  # noqa: SLF001
+        for id in partition.ids(len(partition.log)):
+            was, there = backup.documents.get(id), partition.newest(id)
+            if was != (there and there.document):
+                self._put_back.add(self.store._append(partition, id, was).etag)  # noqa: SLF001
+        history = self._history
+        undone = {(one.entity, one.message) for one in history.undone}
+        undone -= {(one.entity, one.message) for one in history.commits}
+        self.acknowledged = {one for one in self.acknowledged if (one[0], message_hash(one[1])) not in undone}
+
+    @property
+    def _history(self) -> StoreHistory:
+        return StoreHistory(self.store, self._put_back)
 
 
 class Process:
-    """The part that does not survive a crash: a driver and its lanes."""
+    """The part that does not survive a crash: a driver with its book, and its lanes."""
 
     def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, lanes: Lanes) -> None:
         self._world = world
@@ -145,12 +179,14 @@ class Process:
         return await task
 
     async def close(self) -> None:
-        """Finish what is under way, and mark published outputs."""
+        """Finish what is under way, and write the book, which proves what was published."""
         await self._lanes.quiesce()
+        await self._driver.books.end()
 
     async def crash(self) -> None:
-        """Stop at once, whatever is under way."""
+        """Stop at once, whatever is under way. The book is lost, but for what the store has of it."""
         self._lanes.abandon()
+        self._driver.books.abandon()
         for job in self._jobs:
             job.cancel()
         await asyncio.sleep(0)

@@ -10,6 +10,7 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
@@ -39,6 +40,11 @@ MOST_NESTED: Final = MAX_NESTING + 10
 """Levels of an envelope. What was read by itself, such as a request's body, is some levels deeper in a message."""
 
 DATAREF: Final = "dataref"
+MILLISECOND: Final = timedelta(milliseconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
+STABLE_TIME: Final = "stabletime"
+"""Extension attribute: a time that is the same in all copies of a message. Its sender promises that."""
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
@@ -67,6 +73,12 @@ _LONGEST_SAID: Final = 300
 
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):([0-5]\d|60)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _JSON_TYPE: Final = re.compile(r"\s*[\w.+-]+/(?:[\w.-]+\+)?json\s*(?:;|\Z)", re.IGNORECASE)
+
+_UUID7: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
+_OLDEST_UUID7: Final = 1_577_836_800_000
+"""A UUID of version 7 that says an earlier time, in milliseconds, says none: the version is of 2021."""
+_NEWEST_UUID7: Final = 4_102_444_800_000
+"""The same for this time and later ones, from the year 2100 on."""
 
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
@@ -120,6 +132,34 @@ def written_time(time: datetime) -> str:
     """A time as it is on the wire."""
     text = time.isoformat()
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+def milliseconds(time: datetime) -> int:
+    """A time in whole milliseconds since 1970, rounded down."""
+    return (time - _EPOCH) // MILLISECOND
+
+
+def time_of(milliseconds: int) -> datetime:
+    """A time in milliseconds since 1970."""
+    return _EPOCH + milliseconds * MILLISECOND
+
+
+def microseconds(time: datetime) -> int:
+    """A time in microseconds since 1970."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def moment_of(microseconds: object) -> datetime:
+    """A time in microseconds since 1970. Raises `ValueError` if it is none."""
+    with suppress(OverflowError):
+        if type(microseconds) is int:
+            return _EPOCH + microseconds * _MICROSECOND
+    raise ValueError("a time has to be a number of microseconds since 1970")
+
+
+def stable_text(since: int) -> str:
+    """A time in milliseconds since 1970, as the attribute `STABLE_TIME` has it."""
+    return f"{time_of(since).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +241,29 @@ class Envelope:
         written = Json.of(canonical([self.type, self.data.value])).text
         return b64encode(hashlib.sha256(written.encode()).digest()[:6]).decode()
 
+    @property
+    def since(self) -> int | None:
+        """When a timed message came about, in milliseconds since 1970; None of an untimed one.
+
+        A message is timed if all its copies certainly carry one time: its sender promises that, or its id, a UUID of version 7,
+        says the time. The `time` of a message need not be the same in all of its copies.
+        """
+        stated = dict(self.extensions).get(STABLE_TIME)
+        if isinstance(stated, str):
+            try:
+                return milliseconds(_read_time(stated))
+            except (TypeError, ValueError, OverflowError):
+                return None
+        uuid = _UUID7.fullmatch(self.id)
+        stated_by_id = 0 if uuid is None else int(f"{uuid[1]}{uuid[2]}", 16)
+        return stated_by_id if _OLDEST_UUID7 <= stated_by_id < _NEWEST_UUID7 else None
+
+    @property
+    def judged_by(self) -> datetime | None:
+        """The time by which the age of the message is judged: the one that all its copies certainly share, or else its own."""
+        since = self.since
+        return self.time if since is None else time_of(since)
+
     def by_reference(self, address: str) -> Envelope:
         """The envelope without its data, which is at this address ("Dataref" extension of CloudEvents: the claim check)."""
         return replace(self, data=Json("null"), extensions=tuple(sorted((*self.extensions, (DATAREF, address)))))
@@ -215,6 +278,19 @@ class Envelope:
         """The envelope with the data it refers to."""
         extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
         return replace(self, data=data, extensions=extensions)
+
+    def with_stable_time(self, since: int | None = None) -> Envelope:
+        """The envelope with the promise that all its copies carry one time.
+
+        Args:
+            since: that time, in milliseconds since 1970; None for its `time`. Without either, nothing is promised.
+        """
+        others = {name: value for name, value in self.extensions if name != STABLE_TIME}
+        if since is None and self.time is not None:
+            since = milliseconds(self.time)
+        if since is not None:
+            others[STABLE_TIME] = stable_text(since)
+        return replace(self, extensions=tuple(sorted(others.items())))
 
     @property
     def requeued(self) -> int:

@@ -1,27 +1,27 @@
 """How long a copy of a message may still arrive, and how long the proof that it was processed is kept: one model for all.
 
-The receiving entity recognises a copy by what it keeps of a message, its proof: an entry of the ledger, a processed record, a
-co-located record or a stream entry. All proofs go, by age. A copy may come later than that: it waits in a queue, in a poison
-queue or among dead letters, is parked and requeued, is owed by an entity that nobody swept, or is sent once more by a stream
-that handles a late copy again. These waits add up over as many hops as an application has, so no retention is longer than all
-of them. Therefore age is judged where a message arrives, by the `time` that all its copies carry:
+The receiving entity recognises a copy by what it keeps of a message, its proof: a mark in the ledger or in a page, a co-located
+record or a stream entry. All proofs go, by age. A copy may come later than that: it waits in a queue, in a poison queue or
+among dead letters, is parked and requeued, is owed by an entity that nobody swept, or is sent once more by a stream that
+handles a late copy again. These waits add up over as many hops as an application has, so no retention is longer than all of
+them. Therefore age is judged where a message arrives, by the time that all its copies carry:
 
     the message came about        is judged up to here            its proof may be gone
     |-----------------------------------|---------------------------|------------------> time
-    time        <= a day, if the        oldest_judged               retention after the commit
+    time        <= a day, if the        oldest_judged               retention after its time, or after the commit
                 sender's clock is ahead
 
 A message that is not known and older than `oldest_judged` is refused, whatever brought it (fail closed). Its first copy was
-committed, if at all, at most a day before its `time`, and the proof of that stays for the retention. So a message that is
-judged is known if it was processed, however late it comes. Clocks of senders decide how often a good message is refused, never
-whether one is applied twice.
+committed, if at all, at most a day before its time, and the proof of that stays for the retention: a mark after the time of a
+timed message, any other proof after the commit. So a message that is judged is known if it was processed, however late it
+comes. Clocks of senders decide how often a good message is refused, never whether one is applied twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from exactlyonce.errors import ConfigurationError, MessageError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 
@@ -33,6 +33,8 @@ AHEAD: Final = timedelta(days=1)
 """How far ahead of the store's time the `time` of a message may be."""
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """By how much the times of two replies of the store may differ that were given at one moment."""
+Expiry = Literal["job", "store"]
+"""Who deletes pages: the clean-up job, which reports it; or the store by itself."""
 SETTLING_IN: Final = timedelta(days=1)
 """Time after a change in which every process hears of it, and every job that began before it ends."""
 
@@ -67,15 +69,16 @@ class Retention:
     def judged(self, now: datetime) -> timedelta:
         """The retention by which messages are judged.
 
-        After it was lengthened, what went before that is still gone: once jobs that began before have ended, it grows with the
-        time.
+        After it was lengthened, a page that was written before has the time to live of the previous one, however long ago the
+        change was. So that one goes on, until a message that is judged by more came about when every process had heard of the
+        change, and every job that began before it had ended.
 
         Args:
             now: the present, by the store's time.
         """
         if self.previous is None or self.changed is None:
             return self.current
-        return min(self.current, self.previous + max(now - self.changed - SETTLING_IN, timedelta(0)))
+        return min(self.current, max(self.previous, now - self.changed - SETTLING_IN))
 
     def settled(self, now: datetime) -> bool:
         """Whether the last change is wholly in force."""
@@ -92,7 +95,7 @@ class Retention:
             raise ConfigurationError(
                 f"The change of the retention from {self.previous} to {self.current}{since} is not wholly in force yet, and "
                 "another one would have to count with three. Wait: a shorter one is in force after a day, a longer one a day "
-                "later than as much time has passed as it is longer."
+                "after it has passed as a whole."
             )
         return self if new == self.current else Retention(new, self.current, now)
 
@@ -104,6 +107,7 @@ class Lifetimes:
     Attributes:
         retention: for how long it remembers them.
         delivery_limit: for how long a queue keeps one; a poison queue keeps it for as long again.
+        expiry: who deletes pages.
 
     Raises:
         ConfigurationError: the retention leaves no time in which anything could be sent.
@@ -111,6 +115,7 @@ class Lifetimes:
 
     retention: Retention = Retention()
     delivery_limit: timedelta = DELIVERY_LIMIT
+    expiry: Expiry = "job"
 
     def __post_init__(self) -> None:
         shortest = min(self.retention.current, self.retention.previous or self.retention.current)
@@ -129,6 +134,11 @@ class Lifetimes:
     def send_limit(self, now: datetime) -> timedelta:
         """Age above which nothing is sent under the identity it has: it could be too old when it has waited in its queues."""
         return self._sendable(self.retention.judged(now))
+
+    def page_lifetime(self, now: datetime) -> timedelta:
+        """For how long the store keeps a page after the time of its newest mark: beneath the clean-up job, or in its place."""
+        kept = self.retention.kept(now)
+        return 2 * kept if self.expiry == "job" else kept + AHEAD
 
     def refusal(self, time: datetime | None, now: datetime) -> MessageError | None:
         """Why a message that is not known cannot be taken for new; None if it can.

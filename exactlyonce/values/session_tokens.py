@@ -29,6 +29,11 @@ def later(token: str | None, other: str | None) -> str | None:
     return token if at_or_after(token, other) else other
 
 
+def is_before(token: str | None, needed: str | None) -> bool:
+    """Whether a view at `token` is known to lack something up to `needed`."""
+    return token != needed and at_or_after(needed, token) and not at_or_after(token, needed) and token is not None
+
+
 def _parts(token: str) -> tuple[str, int | None]:
     """Split into what must be equal (range id and version) and the global LSN, or None where it cannot be read."""
     scope, _, rest = token.partition("#")

@@ -9,7 +9,7 @@ param databaseName string
 @description('Containers of entities, each with its partition key, such as { name: \'orders\', paths: [\'/order\'] }.')
 param containers array
 
-@description('Container for processed records, staged outputs and parked messages.')
+@description('Container for pages, books, staged messages and parked messages.')
 param libraryContainer string
 
 @allowed(['serverless', 'autoscale'])
@@ -41,12 +41,17 @@ var libraryIndexing = {
   includedPaths: [
     { path: '/pk/?' }
     { path: '/kind/?' }
-    { path: '/channel/id/?' }
+    // For messages that have left a ledger: by their times, by their hashes, and the newest page.
+    { path: '/begin/?' }
+    { path: '/until/?' }
+    { path: '/number/?' }
+    { path: '/hashes/[]/?' }
   ]
 }
 var ledgerPaths = [
-  // For the sweeper: which entities owe outputs, and which read models hold messages.
-  { path: '/_ledger/owing_since/?' }
+  // For the sweeper: which entities owe outputs, which keep messages that are due, and which read models hold messages.
+  { path: '/_ledger/outbox/[]/tx/?' }
+  { path: '/_ledger/kept/[]/due/?' }
   { path: '/_ledger/receptions/[]/gap_since/?' }
   { path: '/_ledger/receptions/[]/held/*' }
   // Documents of the library beside entities; those of the outbox have none of these.
@@ -93,7 +98,7 @@ module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
     disableLocalAuthentication: true
     disableKeyBasedMetadataWriteAccess: true
     capabilitiesToAdd: capacity == 'serverless' ? ['EnableServerless'] : []
-    // Restore all containers to one moment, never one of them alone: ledgers and records refer to each other.
+    // Restore all containers to one moment, never one of them alone: ledgers and pages refer to each other.
     backupPolicyType: 'Continuous'
     backupPolicyContinuousTier: 'Continuous7Days'
     networkRestrictions: {
@@ -108,7 +113,7 @@ module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
             name: libraryContainer
             paths: ['/pk']
             version: 2
-            // Documents may expire, but none does so by itself.
+            // Pages and books expire: each has a time to live of its own. What has none stays.
             defaultTtl: -1
             indexingPolicy: libraryIndexing
             autoscaleSettingsMaxThroughput: throughput
@@ -137,7 +142,7 @@ module account 'br/public:avm/res/document-db/database-account:0.20.0' = {
         name: sparkRole
         roleName: 'exactlyonce-spark'
         assignableScopes: [database]
-        // Jobs read everything, fence entities (create, replace) and delete what has had its time. They write no records.
+        // Jobs read everything, fence entities (create, replace) and delete what has had its time. They write no pages.
         dataActions: [
           'Microsoft.DocumentDB/databaseAccounts/readMetadata'
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/create'

@@ -1,7 +1,7 @@
 """The reads of an audit: of all documents, of changes, or of chosen entities.
 
-Entities are read before the library's container: an entry that has left its ledger by then has its record already. So an
-entry that is neither in its ledger nor a record is missing, or the replica that was read lags.
+Entities are read before the library's container: the pages that a ledger names, and the book that a transaction is of, were
+written before the ledger. So what is not there then is missing, or the replica that was read lags.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
+from exactlyonce.records.books import BOOKS
 from spark_jobs.report.contents import ReadResult
 from spark_jobs.source.port import Made, Query, literal, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited
@@ -94,12 +95,12 @@ class AccountReader:
         return self._documents(purpose, [lambda _: f'c["_ts"] >= {since}'], columns=("entity", "id"))
 
     def chosen(self, purpose: str, chosen: Chosen) -> DocumentsRead:
-        """All documents of chosen entities, and the chosen documents that name no entity. Raises as `everything`."""
+        """All documents of chosen entities, all books, and the chosen documents that name no entity. Raises as `everything`."""
         wanted = self.work.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
 
         def only_chosen(found: DataFrame) -> DataFrame:
-            nameless = found.where(F.col("entity").isNull())
-            return found.join(F.broadcast(wanted), "entity", "left_semi").unionByName(nameless)
+            others = found.where(F.col("entity").isNull() | (F.col("entity") == BOOKS))
+            return found.join(F.broadcast(wanted), "entity", "left_semi").unionByName(others)
 
         return self._documents(purpose, list(chosen.conditions()) or [lambda _: "false"], only_chosen)
 
@@ -174,8 +175,7 @@ def _about(entities: tuple[str, ...]) -> Condition:
     """Lets through the documents about these entities."""
     ids = tuple(id for id in map(_id_of, entities) if id is not None)
     conditions = {
-        "records": _is_in('c["pk"]', entities),
-        "staged": _is_in('c["pk"]', entities),
+        "library": _is_in('c["pk"]', (*entities, BOOKS)),
         "companions": _is_in('c["entity"]', entities),
         "entities": _is_in('c["id"]', ids),
     }

@@ -138,7 +138,7 @@ class Auditor:
         rules = (*judgement.results(findings), *own.results)
         total = sum(rule.findings for rule in rules)
         first = _first(findings, rules) if total else []
-        shown = pictures(facts, findings, judgement.thresholds, self.work.beginning.now)
+        shown = pictures(facts, findings, self.work.beginning.now)
         entities, garbage = facts.entities.count(), judgement.garbage(facts)
         self.work.progress.done("counted")
         return Contents(
@@ -148,7 +148,7 @@ class Auditor:
             since=mode.since,
             at=instant(self.work.beginning.now),
             entities=entities,
-            transactions=sum(number for _, number in shown.commits),
+            messages=sum(number for _, number in shown.commits),
             garbage=garbage,
             rules=rules,
             pictures=shown,

@@ -28,6 +28,7 @@ from spark_jobs.report.contents import Mode
 from spark_jobs.source.application import Beginning
 from spark_jobs.spark.folder import Folder
 from spark_jobs.transforms.facts import SEEN, Facts
+from spark_jobs.transforms.rules.sightings import unpaid
 
 FORMAT: Final = 1
 LAG: Final = timedelta(minutes=5)
@@ -194,7 +195,8 @@ def still_open(facts: Facts, findings: DataFrame) -> DataFrame:
     """The entities that the next audit judges again, changed or not: `OPEN`."""
     waiting = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
     parts = (
-        facts.transactions.where(F.col("owes").isNotNull()),
+        facts.transactions.where(F.col("owes")),
+        unpaid(facts),
         facts.entities.where(waiting | (F.size("kept") > 0)),
         facts.staged,
         facts.unreadable,

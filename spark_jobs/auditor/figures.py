@@ -16,8 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from spark_jobs.report.contents import Pictures
 from spark_jobs.spark.frames import kept
 from spark_jobs.spark.head import capped
-from spark_jobs.transforms.facts import Facts, Thresholds, second
-from spark_jobs.transforms.screen import screened
+from spark_jobs.transforms.facts import Facts, second
+from spark_jobs.transforms.marks import instant_of, time_in
+from spark_jobs.transforms.rules.sightings import marked, unpaid
 
 SPANS: Final = (1, 10, 60, 600, 3600, 86_400, 604_800)
 """Seconds of time that one point of a chart may cover."""
@@ -26,32 +27,27 @@ LONGEST: Final = timedelta(weeks=MOST_POINTS)
 """Older transactions are drawn at the left edge."""
 AGES: Final = (("< 1 min", 60), ("1-10 min", 600), ("10-60 min", 3600), ("1-24 h", 86_400), ("> 1 d", None))
 """Names of ages, each with the second at which it ends."""
-KINDS: Final = {
-    "entry": "entries in ledgers",
-    "record": "records",
-    "companion": "companion records",
-    "stream": "stream entries",
-}
+KINDS: Final = {"companion": "companion records", "stream": "stream entries"}
+IN_LEDGERS, IN_PAGES = "marks in ledgers", "marks in pages"
 WORST: Final = 10
 
 _COMMITS, _OWED = "commits", "owed"
 
 
-def pictures(facts: Facts, findings: DataFrame, thresholds: Thresholds, now: int) -> Pictures:
+def pictures(facts: Facts, findings: DataFrame, now: int) -> Pictures:
     """The figures of an audit.
 
     Args:
         facts: of the documents that were judged.
         findings: `schemas.FINDING`.
-        thresholds: by which they were judged.
         now: the service's time in seconds since 1970.
     """
-    moments = kept(_moments(facts, thresholds, now).groupBy("series", "second").count())
+    moments = kept(_moments(facts, now).groupBy("series", "second").count())
     ends, _ = capped(moments.where(F.col("series") != _OWED).agg(F.min("second"), F.max("second")), 1)
     first, last = ends[0][0], ends[0][1]
     span = next((span for span in SPANS if (last or 0) - (first or 0) < MOST_POINTS * span), SPANS[-1])
     begins = F.when(F.col("series") == _OWED, _age(now)).otherwise(F.col("second") - F.pmod("second", F.lit(span)))
-    most = (len(KINDS) + 3) * (MOST_POINTS + 2) + len(AGES)
+    most = (len(KINDS) + 5) * (MOST_POINTS + 2) + len(AGES)
     counted, _ = capped(
         moments.groupBy("series", begins.alias("begin")).agg(F.sum("count").alias("count")).orderBy("begin"), most
     )
@@ -70,23 +66,28 @@ def pictures(facts: Facts, findings: DataFrame, thresholds: Thresholds, now: int
     )
 
 
-def _moments(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """The documents and entries to count: the `series` of each, and the `second` in which it was written."""
+def _moments(facts: Facts, now: int) -> DataFrame:
+    """What is to be counted: the `series` of each, and the `second` in which it was written, or its message came about."""
     kinds = F.create_map(*(F.lit(text) for pair in KINDS.items() for text in pair))
-    transactions = facts.transactions
-    committed = facts.once(screened, thresholds, now).select(F.explode("committed").alias("second"))
+    transactions, marks = facts.transactions, marked(facts)
+    come = F.least(second(instant_of(time_in(F.col("mark")))), "ts")
     parts = [
-        committed.select(F.lit(_COMMITS).alias("series"), "second"),
-        transactions.where(F.col("owes").isNotNull()).select(
-            F.lit(_OWED).alias("series"), second("at").alias("second")
-        ),
-        transactions.select(kinds[F.col("origin")].alias("series"), second("at").alias("second")),
-        facts.staged.select(F.lit("staged outputs").alias("series"), F.col("ts").alias("second")),
-        facts.numbered.select(F.lit("numbers").alias("series"), F.col("ts").alias("second")),
+        _series(marks, F.lit(_COMMITS), come),
+        _series(transactions, F.lit(_COMMITS), second("at")),
+        _series(unpaid(facts), F.lit(_OWED), second("at")),
+        _series(transactions.where("owes"), F.lit(_OWED), second("at")),
+        _series(marks, F.when(F.col("paged"), IN_PAGES).otherwise(IN_LEDGERS), F.col("ts")),
+        _series(transactions, kinds[F.col("origin")], second("at")),
+        _series(facts.staged, F.lit("kept messages"), F.col("ts")),
+        _series(facts.numbered, F.lit("numbers"), F.col("ts")),
     ]
     oldest = now - int(LONGEST.total_seconds())
     moment = F.greatest(F.least("second", F.lit(now)), F.lit(oldest))
     return reduce(DataFrame.unionByName, parts).withColumn("second", moment)
+
+
+def _series(frame: DataFrame, name: Column, moment: Column) -> DataFrame:
+    return frame.select(name.alias("series"), moment.alias("second"))
 
 
 def _age(now: int) -> Column:

@@ -19,16 +19,16 @@ from spark_jobs.spark.head import capped
 from spark_jobs.transforms.facts import FRAMES, Facts, Thresholds, facts_in
 from spark_jobs.transforms.recheck import confirmed
 from spark_jobs.transforms.rules import ALL, Judge, Rule
-from spark_jobs.transforms.rules.channels import channel_ahead, number_missing
 from spark_jobs.transforms.rules.outputs import output_lost
 from spark_jobs.transforms.rules.staging import garbage
+from spark_jobs.transforms.rules.unsent import output_unknown
 from spark_jobs.transforms.schemas import FINDING, IDENTITY
 from spark_jobs.transforms.screen import screened
 from spark_jobs.work import Work
 
 MOST_CHOSEN: Final = 10_000
 """Most entities that are read one by one: beyond, reading everything is cheaper."""
-ACROSS: Final = tuple(rule.__name__ for rule in (output_lost, number_missing, channel_ahead))
+ACROSS: Final = tuple(rule.__name__ for rule in (output_lost, output_unknown))
 """Rules whose suspects any entity may acquit: a sender, or one that knows an output."""
 ONLY_FULL: Final = "it judges absence, which a look at changes cannot show; full audits run it"
 
@@ -89,7 +89,7 @@ class Judgement:
         )
 
     def garbage(self, facts: Facts) -> int:
-        """Number of staged documents that belong to no commit, those of findings among them: clean-up takes them."""
+        """Number of documents of messages that nobody keeps, those of findings among them: clean-up takes them."""
         return garbage(facts, self.thresholds, self.work.beginning.now).count()
 
     def facts(self, found: DocumentsRead, seen: DataFrame | None) -> Facts:
@@ -175,4 +175,6 @@ def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:
     names = {one.name for one in fields(Thresholds)} & Job.model_fields.keys()
     given = {name: getattr(job, name) for name in names}
     types = frozenset(one.type for one in job.entities)
-    return Thresholds(**given, retention=beginning.judged, arrival=beginning.arrival, types=types)
+    return Thresholds(
+        **given, retention=beginning.judged, arrival=beginning.arrival, types=types, all_types=beginning.whole
+    )

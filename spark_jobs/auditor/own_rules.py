@@ -96,7 +96,7 @@ class OwnRules:
             *(f"c[{literal(name)}]" for name in properties),
         )
         query = Query.of(
-            place.container, columns, f'{ledger}["type"] = {literal(type)}', f'{ledger}["deleted"] != true'
+            place.container, columns, f'{ledger}["type"] = {literal(type)}', f'NOT IS_DEFINED({ledger}["deleted"])'
         )
         schema = ", ".join(filter(None, ("_id string, _partition string, _version bigint", rule.reads[type])))
         with self.work.source.read(query) as read:

@@ -1,13 +1,13 @@
 """One clean-up: read, judge, delete what may go, read again, count, and write the results.
 
-The rules are those of `protocols.outbox.clean` and `protocols.steps.clean_companions`:
+The rules are those of `protocols.outbox` and `protocols.steps.clean_companions`:
 
-- Processed records and companions go in bulk, each on condition of the ETag with which it was judged. Records need no look at
-  their entity. All that decides about companions stays as it was once read, so frames may be judged, without a fence.
-- Documents of channels go in the same way, if a younger ledger or document knows all that they say. The seal never goes.
-- Old channels are forgotten first, by `forget_channels` behind a fence, for entity types that forget any.
-- Requests that were left open go in the same way, by `clean_requests`; those that were answered stay for their callers.
-- Staged documents go by `clean_staged`, behind its fence, through the library's own store.
+- Pages and companions go in bulk, each on condition of the ETag with which it was judged. A page needs no look at its entity,
+  since no message that it knows is judged any more. All that decides about companions stays as it was once read, so frames may
+  be judged, without a fence.
+- Requests that were left open go in the same way; those that were answered stay for their callers.
+- Books go in the same way, 60 days after they were last written, if the store has not deleted them.
+- Staged messages go by `clean_staged`, behind its fence, through the library's own store.
 - Blobs of lost attempts go by `clean_blobs`, if a container of blobs is named.
 - Parked messages never go, nor documents that owe outputs or hold a message.
 
@@ -29,7 +29,6 @@ from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from exactlyonce.drivers.retry import Backoff
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
-from spark_jobs.cleaner.channels import forget
 from spark_jobs.cleaner.removal import WAVE, Removal
 from spark_jobs.cleaner.scan import Scan
 from spark_jobs.cleaner.store import Place
@@ -67,11 +66,13 @@ class Cleaner:
     Attributes:
         work: the session, the job, the account.
         blobs: the container of blobs; None if there is none.
+        pages: whether it deletes pages; if not, the store does.
         backoff: between attempts to fence an entity.
     """
 
     work: Work
     blobs: BlobPlace | None = None
+    pages: bool = True
     backoff: Backoff = field(default_factory=Backoff)
     _kept: list[DataFrame] = field(default_factory=list)
 
@@ -84,9 +85,8 @@ class Cleaner:
         """
         work, begun = self.work, self.work.clock()
         out = destination(work.spark, options.out)
-        scan = Scan(work)
+        scan = Scan(work, self.pages)
         with translated(), self._released(scan):
-            channels = forget(work, self.backoff, writes=options.delete)
             old = [*scan.old()]
             rows = sum(one.number for one in old)
             with suited(work.spark, rows):
@@ -116,7 +116,7 @@ class Cleaner:
                     work.source.spent.units,
                     work.clock() - begun,
                     options.archive if options.delete else None,
-                    channels,
+                    self.pages,
                 )
                 write(out, summary, ends.where(F.col("verdict") == GOES), blobs.names if blobs else ())
         return summary

@@ -75,7 +75,7 @@ class Removal:
         return reduce(DataFrame.unionByName, found)
 
     def _fenced(self, container: str, staged: DataFrame, number: int, *, writes: bool) -> DataFrame:
-        self.work.progress.begin("staged outputs")
+        self.work.progress.begin("staged messages")
         tasks = parallelism(self.work.spark)
         rate = None if self.work.job.rate is None else self.work.job.rate / tasks
         place = Place.of(self.work.job, self.work.account, rate=rate, writes=writes)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import DeleteChannels, DeleteStaged, WriteRecords, Written
+from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -67,13 +67,6 @@ class Unsent(CosmosStore):
         return Saved(effect.etag or "", None)
 
     async def delete_staged(self, effect: DeleteStaged) -> None:
-        pass
-
-    async def write_records(self, effect: WriteRecords) -> Written:
-        del effect
-        return Written("unsent")
-
-    async def delete_channels(self, effect: DeleteChannels) -> None:
         pass
 
 

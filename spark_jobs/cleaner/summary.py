@@ -64,7 +64,7 @@ class Summary:
         units: RU spent; None if the source does not report all.
         seconds: its duration.
         archive: folder of the archive; None without one.
-        channels: how many channels have each result of forgetting; None if no entity type forgets any.
+        pages: whether the clean-up reads pages; if not, the store deletes them.
     """
 
     database: str
@@ -77,7 +77,7 @@ class Summary:
     units: float | None
     seconds: float
     archive: str | None = None
-    channels: Mapping[str, int] | None = None
+    pages: bool = True
 
     def total(self, result: str) -> int:
         """Number of documents with a result."""
@@ -91,8 +91,8 @@ class Summary:
                 yield f"    by age: {_listed(one.ages)}"
         if self.blobs is not None:
             yield f"blobs: {_listed(self.blobs) or 'nothing to judge'}"
-        if self.channels is not None:
-            yield f"channels: {_listed(self.channels) or 'nothing to forget'}"
+        if not self.pages:
+            yield "pages: left to the store, which deletes them (EXACTLYONCE__expiry)"
         verb = (
             f"{self.total(GOES):,} documents would go" if self.mode == "dry run" else f"{self.total(REMOVED):,} removed"
         )
@@ -153,8 +153,7 @@ def counted(results: DataFrame, there: DataFrame, now: int) -> tuple[Counts, ...
     judged = results.select("container", "id", "entity")
     same = [there[name].eqNullSafe(judged[name]) for name in judged.columns]
     young = there.join(judged, same, "left_anti").groupBy("container", "kind").count()
-    stays = F.when(F.col("kind") == "parked", Reason.PARKED).when(F.col("kind") == "seal", Reason.NEEDED)
-    why = stays.otherwise(Reason.TOO_YOUNG)
+    why = F.when(F.col("kind") == "parked", Reason.PARKED).otherwise(Reason.TOO_YOUNG)
     others = young.select("container", "kind", why.alias("result"), F.lit(None).alias("age"), "count")
     rows, _ = capped(done.unionByName(others), _MOST_COUNTS)
     found: dict[tuple[str, str], _Counted] = {}

@@ -11,7 +11,6 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -54,18 +53,16 @@ class EntityPlace(_Model):
         container: its name.
         partition_key: paths of its partition key, from the top.
         protocol: protocol of the entities.
-        forget_after: age from which clean-up forgets channels of these entities; None for never. Only an outbox forgets.
     """
 
     type: str = Field(min_length=1)
     container: Name
     partition_key: tuple[KeyPath, ...] = Field(("/id",), min_length=1, max_length=_MAX_PATHS)
     protocol: Protocol
-    forget_after: Positive | None = None
 
 
 class Job(_Model):
-    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `application.retention_of`.
+    """The job file. Durations are ISO 8601 or seconds. The retention is the application's: `application.owner_of`.
 
     Attributes:
         database: name of the database; `COSMOS__database` has precedence.
@@ -73,11 +70,11 @@ class Job(_Model):
         entities: the entity types.
         library: name of the library's container.
         consumers: for each destination that an entity type of this job consumes, that type.
-        horizon: age below which clean-up leaves staged outputs alone.
+        horizon: age below which clean-up leaves staged messages alone.
         owed_after, lost_after, gap_after: age from which an output owed, an output unknown to its consumer, and a gap
             are findings.
         awaited_after: age from which a call whose reply did not come is a finding: longer than any `key_lifetime` of an `Api`.
-        garbage_after: age from which staged outputs that belong to no commit are a finding: clean-up should have deleted them.
+        garbage_after: age from which staged messages that belong to no commit are a finding: clean-up should have deleted them.
         left_after: age from which a request that its caller opened and did not close is a finding: longer than the retention,
             after which clean-up deletes those that were not carried out.
         grace: age below which rules do not judge, since the containers are read one after the other.
@@ -118,13 +115,7 @@ class Job(_Model):
             ConfigurationError: names all problems.
         """
         places = [
-            {
-                "type": one.name,
-                "container": one.container,
-                "partition_key": one.paths,
-                "protocol": _protocol(one),
-                **({} if one.strategy.forget_after is None else {"forget_after": one.strategy.forget_after}),
-            }
+            {"type": one.name, "container": one.container, "partition_key": one.paths, "protocol": _protocol(one)}
             for one in entities
         ]
         return cls.read({"database": database, "entities": places, **rest})
@@ -140,11 +131,6 @@ class Job(_Model):
             return cls.model_validate(content)
         except ValidationError as error:
             raise refusal("The job is not configured as it has to be", problems_of(error, _known())) from None
-
-    @property
-    def forgetting(self) -> dict[str, timedelta]:
-        """By entity type the age from which channels are forgotten, for the types that forget any."""
-        return {one.type: one.forget_after for one in self.entities if one.forget_after is not None}
 
     @property
     def places(self) -> list[EntityPlace]:

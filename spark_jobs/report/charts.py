@@ -53,10 +53,10 @@ _STYLE: Final[dict[Any, Any]] = {
 
 
 def backlog_chart(pictures: Pictures) -> Markup | None:
-    """Transactions that owe outputs, by age. None if nothing is owed."""
+    """Commits that owe outputs, by age. None if nothing is owed."""
     if not any(number for _, number in pictures.backlog):
         return None
-    with _chart("Transactions that owe outputs, by age") as (axes, finished):
+    with _chart("Commits that owe outputs, by age") as (axes, finished):
         _bars(axes, pictures.backlog, SERIES[0])
     return finished[0]
 
@@ -78,10 +78,10 @@ def kinds_chart(rules: tuple[RuleResult, ...]) -> Markup | None:
 
 
 def commits_chart(pictures: Pictures) -> Markup | None:
-    """Transactions over time. None if there are none."""
+    """Processed messages over time. None if there are none."""
     if not pictures.commits:
         return None
-    with _chart(f"Transactions committed per {span_name(pictures.span)}, of those still known") as (axes, finished):
+    with _chart(f"Messages processed per {span_name(pictures.span)}, of those still known") as (axes, finished):
         begins: Any = [when for when, _ in pictures.commits]
         heights = [number for _, number in pictures.commits]
         width: Any = timedelta(seconds=pictures.span)

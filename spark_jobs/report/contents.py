@@ -99,9 +99,9 @@ class Pictures:
     """The figures of the charts.
 
     Attributes:
-        backlog: transactions that owe outputs, by age, the youngest first.
+        backlog: commits that owe outputs, by age, the youngest first.
         span: seconds that each point of `commits` and `growth` covers.
-        commits: transactions, by the time of their commit.
+        commits: processed messages, by the time at which they came about, or of their commit.
         growth: documents and entries that make duplicates known, by kind, and by the time at which they were written.
         worst: entities with the most findings, the worst first.
     """
@@ -124,9 +124,9 @@ class Contents:
         since: from when on an incremental audit looked for changes; None in a full audit.
         at: beginning of the audit, by the service's clock.
         seconds: duration, without the start of Spark.
-        entities, transactions: numbers of those that were judged.
+        entities, messages: numbers of those that were judged.
         open: number of entities that the next audit judges again.
-        garbage: number of staged documents of lost attempts, which clean-up takes.
+        garbage: number of documents of messages that nobody keeps, which clean-up takes.
         rules, reads, pictures: see there.
         total: number of findings.
         findings: the first findings, as many as the page shows.
@@ -141,7 +141,7 @@ class Contents:
     at: datetime
     seconds: float
     entities: int
-    transactions: int
+    messages: int
     open: int
     garbage: int
     rules: tuple[RuleResult, ...]

@@ -16,10 +16,9 @@ _LAST: Final = 10
 """Audits of which the console names the number of findings."""
 _INSPECT: Final = f"{_OPERATE} inspect {{entity}}"
 _NEXT: Final[Mapping[str, str]] = {
-    "number_missing": f"{_OPERATE} parked",
     "orphan_staged": "python -m spark_jobs.cleanup --config job.json",
     "output_lost": f"{_OPERATE} parked",
-    "output_owed": f"{_OPERATE} sweep --type {{type}} --older-than 0",
+    "owing_too_long": f"{_OPERATE} sweep --type {{type}} --older-than 0",
     "request_left": "python -m spark_jobs.cleanup --config job.json",
     "reply_awaited": f"{_OPERATE} parked",
     "sequence_gap": f"{_OPERATE} tend {{entity}}",

@@ -23,7 +23,7 @@ from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
 from exactlyonce.stores.cosmos.replies import answered_at
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.job.exits import AccountError, UnsafeError
-from spark_jobs.source.application import Beginning, retention_of
+from spark_jobs.source.application import Beginning, owner_of
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
@@ -152,9 +152,10 @@ def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) ->
             raise ConfigurationError(
                 "The containers are not what the job file says:\n" + "\n".join(f"- {one}" for one in problems)
             )
-        retention = retention_of(database, job)
+        application = owner_of(database, job)
     require_clock(now, clock())
-    return Beginning.of(now, retention)
+    whole = {one.type for one in application.types} <= {one.type for one in job.entities}
+    return Beginning.of(now, application.retention, whole=whole)
 
 
 def server_now(database: DatabaseProxy) -> float:

@@ -27,24 +27,26 @@ class Beginning:
         kept: age from which clean-up deletes records of a commit.
         judged: age up to which no record of a commit can have been deleted. Less than `kept` after a change.
         arrival: greatest age of a message that a consumer can have processed, if it refuses older ones.
+        whole: whether the job file names all entity types of the application.
     """
 
     now: int
     kept: timedelta
     judged: timedelta
     arrival: timedelta
+    whole: bool = True
 
     @classmethod
-    def of(cls, now: float, retention: Retention) -> Self:
-        """The ages that follow from a retention at this time, in seconds since 1970."""
+    def of(cls, now: float, retention: Retention, *, whole: bool = True) -> Self:
+        """The ages that follow from a retention at this time, in seconds since 1970. `whole` as the attribute."""
         present = datetime.fromtimestamp(now, timezone.utc)
         kept, judged = retention.kept(present), retention.judged(present)
         arrival = max(retention.current, retention.previous or retention.current) - AHEAD - CLOCK_TOLERANCE
-        return cls(int(now), kept, judged, max(arrival, timedelta(0)))
+        return cls(int(now), kept, judged, max(arrival, timedelta(0)), whole)
 
 
-def retention_of(database: DatabaseProxy, job: Job) -> Retention:
-    """The retention of the job's application.
+def owner_of(database: DatabaseProxy, job: Job) -> Application:
+    """The job's application.
 
     Raises:
         AzureError: the account refuses, or does not answer.
@@ -63,7 +65,7 @@ def retention_of(database: DatabaseProxy, job: Job) -> Retention:
         raise ConfigurationError(str(error)) from None
     if problems := [*_problems(application, job)]:
         raise refusal(f"The job file contradicts application {application.name!r}", problems)
-    return application.retention
+    return application
 
 
 def _problems(application: Application, job: Job) -> Iterator[str]:

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, cast
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import ArrayType, StructType
 
+from exactlyonce.records.books import BOOKS
 from exactlyonce.records.companions import KIND
+from exactlyonce.records.ledger import OUTBOX
+from exactlyonce.records.marks import DIGITS, KINDS, SEPARATOR
 from exactlyonce.values.shapes import SCHEMA
 from spark_jobs.transforms.names import entity_key, plain_key
 from spark_jobs.transforms.schemas import DOCUMENT, LEDGER_READ, LIBRARY, PLACE, ROW, row_of
 
 _COMMIT: Final = ("entity", "message", "tx", "at")
-_RECORD: Final = (*_COMMIT, "version", "outputs", "digest")
-_CHANNEL: Final = ("id", "source", "received")
+_COMMITTED: Final = (*_COMMIT, "version", "outputs", "digest")
 _IN_LIBRARY: Final = {
-    "processed": _RECORD,
+    "page": ("entity", "number", "version", "begin", "until", "marks"),
+    "book": ("used", "open"),
     "staged": _COMMIT,
     "parked": ("entity", "message", "at"),
-    "channel": ("entity", "version", "turn", *(f"channel.{name}" for name in _CHANNEL)),
-    "seal": ("entity",),
+    "unparked": ("entity", "message"),
     "request": ("entity", "at"),
 }
 _COMPANIONS: Final = {
-    "processed": _RECORD,
-    "entry": (*_RECORD, "whole"),
-    "numbered": ("entity", "order.channel", "order.number", "source", "at", "late"),
+    "processed": _COMMITTED,
+    "entry": _COMMITTED,
+    "numbered": ("entity", "order.channel", "order.number", "source", "at"),
 }
-_LEDGER: Final = (
-    *("version", "entries", "channels", "apart", "deleted", "type", "protocol"),
-    *("sequences", "event_sourced", "receptions", "kept"),
-)
-_ENTRIES: Final = cast("StructType", cast("ArrayType", LEDGER_READ["entries"].dataType).elementType)
+_LEDGER: Final = ("version", "type")
 _RECEPTION: Final = ("channel", "source", "next", "held")
 _KEPT: Final = ("id", "due", "tx")
-_ENTRY: Final = ("message", "tx", "version", "at", "outputs", "digest")
+_OWING: Final = ("cause", "tx", "at")
 _PARTS: Final = "struct<type: string, partition: string, id: string>"
-_ABSENT: Final = {"staged": "false", "recorded": "true"}
-"""Properties of an entry that are left out where they have this value."""
+_EMPTY: Final = {"protocol": f"'{OUTBOX}'", "marks": "''", "left": "0", "cut": "0", "complete": "-1"}
+"""Properties of a ledger that are left out where they are empty, and no lists."""
+_MARK: Final = (
+    rf"[{DIGITS.removeprefix('-')}-]{{7}}[A-Za-z0-9+/]{{16}}[{KINDS}{KINDS.upper()}][A-Za-z0-9+/=]{{4}}[^.]*+"
+)
+_MARKS: Final = rf"\A(?:{_MARK}(?:\.{_MARK})*+)?\z"
 
 
 def documents(raw: DataFrame, place: str, *, repeated: bool = True) -> DataFrame:
@@ -114,7 +116,6 @@ def _columns(place: str) -> Iterable[Column]:
         "etag": "coalesce(_etag, '')",
         "ts": "coalesce(_ts, 0)",
         "answer": "if(answer.asked IS NULL, NULL, answer)",
-        "owes": "if(owes_inline, 'inline', NULL)",
         "held": "holds",
         "ledger": f"if(has_ledger, {_ledger()}, NULL)",
         "problem": _problem(place),
@@ -125,12 +126,14 @@ def _columns(place: str) -> Iterable[Column]:
 
 
 def _ledger() -> str:
-    """The ledger without the owed outputs of its entries."""
-    owes = "CASE WHEN one.owed = 'staged' THEN 'staged' WHEN one.owed IS NOT NULL THEN 'inline' END"
-    flags = {name: f"coalesce(one.{name}, {default})" for name, default in _ABSENT.items()}
-    entry = _struct({**{name: f"one.{name}" for name in _ENTRIES.fieldNames()}, **flags, "owes": owes})
-    fields = {name: f"ledger.{name}" for name in LEDGER_READ.fieldNames()}
-    return _struct({**fields, "entries": f"transform(ledger.entries, one -> {entry})"})
+    """The ledger, with what is empty in it."""
+    fields = {}
+    for field in LEDGER_READ.fields:
+        empty = f"cast(array() AS {field.dataType.simpleString()})" if isinstance(field.dataType, ArrayType) else None
+        otherwise = _EMPTY.get(field.name, empty)
+        name = f"ledger.`{field.name}`"
+        fields[field.name] = name if otherwise is None else f"coalesce({name}, {otherwise})"
+    return _struct(fields)
 
 
 def _problem(place: str) -> str:
@@ -155,27 +158,34 @@ def _lacking(kind: str, fields: tuple[str, ...]) -> str:
 
 
 def _about_partition() -> Iterable[str]:
-    yield _when("pk != entity", "it lies in the partition of another entity")
+    yield _when(f"pk != if(kind = 'book', '{BOOKS}', entity)", "it lies in the partition of another entity")
+    yield _when(f"kind = 'page' AND NOT marks RLIKE r'{_MARKS}'", "its marks cannot be read")
+    yield _when("kind = 'page' AND exists(answers, one -> one.cause IS NULL)", "an answer of it cannot be read")
 
 
 def _about_companions() -> Iterable[str]:
-    yield _when("kind = 'processed' AND NOT (owes_inline OR owes_none)", "it has no owed that can be read")
+    yield _when("kind = 'processed' AND NOT (owes OR owes_none)", "it has no owed that can be read")
     yield _when("kind = 'numbered' AND NOT (holds OR holds_none)", "it has no held that can be read")
 
 
 def _about_ledger() -> Iterable[str]:
     """Problems of an entity's document. One without a ledger has none: it was not adopted yet."""
-    lacks = " OR ".join(f"one.{name} IS NULL" for name in _ENTRY)
+    marks = "coalesce(ledger.marks, '')"
+    number = f"if({marks} = '', 0, length({marks}) - length(replace({marks}, '{SEPARATOR}', '')) + 1)"
     reasons = [
         _when("entity IS NULL AND parts IS NULL", "its partition key cannot be read"),
         f"if(has_ledger, {_unread({name: f'ledger.{name}' for name in ('schema', *_LEDGER)})}, NULL)",
+        _when("nullif(ledger.entity, '') != entity", "its ledger is a copy of the ledger of another entity"),
+        _when(f"NOT {marks} RLIKE r'{_MARKS}'", "the marks of its ledger cannot be read"),
         _when(
-            f"exists(ledger.entries, one -> {lacks} OR {_bad('one.outputs')})",
-            "an entry of its ledger cannot be read",
+            f"coalesce(ledger.protocol, '{OUTBOX}') = '{OUTBOX}' AND {number} + coalesce(ledger.left, 0) != ledger.version",
+            "its marks and those that have left are not its version",
         ),
-        _when(_any_lacks("ledger.channels", _CHANNEL), "a channel of its ledger cannot be read"),
-        _when(_any_lacks("ledger.receptions", _RECEPTION), "a reception of its ledger cannot be read"),
-        _when(_any_lacks("ledger.kept", _KEPT), "a kept message of its ledger cannot be read"),
+        _when("ledger.left < 0 OR ledger.cut > ledger.version", "more marks have left than there were"),
+        _when(_lacks("ledger.outbox", _OWING), "an entry of its ledger cannot be read"),
+        _when(_lacks("ledger.answers", ("cause",)), "an answer of its ledger cannot be read"),
+        _when(_lacks("ledger.receptions", _RECEPTION), "a reception of its ledger cannot be read"),
+        _when(_lacks("ledger.kept", _KEPT), "a kept message of its ledger cannot be read"),
     ]
     yield f"if(kind = 'entity', {_first(reasons)}, NULL)"
 
@@ -186,9 +196,9 @@ def _unread(fields: Mapping[str, str]) -> str:
     return f"concat('it has no ', nullif(concat_ws(', ', {names}), ''), ' that can be read')"
 
 
-def _any_lacks(parts: str, fields: tuple[str, ...]) -> str:
+def _lacks(parts: str, fields: tuple[str, ...]) -> str:
     """Whether a part lacks a field."""
-    return f"exists({parts}, one -> {' OR '.join(f'one.{name} IS NULL' for name in fields)})"
+    return f"coalesce(exists({parts}, part -> {' OR '.join(f'part.{name} IS NULL' for name in fields)}), false)"
 
 
 def _bad(outputs: str) -> str:

@@ -16,34 +16,37 @@ from spark_jobs.job import limits
 from spark_jobs.spark.frames import kept, none, packed
 from spark_jobs.spark.head import capped
 from spark_jobs.transforms.names import plain_source, prefix, source_of
-from spark_jobs.transforms.schemas import LIBRARY
+from spark_jobs.transforms.schemas import DOCUMENT
 
 SEEN: Final = StructType(
     [StructField("entity", StringType()), StructField("version", LongType()), StructField("seen_at", LongType())]
 )
 """Entities that an earlier audit saw, the version of the ledger that it read, and when (seconds)."""
 
-BY_ENTITY: Final = ("entities", "transactions", "channels", "sequences", "seals", "staged", "requests", "numbered")
+BY_ENTITY: Final = ("entities", "pages", "owing", "transactions", "staged", "requests", "numbered")
 """The frames of `Facts` of which each row is about a known entity."""
-FRAMES: Final = (*BY_ENTITY, "parked", "unreadable")
+FRAMES: Final = (*BY_ENTITY, "parked", "books", "unreadable")
 """All frames of what documents say now."""
 
 UNREADABLE: Final = "unreadable"
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "entities": ("entity",),
-    "transactions": ("entity", "processed", "entry"),
-    "channels": ("entity", "channel"),
-    "sequences": ("entity",),
-    "seals": ("seal",),
+    "pages": ("page",),
+    "owing": ("entity",),
+    "transactions": ("processed", "entry"),
     "staged": ("staged",),
     "requests": ("request",),
     "numbered": ("numbered",),
-    "parked": ("parked",),
+    "parked": ("parked", "unparked"),
+    "books": ("book",),
     "unreadable": (UNREADABLE,),
 }
 """The kinds of documents that the rows of each frame come from; those with a problem, of whatever kind, are `UNREADABLE`."""
 
 _COMMIT: Final = ("entity", "version", "message", "tx", "at", "digest", "outputs", "answer", "owes")
+_OF_LEDGER: Final = ("version", "protocol", "marks", "to", "cut", "complete", "answers", "receptions", "calls", "kept")
+_OF_PAGE: Final = ("entity", "number", "version", "before", "begin", "until", "marks", "to", "answers", "ts")
+_PAGE: Final = (*_OF_PAGE, "cut", "stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Thresholds:
         live_since: when the application went live: there was no commit before. None if that is not known.
         consumers: by destination the entity type of this job that consumes it.
         types: the entity types whose containers are read; None for all types with documents.
+        all_types: whether these are all entity types of the application.
     """
 
     retention: timedelta = RETENTION
@@ -78,10 +82,18 @@ class Thresholds:
     live_since: datetime | None = None
     consumers: Mapping[str, str] = field(default_factory=dict)
     types: frozenset[str] | None = None
+    all_types: bool = True
 
     def kept_since(self, now: int) -> int:
         """Second since which no record can have expired, with the life of an attempt as a margin."""
         return before(now, self.retention - self.horizon)
+
+    def certain_since(self, now: int) -> int:
+        """Second of a commit since which the message that caused the commit, and what the commit sent, are not forgotten.
+
+        They are remembered by a time that may be as much earlier as a message is judged.
+        """
+        return before(now, self.retention - self.arrival)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,35 +102,35 @@ class Facts:
 
     Attributes:
         entities: one row per entity that has a ledger: `entity, id, type, ts, source` (CloudEvents source of its outputs),
-            `prefix` (that source as message keys begin with it), and `version, protocol, receptions, apart, calls, kept,
-            unrecorded` of its ledger.
-        transactions: entries and records: `entity, version, message, tx, at, digest, outputs, answer, owes`, `recorded`
-            (whether it is a record, or will be one), `origin` ("entry" of a ledger, "record" of the library's container,
-            "companion" or "stream" entry of the entity's partition), `ts` of the document, and `after`: second before which
-            no later version was committed. A commit may have several rows.
-        channels: what outboxes received through channels that they have not forgotten: `entity, channel, source, prefix,
-            received` (ranges), `ts` of the document, and `version`, of the ledger that a channel's document was read from;
-            null where it is in the ledger.
-        sequences: of channels to outboxes that have a document: `entity, destination, receiver, channel, last, ts`.
-        seals: `entity, ts`.
-        staged: `entity, message, tx, at, ts`.
+            `prefix` (that source as message keys begin with it), and `version, protocol, marks, to, cut, complete, answers,
+            receptions, calls, kept` of its ledger.
+        pages: `entity, number, version, before, begin, until, marks, to, answers, ts`; and `cut, stored`, of the ledger: the
+            number of its newest page, and its version. Pages above `cut` do not count: the ledger was read before.
+        owing: entries of ledgers that were not known to be paid: `entity, cause, tx, at, outputs` (how many), `ts` of
+            the ledger.
+        transactions: records and stream entries in the entity's partition: `entity, version, message, tx, at, digest, outputs,
+            answer, owes, origin` ("companion" or "stream"), `ts` of the document, and `after`: second before which no later
+            version was committed.
+        staged: documents of kept messages: `entity, message, tx, at, ts`.
         requests: that callers opened and have not closed: `entity, id` (of the document), `answered, at, ts`.
         numbered: `entity, channel, number, source, message, held, at, ts`.
-        parked: `entity, message`.
+        parked: messages that are parked, or were: `entity, message, at, ts, renewed` (time of the new message that it was
+            made), `gone` (whether it was discarded or sent again), `sent` (key under which it was sent again).
+        books: `book, used, open, stuck, ts`.
         unreadable: `place, id, entity, message, ts, problem`.
         seen: `SEEN`: the versions that earlier audits saw; None if there was none.
         shared: frames that several rules read, by name: see `once`.
     """
 
     entities: DataFrame
+    pages: DataFrame
+    owing: DataFrame
     transactions: DataFrame
-    channels: DataFrame
-    sequences: DataFrame
-    seals: DataFrame
     staged: DataFrame
     requests: DataFrame
     numbered: DataFrame
     parked: DataFrame
+    books: DataFrame
     unreadable: DataFrame
     seen: DataFrame | None = None
     shared: dict[str, DataFrame] = field(default_factory=dict)
@@ -137,10 +149,9 @@ class Facts:
         entities = _entities(ledgers, plain)
         return cls(
             entities,
-            _entries(ledgers).unionByName(_records(known)),
-            _channels(ledgers, known),
-            _sequences(ledgers).join(outboxes(entities), "receiver", "left_semi"),
-            known.where(F.col("kind") == "seal").select("entity", "ts"),
+            _pages(known, entities),
+            _owing(ledgers),
+            _transactions(known),
             known.where(F.col("kind") == "staged").select("entity", "message", "tx", "at", "ts"),
             known.where(F.col("kind") == "request").select(
                 "entity", "id", F.col("answer").isNotNull().alias("answered"), "at", "ts"
@@ -148,7 +159,12 @@ class Facts:
             known.where(F.col("kind") == "numbered").select(
                 "entity", "order.channel", "order.number", "source", "message", "held", "at", "ts"
             ),
-            known.where(F.col("kind") == "parked").select("entity", "message"),
+            known.where(F.col("kind").isin("parked", "unparked")).select(
+                "entity", "message", "at", "ts", "renewed", (F.col("kind") == "unparked").alias("gone"), "sent"
+            ),
+            known.where(F.col("kind") == "book").select(
+                F.substring_index("id", ":", -1).alias("book"), "used", "open", "stuck", "ts"
+            ),
             documents.where(F.col("problem").isNotNull()).select("place", "id", "entity", "message", "ts", "problem"),
             seen,
         )
@@ -216,12 +232,6 @@ def kept_messages(facts: Facts) -> DataFrame:
     return facts.entities.select("entity", "ts", F.explode("kept").alias("one")).select("entity", "ts", "one.*")
 
 
-def outboxes(entities: DataFrame) -> DataFrame:
-    """Outboxes: `receiver` (source of what they send), `entity`, `apart` (whether channels lie outside the ledger)."""
-    found = entities.where(F.col("protocol") == "outbox")
-    return found.select(F.col("source").alias("receiver"), "entity", F.col("apart.channels").alias("apart"))
-
-
 def before(now: int, age: timedelta) -> int:
     """The second at which things have this age now."""
     return now - int(age.total_seconds())
@@ -248,58 +258,39 @@ def _entities(ledgers: DataFrame, plain: bool) -> DataFrame:
         "ts",
         "source",
         prefix("source").alias("prefix"),
-        *(
-            F.col(f"ledger.{name}").alias(name)
-            for name in ("version", "protocol", "receptions", "apart", "calls", "kept")
-        ),
-        F.coalesce("ledger.unrecorded", F.lit(0)).alias("unrecorded"),
+        *(F.col(f"ledger.{name}").alias(name) for name in _OF_LEDGER),
     )
 
 
-def _entries(ledgers: DataFrame) -> DataFrame:
-    """Entries of ledgers. They are trimmed by `seen`; an entry without it proves that no later entry was ever trimmed."""
-    rows = ledgers.select("entity", "ts", F.explode("ledger.entries").alias("entry"))
-    entries = rows.select("entity", "ts", "entry.*")
-    never = F.lit(2**62)
-    return entries.select(
-        *_COMMIT, "recorded", F.lit("entry").alias("origin"), "ts", F.coalesce("seen", never).alias("after")
+def _pages(known: DataFrame, entities: DataFrame) -> DataFrame:
+    pages = (
+        known.where(F.col("kind") == "page")
+        .select(*_OF_PAGE)
+        .withColumns(
+            {
+                "before": F.coalesce("before", F.lit(-1)),
+                "to": F.coalesce("to", F.array().cast("array<string>")),
+                "answers": F.coalesce("answers", F.array().cast(DOCUMENT["answers"].dataType)),
+            }
+        )
+    )
+    ledgers = entities.select("entity", "cut", F.col("version").alias("stored"))
+    return pages.join(ledgers, "entity", "left").select(*_PAGE)
+
+
+def _owing(ledgers: DataFrame) -> DataFrame:
+    """Entries of ledgers, which may owe."""
+    rows = ledgers.select("entity", "ts", F.explode("ledger.outbox").alias("entry"))
+    number = F.coalesce(F.array_size("entry.outputs"), F.lit(0))
+    return rows.select(
+        "entity", "entry.cause", "entry.tx", F.timestamp_micros("entry.at").alias("at"), number.alias("outputs"), "ts"
     )
 
 
-def _channels(ledgers: DataFrame, known: DataFrame) -> DataFrame:
-    in_ledgers = ledgers.select(
-        "entity", F.explode("ledger.channels").alias("channel"), F.lit(None).cast("bigint").alias("version"), "ts"
-    )
-    forgotten = ledgers.select("entity", F.col("ledger.apart.forgotten").alias("forgotten"))
-    found = known.where(F.col("kind") == "channel").join(forgotten, "entity", "left")
-    apart = found.where(_counts()).select("entity", "channel", "version", "ts")
-    return in_ledgers.unionByName(apart).select(
-        "entity",
-        F.col("channel.id").alias("channel"),
-        "channel.source",
-        prefix("channel.source").alias("prefix"),
-        "channel.received",
-        "version",
-        "ts",
-    )
-
-
-def _counts() -> Column:
-    """Whether a ledger relies on the document of a channel, as `ChannelDocument.counts` says."""
-    began = F.regexp_extract("channel.id", "^[0-9a-f]{12}", 0)  # Empty where the id does not say when it began.
-    of_old = (began != "") & (F.conv(began, 16, 10).cast("bigint") <= F.col("forgotten.mark"))
-    return F.coalesce((F.col("turn") == F.col("forgotten.turn")) | ~of_old, F.lit(True))  # Nothing was forgotten.
-
-
-def _sequences(ledgers: DataFrame) -> DataFrame:
-    rows = ledgers.select("entity", "ts", F.explode("ledger.sequences").alias("sequence"))
-    return rows.select("entity", *(f"sequence.{name}" for name in ("destination", "receiver", "channel", "last")), "ts")
-
-
-def _records(known: DataFrame) -> DataFrame:
+def _transactions(known: DataFrame) -> DataFrame:
     rows = known.where(F.col("kind").isin("processed", "entry"))
-    origin = F.when(F.col("kind") == "entry", "stream").when(F.col("place") == LIBRARY, "record").otherwise("companion")
+    origin = F.when(F.col("kind") == "entry", "stream").otherwise("companion")
     # Companion records are written again when their outputs are published, perhaps long after a later commit.
     rewritten = (origin == "companion") & (F.size("outputs") > 0)
     after = F.when(rewritten, F.least("ts", second("at"))).otherwise(F.col("ts"))
-    return rows.select(*_COMMIT, F.lit(True).alias("recorded"), origin.alias("origin"), "ts", after.alias("after"))
+    return rows.select(*_COMMIT, origin.alias("origin"), "ts", after.alias("after"))

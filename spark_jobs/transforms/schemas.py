@@ -1,9 +1,9 @@
 """Schemas of what the jobs read and write: the columns of queries, the frames made of them, and the findings.
 
 Each column of a `Selection` has the type that parses it, so the query and the frame are one definition. No query selects a
-body: states, envelopes, ways back and events stay in the store, and of owed outputs and held messages the jobs learn only
-that there are some. The exceptions are entries and channels of a ledger, which the store gives only whole: owed outputs,
-bodies of answers and marks in them are dropped when they are parsed.
+body: states, envelopes, ways back and events stay in the store, and of what companions owe and hold the jobs learn only that
+there is some. The exceptions are what a ledger owes and answers, which the store gives only whole: the bodies in them are
+dropped when they are parsed.
 
 All times are in UTC; `_ts` counts seconds.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pyspark.sql.types import (
     ArrayType,
@@ -26,26 +26,15 @@ from pyspark.sql.types import (
 )
 
 from exactlyonce.records.application import KIND as APPLICATION
-from exactlyonce.records.channels import Channel
-from exactlyonce.records.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import LEDGER, Entry, Ledger
-from exactlyonce.records.library import (
-    ChannelDocument,
-    ParkedMessage,
-    ProcessedRecord,
-    RequestDocument,
-    Seal,
-    StagedOutputs,
-)
-from exactlyonce.records.outputs import OutputRef
+from exactlyonce.records.companions import KIND
+from exactlyonce.records.ledger import LEDGER
 
 LIBRARY: Final = "library"
 """`place` of documents in the library's container; the `place` of others is the name of an entity type."""
 
-Asked = Literal["records", "staged", "entities", "companions"]
-"""Documents that one query selects: the first two in the library's container, the others in one of entities."""
-OF_THE_LIBRARY: Final[tuple[Asked, ...]] = ("records", "staged")
+Asked = Literal["library", "entities", "companions"]
+"""Documents that one query selects: in the library's container, or in one of entities."""
+OF_THE_LIBRARY: Final[tuple[Asked, ...]] = ("library",)
 OF_ENTITY_CONTAINERS: Final[tuple[Asked, ...]] = ("entities", "companions")
 
 
@@ -59,10 +48,12 @@ PLACE: Final = _struct(channel=_TEXT, receiver=_TEXT, number=_NUMBER)
 OUTPUTS: Final = ArrayType(_struct(id=_TEXT, destination=_TEXT, place=PLACE))
 ANSWER: Final = _struct(status=_NUMBER, asked=_TEXT)
 """Of an answer to a request, without its headers and its body."""
+ANSWERS: Final = ArrayType(_struct(cause=_TEXT, answer=ANSWER))
+"""Of ledgers and pages: each with the hash of its message."""
+TO: Final = ArrayType(_TEXT)
+"""Destinations that marks name."""
+NUMBERS: Final = ArrayType(_NUMBER)
 RANGES: Final = ArrayType(ArrayType(_NUMBER))
-CHANNEL: Final = _struct(id=_TEXT, source=_TEXT, received=RANGES)
-APART: Final = _struct(records=_FLAG, channels=_FLAG, sealed=_FLAG, forgotten=_struct(mark=_NUMBER, turn=_TEXT))
-SEQUENCES: Final = ArrayType(_struct(destination=_TEXT, receiver=_TEXT, channel=_TEXT, last=_NUMBER, ordered=_FLAG))
 RECEPTIONS: Final = ArrayType(
     _struct(
         channel=_TEXT,
@@ -78,47 +69,24 @@ RECEPTIONS: Final = ArrayType(
 KEPT: Final = ArrayType(_struct(id=_TEXT, due=_TIME, tx=_TEXT))
 
 
-def _entry(**owed: DataType) -> StructType:
-    return _struct(
-        message=_TEXT,
-        tx=_TEXT,
-        version=_NUMBER,
-        at=_TIME,
-        outputs=OUTPUTS,
-        digest=_TEXT,
-        staged=_FLAG,
-        recorded=_FLAG,
-        seen=_NUMBER,
-        answer=ANSWER,
-        request=_TEXT,
-        **owed,
-    )
-
-
-def _ledger(entry: StructType) -> StructType:
-    return _struct(
-        version=_NUMBER,
-        entries=ArrayType(entry),
-        channels=ArrayType(CHANNEL),
-        apart=APART,
-        deleted=_FLAG,
-        schema=_NUMBER,
-        type=_TEXT,
-        protocol=_TEXT,
-        sequences=SEQUENCES,
-        snapshot_every=_NUMBER,
-        event_sourced=_FLAG,
-        receptions=RECEPTIONS,
-        calls=ArrayType(_TEXT),
-        kept=KEPT,
-        unrecorded=_NUMBER,
-        owing_since=_TIME,
-    )
-
-
-_STORED_LEDGER: Final = _ledger(_entry(owed=_TEXT))
-LEDGER_READ: Final = _ledger(_entry(owes=_TEXT))
-"""A ledger; `owes` of an entry is null, "inline" or "staged"."""
+LEDGER_READ: Final = _struct(
+    version=_NUMBER,
+    type=_TEXT,
+    protocol=_TEXT,
+    entity=_TEXT,
+    marks=_TEXT,
+    to=TO,
+    left=_NUMBER,
+    cut=_NUMBER,
+    complete=_NUMBER,
+    answers=ANSWERS,
+    outbox=ArrayType(_struct(cause=_TEXT, tx=_TEXT, at=_NUMBER, outputs=ArrayType(_struct(index=_NUMBER)))),
+    receptions=RECEPTIONS,
+    calls=ArrayType(_TEXT),
+    kept=KEPT,
+    schema=_NUMBER,
+)
+"""A ledger. What is empty is absent in the store, and empty in the documents that are made of it."""
 
 DOCUMENT: Final = StructType(
     [
@@ -136,15 +104,22 @@ DOCUMENT: Final = StructType(
         StructField("digest", _TEXT),
         StructField("outputs", OUTPUTS),
         StructField("answer", ANSWER),
-        StructField("owes", _TEXT),
-        StructField("owing_since", _TIME),
-        StructField("whole", _FLAG),
-        StructField("channel", CHANNEL),
-        StructField("turn", _TEXT),
+        StructField("owes", _FLAG),
         StructField("order", PLACE),
         StructField("source", _TEXT),
-        StructField("late", _FLAG),
         StructField("held", _FLAG),
+        StructField("renewed", _TIME),
+        StructField("sent", _TEXT),
+        StructField("number", _NUMBER),
+        StructField("before", _NUMBER),
+        StructField("begin", _NUMBER),
+        StructField("until", _NUMBER),
+        StructField("marks", _TEXT),
+        StructField("to", TO),
+        StructField("answers", ANSWERS),
+        StructField("used", _NUMBER),
+        StructField("open", NUMBERS),
+        StructField("stuck", NUMBERS),
         StructField("ledger", LEDGER_READ),
         StructField("problem", _TEXT),
     ]
@@ -153,11 +128,11 @@ DOCUMENT: Final = StructType(
 
     place: "library", or the name of the entity type of its container.
     id, etag, ts: the service's; `ts` in seconds.
-    kind: "entity", "processed", "staged", "parked", "channel", "seal", "request", "entry" or "numbered"; else as stored, null
-        if it has none.
-    entity: key of the entity that it is, or is about: `EntityRef.key`.
+    kind: "entity", "page", "book", "staged", "parked", "unparked", "request", "processed", "entry" or "numbered"; else as
+        stored, null if it has none.
+    entity: key of the entity that it is, or is about: `EntityRef.key`; `books.BOOKS` of a book.
     answer: to the request that its message came by; null if it has none.
-    owes: null if it owes nothing, else "inline".
+    owes: whether it owes outputs.
     held: whether it holds a message.
     problem: null, or why the document is unreadable. Its other columns are unreliable then.
 """
@@ -202,42 +177,49 @@ def _property(name: str) -> str:
 
 
 OF_ENTITIES: Final = f'(NOT IS_DEFINED({_property("pk")}) OR {_property("pk")} != "{APPLICATION}")'
-"""Condition for documents of entities: all in the library's container but the application's own."""
+"""Condition for all documents in the library's container but the application's own."""
 
 _FROM_SERVICE: Final = {"id": _TEXT, "_etag": _TEXT, "_ts": _NUMBER}
 _COMMIT: Final = {"schema": _NUMBER, "entity": _TEXT, "message": _TEXT, "tx": _TEXT, "at": _TIME}
-_CONTENT: Final = {"version": _NUMBER, "outputs": OUTPUTS, "digest": _TEXT}
 _ANSWERED: Final = '{"status": c["answer"]["status"], "asked": c["answer"]["asked"]} AS answer'
 _FLAGS: Final = {
-    "owes_inline": 'IS_ARRAY(c["owed"])',
+    "owes": 'IS_ARRAY(c["owed"])',
     "owes_none": 'IS_NULL(c["owed"])',
     "holds": 'IS_STRING(c["held"])',
     "holds_none": 'IS_NULL(c["held"])',
 }
-_RECORDS: Final[Mapping[str, DataType]] = {
+_IN_LIBRARY: Final[Mapping[str, DataType]] = {
     **_FROM_SERVICE,
     "pk": _TEXT,
     "kind": _TEXT,
     **_COMMIT,
-    **_CONTENT,
-    "channel": CHANNEL,
-    "turn": _TEXT,
+    "renewed": _TIME,
+    "sent": _TEXT,
+    "version": _NUMBER,
+    "number": _NUMBER,
+    "before": _NUMBER,
+    "begin": _NUMBER,
+    "until": _NUMBER,
+    "marks": _TEXT,
+    "to": TO,
+    "answers": ANSWERS,
+    "used": _NUMBER,
+    "open": NUMBERS,
+    "stuck": NUMBERS,
 }
-_STAGED: Final[Mapping[str, DataType]] = {**_FROM_SERVICE, "pk": _TEXT, "kind": _TEXT, **_COMMIT}
 _COMPANIONS: Final[Mapping[str, DataType]] = {
     **_FROM_SERVICE,
     KIND: _TEXT,
     **_COMMIT,
-    **_CONTENT,
-    "owing_since": _TIME,
-    "whole": _FLAG,
+    "version": _NUMBER,
+    "outputs": OUTPUTS,
+    "digest": _TEXT,
     "order": PLACE,
     "source": _TEXT,
-    "late": _FLAG,
 }
 
-_OF_ENTITIES: Final[Mapping[str, DataType]] = {"has_ledger": _FLAG, "ledger": _STORED_LEDGER, "partition": _TEXT}
-_OF_LIBRARY: Final[Mapping[str, DataType]] = {**_RECORDS, "answer": ANSWER}
+_OF_ENTITIES: Final[Mapping[str, DataType]] = {"has_ledger": _FLAG, "ledger": LEDGER_READ, "partition": _TEXT}
+_OF_LIBRARY: Final[Mapping[str, DataType]] = {**_IN_LIBRARY, "answer": ANSWER}
 _OF_ENTITY_CONTAINERS: Final[Mapping[str, DataType]] = {
     **_COMPANIONS,
     **dict.fromkeys(_FLAGS, _FLAG),
@@ -254,19 +236,15 @@ def row_of(place: str) -> StructType:
 
 
 def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
-    """Columns and condition of a query. The two selections of a container together select all its documents of entities.
+    """Columns and condition of a query. The selections of a container together select all its documents.
 
     Args:
         asked: the documents to select.
         partition_key: paths of the container's partition key, such as ("/tenant", "/customer/id"); only for entities.
     """
     match asked:
-        case "records":
-            kind = _property("kind")
-            not_staged = f'(NOT IS_DEFINED({kind}) OR {kind} != "staged")'
-            return Selection((*map(_property, _RECORDS), _ANSWERED), f"{not_staged} AND {OF_ENTITIES}")
-        case "staged":
-            return Selection(tuple(map(_property, _STAGED)), f'{_property("kind")} = "staged"')
+        case "library":
+            return Selection((*map(_property, _IN_LIBRARY), _ANSWERED), OF_ENTITIES)
         case "companions":
             flags = tuple(f"{expression} AS {name}" for name, expression in _FLAGS.items())
             return Selection((*map(_property, _COMPANIONS), _ANSWERED, *flags), f"IS_DEFINED({_property(KIND)})")
@@ -275,7 +253,7 @@ def selection(asked: Asked, partition_key: tuple[str, ...] = ()) -> Selection:
 
 
 def _of_entities(partition_key: tuple[str, ...]) -> tuple[str, ...]:
-    kept = ", ".join(f'"{name}": {_property(LEDGER)}["{name}"]' for name in _STORED_LEDGER.fieldNames())
+    kept = ", ".join(f'"{name}": {_property(LEDGER)}["{name}"]' for name in LEDGER_READ.fieldNames())
     return (
         *map(_property, _FROM_SERVICE),
         f"IS_DEFINED({_property(LEDGER)}) AS has_ledger",
@@ -290,20 +268,17 @@ def partition_of(paths: tuple[str, ...]) -> str:
     return f"[{', '.join(values)}]"
 
 
-LEFT_OUT: Final[Mapping[type[Any], frozenset[str]]] = {
-    OutputRef: frozenset(),
-    Entry: frozenset({"content"}),
-    Channel: frozenset({"marks"}),
-    Ledger: frozenset({"token"}),
-    ProcessedRecord: frozenset(),
-    StagedOutputs: frozenset({"outputs"}),
-    ParkedMessage: frozenset({"reason", "envelope", "destination", "renewed", "place"}),
-    ChannelDocument: frozenset(),
-    Kept: frozenset(),
-    Seal: frozenset(),
-    RequestDocument: frozenset({"request", "envelope"}),
-    ColocatedRecord: frozenset({"content"}),
-    StreamEntry: frozenset({"envelope", "before", "events"}),
-    NumberedMessage: frozenset(),
+LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
+    "Ledger": frozenset({"token", "deleted", "lost", "sequences", "snapshot_every", "event_sourced", "blobs"}),
+    "OutboxEntry": frozenset({"since", "request", "answer"}),
+    "Pending": frozenset({"to", "envelope", "delay", "id", "place"}),
+    "Page": frozenset({"hashes", "blobs"}),
+    "Book": frozenset({"ended", "within", "searched", "written"}),
+    "StagedOutputs": frozenset({"outputs"}),
+    "ParkedMessage": frozenset({"reason", "envelope", "destination", "place"}),
+    "RequestDocument": frozenset({"request", "envelope"}),
+    "ColocatedRecord": frozenset({"content", "owing_since"}),
+    "StreamEntry": frozenset({"envelope", "before", "whole", "events", "owing_since", "since"}),
+    "NumberedMessage": frozenset({"late"}),
 }
-"""Fields of each shape that the jobs do not read: bodies, and fields that no rule needs."""
+"""Properties of each shape that the jobs do not read: bodies, and what no rule needs."""

@@ -15,24 +15,31 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+from spark_jobs.transforms.marks import hash_in, marks_in
 from spark_jobs.transforms.rules.expiry import proven_young
+from spark_jobs.transforms.rules.holes import RECORDING
+from spark_jobs.transforms.rules.sightings import counted, unpaid
 
 _COLUMNS: Final = {
     "stored": "bigint",
-    "outbox": "boolean",
-    "numbering": "boolean",
-    "commit": "struct<version: bigint, message: bigint, tx: bigint, content: bigint, at: bigint,"
+    "recording": "boolean",
+    "commit": "struct<version: bigint, message: bigint, tx: bigint, content: bigint,"
     " outputs: array<struct<id: bigint, content: bigint, place: bigint>>>",
+    "marks": "array<bigint>",
+    "answers": "array<bigint>",
+    "page": "bigint",
+    "named": "bigint",
     "proven": "bigint",
     "young": "bigint",
     "doubt": "boolean",
 }
 """What a row says of its entity; null where it says nothing.
 
-    stored, outbox: version of the ledger, and whether it is one of an outbox.
-    numbering: whether versions may have neither entry nor record.
-    commit: what an entry or record says: version, time in seconds, and hashes of its message, its transaction and its whole
-        content; and of each output hashes of its id, its whole content and its number.
+    stored, recording: version of the ledger, and whether each version has a record.
+    commit: what a record says: version, and hashes of its message, its transaction and its whole content; and of each output
+        hashes of its id, its whole content and its number.
+    marks, answers: hashes of messages that a ledger or a page has marks of, and answers to.
+    page, named: number of a page that counts, and of one that has to be there.
     proven: a version that the ledger had.
     young: first version that is proven to be younger than the retention.
     doubt: true if the rules have to judge the entity in any case.
@@ -43,15 +50,15 @@ def screened(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """What the documents about each entity show. Arguments as of a rule.
 
     Returns:
-        `entity, doubtful` (whether rules about one entity alone have to judge it), and `committed`: the times of its commits in
-        seconds, of those that are known.
+        `entity, doubtful`: whether rules about one entity alone have to judge it.
     """
     said = reduce(
         DataFrame.unionByName,
         (
+            *_of_outboxes(facts, thresholds, now),
             _of_entities(facts, thresholds, now),
             _of_transactions(facts, thresholds, now),
-            _of_others(facts),
+            _of_others(facts, thresholds, now),
             _row(proven_young(facts, thresholds, now), young="first"),
         ),
     )
@@ -60,18 +67,47 @@ def screened(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         .groupBy("entity")
         .agg(
             *(F.max(name).alias(name) for name in ("stored", "proven")),
-            *(F.bool_or(name).alias(name) for name in ("outbox", "numbering", "doubt")),
+            *(F.bool_or(name).alias(name) for name in ("recording", "doubt")),
             F.min("young").alias("young"),
             F.min("commit.version").alias("oldest"),
             F.max("commit.version").alias("newest"),
             # One list, and not a set for each hash: to make more than a few sets Spark sorts all rows first.
             F.collect_list("commit").alias("commits"),
+            *(F.flatten(F.collect_list(name)).alias(name) for name in ("marks", "answers")),
+            F.collect_list("page").alias("pages"),
+            F.collect_list("named").alias("named"),
         )
         .withColumns({"versions": _number_of("commits.version"), "outputs": F.flatten("commits.outputs")})
     )
-    reasons = (F.col("doubt"), _disagrees(), _outputs_share(), _lost(), ~_true("numbering") & _incomplete())
+    twice = [F.size(F.array_distinct(name)) < F.size(name) for name in ("marks", "answers")]
+    gone = F.size(F.array_except("named", "pages")) > 0
+    reasons = (
+        F.col("doubt"),
+        *twice,
+        gone,
+        _disagrees(),
+        _outputs_share(),
+        _lost(),
+        F.col("recording") & _incomplete(),
+    )
     doubt = reduce(or_, (F.coalesce(reason, F.lit(False)) for reason in reasons))
-    return known.select("entity", doubt.alias("doubtful"), _committed().alias("committed"))
+    return known.select("entity", doubt.alias("doubtful"))
+
+
+def _of_outboxes(facts: Facts, thresholds: Thresholds, now: int) -> tuple[DataFrame, ...]:
+    """What marks and pages say. A page of no history of its ledger is for the rules, and so is one whose ledger is gone."""
+    oldest = before(now, thresholds.retention) * 1000
+    pages = counted(facts)
+    below = F.when((F.col("number") > 1) & (F.col("before") >= oldest), F.col("number") - 1)
+    newest = F.when((F.col("cut") > 0) & (F.col("complete") >= oldest), F.col("cut"))
+    hashes = F.transform(marks_in("marks"), lambda mark: F.xxhash64(hash_in(mark)))
+    counts = F.coalesce(F.col("number") <= F.col("cut"), F.lit(False))
+    answers = F.transform("answers", lambda one: F.xxhash64(one["cause"]))
+    return (
+        _row(facts.entities, marks=hashes, answers=answers, named=newest),
+        _row(pages, marks=hashes, answers=answers, page="number", named=below),
+        _row(facts.pages.where(~counts), proven="version", doubt=F.col("version") != F.col("stored")),
+    )
 
 
 def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
@@ -85,15 +121,14 @@ def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     return _row(
         facts.entities,
         stored="version",
-        outbox=F.col("protocol") == "outbox",
-        numbering=(F.col("protocol") == "resequencer") | F.col("apart.channels") | (F.col("unrecorded") > 0),
+        recording=F.col("protocol").isin(*RECORDING),
         doubt=waits | passed | (F.size("calls") > 0) | (F.size("kept") > 0),
     )
 
 
 def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What entries and records say. One that owes outputs is for the rules as soon as it is as old as one of them asks."""
-    owing = F.col("owes").isNotNull() & (second("at") <= before(now, min(thresholds.owed_after, thresholds.grace)))
+    """What records say. One that owes outputs is for the rules as soon as it is as old as one of them asks."""
+    owing = F.col("owes") & (second("at") <= before(now, thresholds.owed_after))
     outputs = F.transform(
         "outputs",
         lambda one: F.struct(
@@ -109,25 +144,23 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
         F.xxhash64("message").alias("message"),
         F.xxhash64("tx").alias("tx"),
         F.xxhash64("version", "message", "tx", "digest", "outputs", "answer").alias("content"),
-        second("at").alias("at"),
         outputs.alias("outputs"),
     )
     ids = F.transform("outputs", lambda one: one["id"])
     return _row(
         facts.transactions,
         commit=commit,
-        proven=F.when(F.col("origin") != "entry", F.col("version")),
+        proven="version",
         doubt=owing | (F.size(F.array_distinct(ids)) < F.size(ids)),
     )
 
 
-def _of_others(facts: Facts) -> DataFrame:
-    """What other documents say. Numbers of read models, staged outputs, requests and unreadable documents are for the rules."""
-    proofs = [
-        _row(facts.channels, proven="version", numbering=F.lit(True)),
-        _row(facts.seals, proven=F.lit(1)),
-        *(_row(frame, doubt=F.lit(True)) for frame in (facts.numbered, facts.staged, facts.requests, facts.unreadable)),
-    ]
+def _of_others(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """What other documents say. Entries that owe, numbers of read models, documents of kept messages, requests and
+    unreadable documents are for the rules."""
+    old = unpaid(facts).where(second("at") <= before(now, min(thresholds.owed_after, thresholds.grace)))
+    frames = (old, facts.numbered, facts.staged, facts.requests, facts.unreadable)
+    proofs = [_row(frame, doubt=F.lit(True)) for frame in frames]
     if facts.seen is not None:
         proofs.append(_row(facts.seen, proven="version"))
     return reduce(DataFrame.unionByName, proofs)
@@ -144,17 +177,6 @@ def _row(frame: DataFrame, **said: Column | str) -> DataFrame:
 def _number_of(values: str | Column) -> Column:
     """How many different values there are, but for equal hashes. Of numbers: of other types Spark compares each with each."""
     return F.size(F.array_distinct(values))
-
-
-def _committed() -> Column:
-    """The times of commits: an entry and a record of one commit count once."""
-    commits = F.array_sort("commits")  # By version and message.
-
-    def is_first(one: Column, place: Column) -> Column:
-        before = commits[place - 1]
-        return (place == 0) | (before["version"] != one["version"]) | (before["message"] != one["message"])
-
-    return F.transform(F.filter(commits, is_first), lambda one: one["at"])
 
 
 def _disagrees() -> Column:
@@ -180,13 +202,8 @@ def _lost() -> Column:
 
 
 def _incomplete() -> Column:
-    """Whether a version has no entry or record: between two, above the newest, or, where it is young, below the oldest."""
+    """Whether a version has no record: between two, above the newest, or, where it is young, below the oldest."""
     between = F.col("newest") - F.col("oldest") + 1 > F.col("versions")
-    least = F.when(F.col("outbox"), F.lit(0))
-    above = F.coalesce("newest", least) < F.col("stored")
+    above = F.col("newest") < F.col("stored")
     below = F.col("young") < F.coalesce(F.col("oldest"), F.col("stored") + 1)
     return reduce(or_, (F.coalesce(one, F.lit(False)) for one in (between, above, below)))
-
-
-def _true(name: str) -> Column:
-    return F.coalesce(F.col(name), F.lit(False))

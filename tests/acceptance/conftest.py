@@ -28,8 +28,6 @@ from tests.samples import Account, Deposit, Deposited, accounts
 DEQUEUES = 2
 STRATEGIES: dict[str, Strategy] = {
     "outbox": Outbox(),
-    "transaction_id": Outbox.transaction_id(),
-    "embedded": Outbox.embedded(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
@@ -49,6 +47,13 @@ def storage() -> Iterator[Azurite]:
 
 @pytest.fixture(scope="session")
 def cosmos() -> Iterator[RunningEmulator]:
+    with running_emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def own_cosmos() -> Iterator[RunningEmulator]:
+    """A store whose time only one test moves."""
     with running_emulator() as emulator:
         yield emulator
 

@@ -24,17 +24,17 @@ from tests.acceptance.lives import moments
 pytestmark = pytest.mark.acceptance
 REQUESTS: Final = int(os.environ.get("ANSWERING_REQUESTS", "60"))
 COUNTERS: Final = 4
-OFTEN: Final = ("SaveEntity", "Publish", "LoadEntity", "Begin")
+OFTEN: Final = ("SaveEntity", "Publish", "LoadEntity", "OpenNumbers")
 """Effects of every attempt."""
-SELDOM: Final = ("FindProcessed", "LoadProcessed", "WriteRecords")
+SELDOM: Final = ("WriteBook", "FindPages", "WritePage")
 """Of some attempts. A few requests have none of them."""
 DEATHS: Final = [*moments(OFTEN), *moments(OFTEN, 5), *moments(SELDOM)] if REQUESTS >= 500 else moments(OFTEN[:2])
 """In turn of the two hosts."""
 
 
 @pytest.fixture
-async def hosts(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Hosts]:
-    found = Hosts(storage, cosmos, (DEATHS[::2], DEATHS[1::2]))
+async def hosts(storage: Azurite, own_cosmos: RunningEmulator) -> AsyncIterator[Hosts]:
+    found = Hosts(storage, own_cosmos, (DEATHS[::2], DEATHS[1::2]))
     try:
         await found.open()
         yield found

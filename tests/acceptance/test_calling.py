@@ -143,4 +143,4 @@ async def test_an_answer_is_lost_and_the_service_goes_down_and_an_order_is_charg
     assert list(payments.charges.values()) == [1]
     assert payments.keys == [next(iter(payments.charges))] * 2
     last = [write.document for write in cosmos.history(shop.name, "orders") if write.document][-1]
-    assert last["_ledger"]["calls"] == []
+    assert "calls" not in last["_ledger"]

@@ -83,8 +83,6 @@ def figure(name: str, output: str) -> int:
 
 RECOVERED = {
     "outbox": "the lost messages turned up",
-    "transaction_id": "the lost messages turned up",
-    "embedded": "the lost messages turned up",
     "colocated": "the lost messages turned up",
     "stream": "rebuilt from the streams of their games",
 }

@@ -23,6 +23,7 @@ from demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
 from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_hash
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.acceptance
 
 QUEUES = ("shooting-range", "leader-board", "audience", "shooting-range-poison", "leader-board-poison")
 ON_NO_TRIGGER = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("process_shots", "process_outcomes")}
+SILENCE = 15 * 60
+"""Seconds after which the book of a process is silent, so that the sweeper searches for what the process owed."""
 COMMITS = ("create", "replace", "batch")
 SHOT = Envelope(
     "http", "k-1", "shooting-range.fire-at", Json.of({"game_id": "g-1", "position": 0}), datetime.now(timezone.utc)
@@ -95,6 +98,7 @@ class Range:
         await until(lambda: any(fault.rule_id == rule and fault.hit for fault in self.cosmos.faults()))
         self.kill()
         self.cosmos.remove_fault(rule)
+        self.cosmos.advance_clock(SILENCE)
 
     def queue(self, name: str) -> QueueClient:
         return QueueClient.from_connection_string(
@@ -142,10 +146,10 @@ class Range:
 
     @property
     def owing(self) -> bool:
-        """Whether the newest document of a game, or a record beside one, owes."""
+        """Whether the newest document of a game has anything in its outbox, or a record beside one owes."""
         newest = {write.id: write.document for write in self.cosmos.history(self.database, "games")}
         documents = [document for document in newest.values() if document]
-        return any(document.get("_ledger", document).get("owing_since") for document in documents)
+        return any("outbox" in one.get("_ledger", ()) or one.get("owing_since") for one in documents)
 
     @property
     def parked(self) -> dict[str, str]:
@@ -181,9 +185,11 @@ def strategy() -> str:
 
 
 @pytest.fixture
-async def sample(own_storage: Azurite, cosmos: RunningEmulator, tmp_path: Path, strategy: str) -> AsyncIterator[Range]:
-    sample = Range(own_storage, cosmos, tmp_path, strategy)
-    create_containers(cosmos, sample.database)
+async def sample(
+    own_storage: Azurite, own_cosmos: RunningEmulator, tmp_path: Path, strategy: str
+) -> AsyncIterator[Range]:
+    sample = Range(own_storage, own_cosmos, tmp_path, strategy)
+    create_containers(own_cosmos, sample.database)
     for name in QUEUES:
         async with sample.queue(name) as queue:
             await queue.create_queue()
@@ -193,7 +199,7 @@ async def sample(own_storage: Azurite, cosmos: RunningEmulator, tmp_path: Path, 
         sample.kill()
 
 
-@pytest.mark.parametrize("strategy", ["outbox", "transaction_id", "colocated"])
+@pytest.mark.parametrize("strategy", ["outbox", "colocated"])
 async def test_what_a_killed_process_owes_is_published_within_two_sweeps_though_its_message_never_returns(
     sample: Range,
 ) -> None:
@@ -255,7 +261,7 @@ async def test_an_operator_sees_what_is_owed_and_sweeps_it(sample: Range) -> Non
     assert code == 0
     assert "ledger   version 1, by outbox" in said
     assert "owing    since " in said
-    assert "http/k-1" in said
+    assert message_hash("http/k-1") in said
     assert "target" not in said
     assert (await sample.operate("sweep", "--older-than", "0"))[:2] == (0, "1 swept, 0 failed, 0 left\n")
     assert len(await sample.until_published()) == 1

@@ -68,7 +68,7 @@ def text_of(size: int) -> str:
 
 
 def desks() -> Entity[Desk]:
-    entity = Entity("desk", state=Desk, container="desks", strategy=Outbox(window=1))
+    entity = Entity("desk", state=Desk, container="desks", strategy=Outbox())
 
     @entity.handles(Write, key=lambda given: given.desk)
     def write(state: Desk, given: Write, context: Context) -> Desk:

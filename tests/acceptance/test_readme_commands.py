@@ -110,7 +110,7 @@ def folder(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         create_containers(cosmos, DATABASE)
 
         async def play() -> App:
-            app = App(cosmos, DATABASE, Outbox(window=2))
+            app = App(cosmos, DATABASE, Outbox())
             await app.play(shot(number) for number in range(24))
             await app.close()
             return app

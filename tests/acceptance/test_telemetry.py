@@ -39,7 +39,7 @@ async def test_one_trace_leads_from_the_sender_through_both_functions(
     first, again = observed.named("send shooting-range")
     board = observed.one("process board")
     shots = {(one.attributes or {})["exactlyonce.outcome"]: one for one in observed.named("process range")}
-    assert shots.keys() in ({"processed", "entry"}, {"processed", "group"})
+    assert shots.keys() in ({"processed", "ledger"}, {"processed", "group"})
     traces = {one.context.trace_id for one in (first, again)}
     assert len(traces) == 2  # Each send has a trace of its own, though they are the same shot.
     assert {one.context.trace_id for one in shots.values()} == traces
@@ -61,5 +61,5 @@ async def test_a_request_and_its_retry_are_counted_like_deliveries(
     await passed.until(1)
     await function_app.once.quiesce()
     outcomes = [(one.attributes or {})["exactlyonce.outcome"] for one in observed.named("process range")]
-    assert sorted(map(str, outcomes)) == ["entry", "processed"]
+    assert sorted(map(str, outcomes)) == ["ledger", "processed"]
     assert (observed.total(names.PROCESSED), observed.total(names.DUPLICATES)) == (2, 1)

@@ -12,12 +12,14 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from azure.identity.aio import DefaultAzureCredential
 
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import Settings, StorageConnection
 from exactlyonce.hosting.config.connections import ServiceBusConnection
 from exactlyonce.hosting.config.environment import load_all
+from exactlyonce.records.books import BOOKS
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.layout import EntityContainer, book_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.cosmos.verify import verify
 from exactlyonce.stores.port import AsyncStore
@@ -85,14 +87,21 @@ async def connection(environment: Environment) -> AsyncIterator[CosmosConnection
 
 
 class Tidy:
-    """A store that notes the entities it is asked about, so that what was written about them can be removed."""
+    """A store that notes the entities it is asked about, and books, so that what was written about them can be removed."""
 
     def __init__(self, store: CosmosStore) -> None:
         self._store = store
         self.entities: set[EntityRef] = set()
+        self.books: set[str] = set()
 
     async def perform(self, effect: Any) -> Any:
-        self.entities.add(effect.entity)
+        match effect:
+            case WriteBook(book) | NoteSearch(book):
+                self.books.add(book.id)
+            case ReadBooks():
+                pass
+            case _:
+                self.entities.add(effect.entity)
         return await self._store.perform(effect)
 
 
@@ -105,6 +114,9 @@ async def store(environment: Environment, connection: CosmosConnection) -> Async
         await _remove(await connection.container(library), [entity.key], entity)
         if len(entity.partition) == len(ENTITY_TYPES[entity.type]):
             await _remove(await connection.container(entity.type), list(entity.partition), entity)
+    for book in tidy.books:
+        with suppress(CosmosResourceNotFoundError):
+            await (await connection.container(library)).delete_item(book_id(book), BOOKS)
 
 
 async def _remove(container: ContainerProxy, partition: list[Any], entity: EntityRef) -> None:

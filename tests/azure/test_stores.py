@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from exactlyonce.records.books import BOOKS
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import processed_id, request_id
+from exactlyonce.stores.cosmos.layout import book_id, request_id
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.listing import AsyncListing
 from exactlyonce.stores.port import AsyncStore
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWar
 
 
 class TestCosmosStoreInAzure(StoreContract):
-    """Entities, records of the library, companions, streams."""
+    """Entities, documents of the library, companions, streams."""
 
     @pytest.fixture
     def store(self, store: AsyncStore) -> AsyncStore:
@@ -29,10 +30,10 @@ class TestCosmosStoreInAzure(StoreContract):
     def _reading_past_the_store(self, connection: CosmosConnection, environment: Environment) -> None:
         self._connection, self._library = connection, environment[0].library_container
 
-    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+    async def etag_of_book(self, store: AsyncStore, book: str) -> str:
         container = await self._connection.container(self._library)
-        record = await container.read_item(processed_id(message), entity.key)
-        return str(record["_etag"])
+        document = await container.read_item(book_id(book), BOOKS)
+        return str(document["_etag"])
 
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
         container = await self._connection.container(self._library)

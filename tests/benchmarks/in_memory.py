@@ -16,13 +16,13 @@ def competing_operations(store: MemoryStore) -> dict[type, Any]:
     """Who performs these requests."""
 
     def promote(effect: Promote) -> Any:
-        partition, staged = store._library(effect.entity), f"staged:{effect.record.tx}"
+        partition, staged = store._library(effect.entity), f"staged:{effect.tx}"
 
         def batch() -> Written | Conflict:
             if not partition.newest(staged):
                 return Conflict(partition.token)
             record = Json.of(library_document(effect.record))
-            store._append(partition, f"processed:{effect.record.message}", record)
+            store._append(partition, f"page:{effect.record.number}", record)
             partition.within.add(len(partition.log))
             store._append(partition, staged, None)
             return Written(partition.token)

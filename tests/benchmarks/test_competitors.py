@@ -19,11 +19,14 @@ from exactlyonce.attempt import Attempts, Memory, Strategy, Work
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.values.identity import EntityRef, message_hash
 from tests.benchmarks.in_memory import competing_operations
 from tests.stateful.broken_stores import Careless
 from tests.stateful.machines import Machine, a_message, entity_of, machines, messages
-from tests.stateful.serial import MachineHistory
+from tests.stateful.serial import NOTHING, Ending, MachineHistory
 from tests.stateful.test_every_strategy_is_a_serial_execution import SIMPLE
+from tests.unit.bookkeeping import Bookkeeper
 
 repeatable = settings(
     derandomize=True,
@@ -41,9 +44,18 @@ class OneByOne(MachineHistory):
     def _any_group(self) -> tuple[str, ...]:
         return (self.waiting.pop(),)
 
-    def perform(self, effect: Effect[Any]) -> Any:
+    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
         competing = competing_operations(self.store)
-        return competing[type(effect)](effect) if type(effect) in competing else super().perform(effect)
+        return competing[type(effect)](effect) if type(effect) in competing else super().perform(effect, book)
+
+    def serially(self, ref: EntityRef) -> Ending:
+        if isinstance(self.entity.strategy, Outbox):
+            return super().serially(ref)
+        messages = {message_hash(key): one for key, one in self.messages.items()}
+        documents = (one.document for one in self.store._entity(ref).log if one.id == ref.id)
+        ledgers = (read_entity(ref, one).ledger or Ledger() for one in documents)
+        markers = {entry.tx: messages[entry.cause] for one in ledgers for entry in one.outbox}
+        return self._after(NOTHING, ref, [(self.given[tx], one) for tx, one in markers.items()])
 
 
 def history(strategy: Attempts, machine: Machine, envelopes: list[Envelope], seed: int) -> OneByOne:
@@ -100,7 +112,7 @@ def attempts(strategy: Attempts, *deliveries: int | None) -> int:
         step, reply = strategy.attempt(Work(ref, (envelope,), runner, runner.absent), Memory()), None
         with suppress(StopIteration):
             for _ in range(effects or 100):
-                reply = played.perform(step.send(reply))
+                reply = played.perform(step.send(reply), played.books[0])
     loaded = played.store.perform(LoadEntity(ref))
     assert isinstance(loaded, Loaded)
     return 0 if loaded.document is None else int(loaded.document.value["attempts"])

@@ -25,10 +25,12 @@ def result(own: float = 0.4, engine: float = 25_000) -> dict[str, Any]:
 def test_an_attempt_asks_for_what_a_busy_entity_needs() -> None:
     one_by_one = Engine(Load(1, 1))
     one_by_one.spend(16)
-    assert one_by_one.spend(32)[1] == 32 * 3 + 3  # Begin, save, publish; for the seal: load, begin again, write it.
+    assert (
+        one_by_one.spend(32)[1] == 32 * 5 + 1
+    )  # Learn what is paid, open a number, save, publish, close it; write a page.
     grouped = Engine(Load(16, 0))
     grouped.spend(3 * 16)
-    assert grouped.spend(32)[1] == 2 * 2  # Begin, save.
+    assert grouped.spend(32)[1] == 2 * 4 + 1  # Learn what is paid, open numbers, save, close them; write a page.
 
 
 def test_the_world_takes_no_attempt_that_did_not_finish() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -16,28 +17,17 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
-    DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    HasRecords,
-    LoadParked,
-    LoadProcessed,
-    LoadStaged,
-    Park,
-    Stage,
-    WriteRecords,
-)
+from exactlyonce.effects.library import DeleteStaged, LoadParked, LoadStaged, Park, Stage, Unpark
+from exactlyonce.effects.pages import DeletePages, FindBlobs, FindPages, FindPagesAbove, HasPages, WritePage
 from exactlyonce.effects.requests import CloseRequest, DeleteRequests, KeepAnswers, LoadRequests, OpenRequest
 from exactlyonce.records.companions import entry_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import (
+    DAY,
     OWNED,
+    a_book,
+    a_page,
     a_parked,
-    a_record,
     a_request,
     a_staged,
     an_answered,
@@ -83,26 +73,23 @@ async def load_companions(store: CosmosStore, entity: EntityRef, *numbers: int) 
 REQUESTS: dict[str, Request] = {
     "load_entity": lambda store, entity: store.perform(LoadEntity(entity)),
     "save_entity": create,
-    "find_processed of one": lambda store, entity: store.perform(FindProcessed(entity, ("web/1",), None)),
-    "find_processed of two": lambda store, entity: store.perform(FindProcessed(entity, ("a/1", "a/2"), None)),
-    "find_channels of one": lambda store, entity: store.perform(FindChannels(entity, ("c1",), None)),
-    "find_channels of two": lambda store, entity: store.perform(FindChannels(entity, ("c1", "c2"), None)),
-    "load_processed of one": lambda store, entity: store.perform(LoadProcessed(entity, ("web/1",), None)),
-    "load_processed of two": lambda store, entity: store.perform(LoadProcessed(entity, ("a/1", "a/2"), None)),
-    "has_records": lambda store, entity: store.perform(HasRecords(entity)),
-    "write_records of one": lambda store, entity: store.perform(WriteRecords(entity, (a_record(entity, "web/1"),))),
-    "write_records of two": lambda store, entity: store.perform(
-        WriteRecords(entity, (a_record(entity, "web/1"), a_record(entity, "web/2")))
-    ),
+    "find_pages of one": lambda store, entity: store.perform(FindPages(entity, (10_000,), (), 10, None)),
+    "find_pages of two": lambda store, entity: store.perform(FindPages(entity, (10_000,), ("m-1",), 10, None)),
+    "find_pages_above": lambda store, entity: store.perform(FindPagesAbove(entity, 7, None)),
+    "find_blobs": lambda store, entity: store.perform(FindBlobs(entity, ("a.1", "a.2"), None)),
+    "has_pages": lambda store, entity: store.perform(HasPages(entity)),
+    "write_page": lambda store, entity: store.perform(WritePage(entity, a_page(entity), DAY)),
+    "delete_pages of one": lambda store, entity: store.perform(DeletePages(entity, ((1, "etag"),))),
+    "write_book": lambda store, entity: store.perform(WriteBook(a_book("b-1"), DAY)),
+    "note_search": lambda store, entity: store.perform(NoteSearch(a_book("b-1"), "etag", DAY)),
+    "read_books of one": lambda store, entity: store.perform(ReadBooks(("b-1",))),
+    "read_books of two": lambda store, entity: store.perform(ReadBooks(("b-1", "b-2"))),
     "stage of one": lambda store, entity: store.perform(Stage(entity, (a_staged(entity),))),
     "stage of two": lambda store, entity: store.perform(Stage(entity, (a_staged(entity), a_staged(entity)))),
     "load_staged of one": lambda store, entity: store.perform(LoadStaged(entity, ("5f",), None)),
     "load_staged of two": lambda store, entity: store.perform(LoadStaged(entity, ("5f", "9a"), None)),
     "delete_staged of one": lambda store, entity: store.perform(DeleteStaged(entity, ("5f",))),
     "delete_staged of two": lambda store, entity: store.perform(DeleteStaged(entity, ("5f", "9a"))),
-    "delete_channels of one": lambda store, entity: store.perform(DeleteChannels(entity, ("c1:1",))),
-    "delete_channels of two": lambda store, entity: store.perform(DeleteChannels(entity, ("c1:1", "c1:2"))),
-    "delete_processed": lambda store, entity: store.perform(DeleteProcessed(entity, (("web/1", "etag"),))),
     "park": lambda store, entity: store.perform(Park(entity, a_parked(entity, "web/1"))),
     "load_parked": lambda store, entity: store.perform(LoadParked(entity, "web/1")),
     "load_companions of one": lambda store, entity: load_companions(store, entity, 1),
@@ -125,11 +112,11 @@ REQUESTS: dict[str, Request] = {
     "keep_answers": lambda store, entity: store.perform(KeepAnswers(entity, (an_answered(entity, "5f"),))),
     "close_request": lambda store, entity: store.perform(CloseRequest(entity, "5f")),
     "delete_requests": lambda store, entity: store.perform(DeleteRequests(entity, (("5f", "etag"),))),
-    "delete_parked": lambda store, entity: store.perform(DeleteParked(entity, "web/1", "etag")),
+    "unpark": lambda store, entity: store.perform(Unpark(entity, "web/1", "etag")),
 }
-READS = [name for name in REQUESTS if name.startswith(("load", "find", "has"))]
+READS = [name for name in REQUESTS if name.startswith(("load", "find", "has", "read"))]
 WRITES = [name for name in REQUESTS if name.startswith(("save", "write", "stage", "park", "open"))]
 REPEATED = ["keep_answers", "close_request"]
 """Writes that change nothing if they are sent again: client libraries do so more often than with others."""
-BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace"))]
+BEST_EFFORTS = [name for name in REQUESTS if name.startswith(("delete", "replace", "unpark", "note"))]
 BATCHES = [name for name in WRITES if name.endswith("two") or name.startswith("save_batch")]

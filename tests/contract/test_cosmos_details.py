@@ -12,30 +12,17 @@ from azure.cosmos import CosmosDict, CosmosList
 
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity
-from exactlyonce.effects.library import (
-    DeleteProcessed,
-    DeleteStaged,
-    FindProcessed,
-    Found,
-    HasRecords,
-    LoadParked,
-    LoadProcessed,
-    LoadStaged,
-    Park,
-    Stage,
-    WriteRecords,
-    Written,
-)
+from exactlyonce.effects.library import DeleteStaged, LoadParked, LoadStaged, Park, Stage, Written
+from exactlyonce.effects.pages import FindPages
 from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, MalformedMessage, OutputTooLarge
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import EntityContainer, parked_id, processed_id, staged_id
+from exactlyonce.stores.cosmos.layout import EntityContainer, parked_id, staged_id
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Document
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.testing.contracts.channels import a_channel
-from exactlyonce.testing.contracts.samples import PLAIN, a_parked, a_record, a_staged, find, park, staged_now, write
+from exactlyonce.testing.contracts.samples import PLAIN, a_parked, a_staged, park, staged_now
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
@@ -56,14 +43,9 @@ class TestReplicasThatAreBehind:
     ) -> None:
         """Elsewhere, where nothing but the given token shows it."""
         saved = await create(store, entity)
-        written = await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
         staged = await store.perform(Stage(entity, (a_staged(entity, tx="5f"),)))
-        assert isinstance(written, Written)
         assert isinstance(staged, Written)
         assert await elsewhere().perform(LoadEntity(entity, saved.token)) is BEHIND
-        for messages in (("web/1",), ("web/1", "web/2")):
-            assert await elsewhere().perform(FindProcessed(entity, messages, written.token)) is BEHIND
-            assert await elsewhere().perform(LoadProcessed(entity, messages, written.token)) is BEHIND
         for transactions in (("5f",), ("5f", "9a")):
             assert await elsewhere().perform(LoadStaged(entity, transactions, staged.token)) is BEHIND
         token = await park(store, entity, a_parked(entity, "web/1"))
@@ -72,10 +54,6 @@ class TestReplicasThatAreBehind:
     async def test_tokens_of_batches_and_of_conflicts_count_like_any_other(
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
-        records = (a_record(entity, "web/1"), a_record(entity, "web/2"))
-        written = await store.perform(WriteRecords(entity, records))
-        assert isinstance(written, Written)
-        assert await elsewhere().perform(FindProcessed(entity, ("web/1",), written.token)) is BEHIND
         staged = (a_staged(entity), a_staged(entity))
         for again in (staged, staged[:1]):
             await store.perform(Stage(entity, again))
@@ -87,13 +65,7 @@ class TestReplicasThatAreBehind:
         self, store: CosmosStore, elsewhere: Elsewhere, entity: EntityRef
     ) -> None:
         await create(store, entity)
-        await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
         assert await total(elsewhere(), entity) is None
-        for messages in (("web/1",), ("web/1", "web/2")):
-            found = await elsewhere().perform(FindProcessed(entity, messages, None))
-            assert isinstance(found, Found)
-            assert found.messages == frozenset()
-        assert await elsewhere().perform(HasRecords(entity)) is False
 
 
 class TestTokens:
@@ -102,12 +74,6 @@ class TestTokens:
         loaded = await store.perform(LoadEntity(entity))
         assert isinstance(loaded, Loaded)
         assert at_or_after(loaded.token, saved.token)
-        written = await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
-        assert isinstance(written, Written)
-        for messages in (("web/1",), ("web/2",), ("web/1", "web/2"), ("web/2", "web/3")):
-            found = await store.perform(FindProcessed(entity, messages, None))
-            assert isinstance(found, Found)
-            assert at_or_after(found.token, written.token)
 
     async def test_an_absence_says_where_it_was_seen(self, store: CosmosStore, entity: EntityRef) -> None:
         loaded = await store.perform(LoadEntity(entity))
@@ -121,18 +87,9 @@ class TestCosts:
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator, name: str
     ) -> None:
         await store.perform(Stage(entity, (a_staged(entity, tx="5f"), a_staged(entity, tx="9a"))))
-        await store.perform(WriteRecords(entity, (a_channel(entity, "c1", 1), a_channel(entity, "c1", 2))))
         before = emulator.last_request()
         await REQUESTS[name](store, entity)
         assert len(emulator.requests(before)) == 1
-
-    async def test_two_hundred_and_fifty_records_are_three_requests(
-        self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
-    ) -> None:
-        before = emulator.last_request()
-        records = tuple(a_record(entity, f"web/{number}") for number in range(250))
-        await store.perform(WriteRecords(entity, records))
-        assert [request.operation for request in emulator.requests(before)] == ["batch"] * 3
 
     async def test_more_deletions_than_a_batch_holds_are_several_requests(
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
@@ -144,27 +101,11 @@ class TestCosts:
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 2
         assert await staged_now(store, entity, *(one.tx for one in staged)) == ()
 
-    async def test_records_that_are_unchanged_are_deleted_by_one_request(
-        self, store: CosmosStore, connection: CosmosConnection, entity: EntityRef, emulator: RunningEmulator
-    ) -> None:
-        messages = ("web/1", "web/2", "web/3")
-        await write(store, entity, *messages)
-        container = await connection.container(LIBRARY_CONTAINER)
-        found = [await container.read_item(processed_id(message), entity.key) for message in messages]
-        before = emulator.last_request()
-        await store.perform(DeleteProcessed(entity, tuple((record["message"], record["_etag"]) for record in found)))
-        assert [request.operation for request in emulator.requests(before)] == ["batch"]
-        assert await find(store, entity, *messages) == set()
-
 
 class TestWhatTheStoreDoesNotTrust:
     @pytest.mark.parametrize(
         "effect",
         [
-            lambda entity: FindProcessed(entity, ("web/1",), None),
-            lambda entity: FindProcessed(entity, ("web/1", "web/2"), None),
-            lambda entity: LoadProcessed(entity, ("web/1",), None),
-            lambda entity: LoadProcessed(entity, ("web/1", "web/2"), None),
             lambda entity: LoadStaged(entity, ("5f",), None),
             lambda entity: LoadStaged(entity, ("5f", "9a"), None),
             lambda entity: LoadParked(entity, "web/1"),
@@ -177,12 +118,10 @@ class TestWhatTheStoreDoesNotTrust:
         entity: EntityRef,
         effect: Callable[[EntityRef], Effect[Any]],
     ) -> None:
-        await store.perform(WriteRecords(entity, (a_record(entity, "web/7"),)))
         await store.perform(Stage(entity, (a_staged(entity, tx="77"),)))
         await park(store, entity, a_parked(entity, "web/7"))
         container = await connection.container(LIBRARY_CONTAINER)
         ids = {
-            processed_id("web/7"): processed_id("web/1"),
             staged_id("77"): staged_id("5f"),
             parked_id("web/7"): parked_id("web/1"),
         }
@@ -257,7 +196,7 @@ class TestAConnection:
         with pytest.raises(ConfigurationError, match="container"):
             await store.perform(LoadEntity(entity))
         with pytest.raises(ConfigurationError, match="container"):
-            await store.perform(FindProcessed(entity, ("web/1",), None))
+            await store.perform(FindPages(entity, (10_000,), (), 10, None))
 
     async def test_a_container_removed_later_is_a_configuration_error_too(
         self, connection: CosmosConnection, store: CosmosStore, entity: EntityRef

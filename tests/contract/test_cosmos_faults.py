@@ -11,14 +11,14 @@ import pytest
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, WriteRecords, Written
+from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage
 from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
 from exactlyonce.stores.cosmos import client as cosmos_client
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.testing.contracts.samples import OWNED, PLAIN, a_record, a_staged
+from exactlyonce.testing.contracts.samples import OWNED, PLAIN, a_staged, write
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator
@@ -74,14 +74,6 @@ class TestALostReply:
         transactions = tuple(one.tx for one in staged)
         assert await store.perform(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
 
-    @pytest.mark.parametrize("records", [1, 3])
-    async def test_writing_records_again_changes_nothing(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, records: int
-    ) -> None:
-        written = tuple(a_record(entity, f"web/{number}") for number in range(records))
-        fault(action="close", when="after", times=1)
-        assert isinstance(await store.perform(WriteRecords(entity, written)), Written)
-
     async def test_a_request_lost_on_its_way_is_repeated(
         self, store: CosmosStore, entity: EntityRef, fault: Fault
     ) -> None:
@@ -130,7 +122,7 @@ class TestNoReply:
     ) -> None:
         """Only replies with a body can be cut off; those to single writes have none."""
         await create(store, entity)
-        await store.perform(WriteRecords(entity, (a_record(entity, "web/1"),)))
+        await write(store, entity)
         await store.perform(Stage(entity, (a_staged(entity, tx="5f"),)))
         await REQUESTS["park"](store, entity)
         if not name.startswith("save_batch"):
@@ -222,7 +214,7 @@ class TestARefusal:
         with pytest.raises(expected, match=r"in partition .* \(400/0\)"):
             await REQUESTS[name](store, entity)
 
-    @pytest.mark.parametrize("name", ["load_entity", "find_processed of one", *WRITES, *REPEATED, *BEST_EFFORTS])
+    @pytest.mark.parametrize("name", ["load_entity", "read_books of one", *WRITES, *REPEATED, *BEST_EFFORTS])
     async def test_a_container_that_was_created_anew_and_is_still_not_the_one_that_was_meant_is_reported(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, name: str
     ) -> None:

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
+from exactlyonce.effects.library import Written
 from exactlyonce.errors import ConfigurationError, TryAgainLater
-from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.books import Book, Search, transaction
+from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import entity_document as with_ledger
 from exactlyonce.stores.cosmos import listing as cosmos_listing
 from exactlyonce.stores.cosmos.client import CosmosConnection
@@ -18,7 +21,16 @@ from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.listing import AsyncListing, Condition
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contracts.listing import LATER, LONG_AGO, ListingContract, all_of, an_owing, owes, put
+from exactlyonce.testing.contracts.listing import (
+    LATER,
+    LONG_AGO,
+    ListingContract,
+    a_book_id,
+    a_ledger,
+    all_of,
+    owes,
+    put,
+)
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
     OWNED,
@@ -54,10 +66,11 @@ async def test_all_pages_of_all_physical_partitions_are_gone_through(
     store: CosmosStore, listing: CosmosListing, connection: CosmosConnection, emulator: RunningEmulator
 ) -> None:
     emulator.split(connection.database, OWNED, "0")
-    wanted = {await owes(store, owned_entity()) for _ in range(1_001)}
-    pages = [page async for page in listing.owing(OWNED, LATER)]
+    book = a_book_id()
+    wanted = {await owes(store, owned_entity(), transaction(book, number)) for number in range(1, 1_002)}
+    pages = [page async for page in listing.owing(OWNED, (Search(book, 0, ()),))]
     assert len(pages) > 1
-    assert {entity for page in pages for entity in page} == wanted
+    assert {entity for page in pages for entity, _ in page} == wanted
 
 
 async def test_a_search_that_is_cut_short_is_reported_whatever_was_found_so_far(
@@ -65,9 +78,10 @@ async def test_a_search_that_is_cut_short_is_reported_whatever_was_found_so_far(
 ) -> None:
     """A reader that took the first page for all would leave the rest owing."""
     monkeypatch.setattr(cosmos_listing, "_PAGE", 1)
-    for _ in range(3):
-        await owes(store, plain_entity())
-    pages = listing.owing(PLAIN, LATER)  # One search; types with companions have a second one.
+    book = a_book_id()
+    for number in (1, 2, 3):
+        await owes(store, plain_entity(), transaction(book, number))
+    pages = listing.owing(PLAIN, (Search(book, 0, ()),))
     assert len(await anext(pages)) == 1
     fault(operations=("query",), action="status", when="before", status=500)
     with pytest.raises(TryAgainLater, match="search again for the rest"):
@@ -82,8 +96,8 @@ async def test_types_that_share_a_container_and_its_partitions_are_distinguished
         record = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=LONG_AGO)
         document = Json.of({"id": entity.id, "owner": "someone"})
         assert isinstance(await store.perform(SaveBatch(entity, document, None, (record,))), Saved)
-    assert await all_of(listing.owing(OWNED, LATER)) == [one]
-    assert await all_of(listing.owing("other", LATER)) == [other]
+    assert await all_of(listing.companions(OWNED, LATER)) == [one]
+    assert await all_of(listing.companions("other", LATER)) == [other]
 
 
 async def test_a_whole_number_is_one_however_it_was_written(
@@ -91,28 +105,32 @@ async def test_a_whole_number_is_one_however_it_was_written(
 ) -> None:
     """The service knows doubles only, and the key of an entity distinguishes 7 from 7.0."""
     entity = owned_entity(type=LEVELS)
-    document = entity_document(entity, _ledger={"type": LEVELS, "owing_since": "2000"}).value
+    tx = transaction(a_book_id(), 1)
+    document = entity_document(entity, _ledger={"type": LEVELS, "outbox": [{"tx": tx}]}).value
     container = await connection.container(LEVELS)
     await container.create_item({**document, "ordinal": 7.0})
-    assert [one.key for one in await all_of(listing.owing(LEVELS, LATER))] == [entity.key]
+    assert [one.key for one, _ in await all_of(listing.owing(LEVELS, (Search(tx[:20], 0, ()),)))] == [entity.key]
 
 
 async def test_a_ledger_that_names_no_type_is_that_of_the_containers_type(
     store: CosmosStore, listing: CosmosListing
 ) -> None:
     entity = owned_entity()
-    document = with_ledger(entity_document(entity), Ledger(1, entries=(an_owing(LONG_AGO),)))
+    tx = transaction(a_book_id(), 1)
+    document = with_ledger(entity_document(entity), a_ledger(tx))
     assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
-    assert await all_of(listing.owing(OWNED, LATER)) == [entity]
+    assert await all_of(listing.owing(OWNED, (Search(tx[:20], 0, ()),))) == [(entity, tx)]
 
 
 async def test_a_search_asks_for_names_only(
     store: CosmosStore, listing: CosmosListing, connection: CosmosConnection, emulator: RunningEmulator
 ) -> None:
     entity = owned_entity()
-    await put(store, entity, Ledger(1, token="x" * 1_000_000, entries=(an_owing(LONG_AGO),)))
+    tx = transaction(a_book_id(), 1)
+    await put(store, entity, a_ledger(tx, token="x" * 1_000_000, kept=(Kept("k-1", LONG_AGO, "tx-1"),)))
     before = emulator.last_request()
-    assert await all_of(listing.owing(OWNED, LATER)) == [entity]
+    assert await all_of(listing.owing(OWNED, (Search(tx[:20], 0, (1, 2)),))) == [(entity, tx)]
+    assert entity in await all_of(listing.due(OWNED, LATER))
     asked = [one for one in emulator.requests(before) if one.operation == "query"]
     assert len(asked) == 2
     assert all(one.charge < 3 for one in asked)  # It grows with what is returned.
@@ -125,9 +143,11 @@ async def test_documents_of_others_that_name_no_entity_stop_no_search(
     foreign = {"owner": "o", "owing_since": "2000", "_kind": "processed"}
     for id, named in enumerate([None, 7, "no JSON", "[]"]):
         await container.create_item({**foreign, "id": f"d-{id}", "entity": named})
-    await container.create_item({"id": "d-4", "_ledger": {"type": OWNED, "owing_since": "2000"}})
-    entity = await owes(store, owned_entity())
-    assert await all_of(listing.owing(OWNED, LATER)) == [entity]
+    tx = transaction(a_book_id(), 1)
+    await container.create_item({"id": "d-4", "_ledger": {"type": OWNED, "outbox": [{"tx": tx}]}})
+    entity = await owes(store, owned_entity(), tx)
+    assert await all_of(listing.owing(OWNED, (Search(tx[:20], 0, ()),))) == [(entity, tx)]
+    assert await all_of(listing.companions(OWNED, LATER)) == []
     assert [record.args for record in caplog.records if record.name == "exactlyonce.stores.cosmos.listing"] == [
         ("d-4", OWNED),
         *((f"d-{id}", OWNED) for id in range(4)),
@@ -138,14 +158,14 @@ async def test_documents_of_others_that_name_no_entity_stop_no_search(
 async def test_a_store_that_does_not_answer_is_reported(listing: CosmosListing, fault: Fault, status: int) -> None:
     fault(operations=("query",), action="status", when="before", status=status)
     with pytest.raises(TryAgainLater, match="'contract-owned' could not be searched"):
-        await all_of(listing.owing(OWNED, LATER))
+        await all_of(listing.due(OWNED, LATER))
 
 
 async def test_a_search_that_takes_too_long_is_reported(connection: CosmosConnection, fault: Fault) -> None:
     listing = CosmosListing(connection, CONTAINERS, time_limit=0.1)
     fault(operations=("query",), action="hang", when="before")
     with pytest.raises(TryAgainLater, match="could not be searched"):
-        await all_of(listing.owing(OWNED, LATER))
+        await all_of(listing.due(OWNED, LATER))
     with pytest.raises(TryAgainLater, match="could not be read"):
         await listing.belongings(owned_entity())
 
@@ -153,7 +173,7 @@ async def test_a_search_that_takes_too_long_is_reported(connection: CosmosConnec
 async def test_what_an_operator_has_to_change_is_reported_as_that(connection: CosmosConnection) -> None:
     nowhere = [replace(one, container="nowhere") for one in CONTAINERS]
     with pytest.raises(ConfigurationError, match="Create the"):
-        await all_of(CosmosListing(connection, nowhere).owing(OWNED, LATER))
+        await all_of(CosmosListing(connection, nowhere).companions(OWNED, LATER))
 
 
 async def test_a_condition_in_sql_chooses_among_entities_and_takes_its_values_as_parameters(
@@ -161,7 +181,7 @@ async def test_a_condition_in_sql_chooses_among_entities_and_takes_its_values_as
 ) -> None:
     few, many = plain_entity(), plain_entity()
     for entity, total in ((few, 3), (many, 300)):
-        document = with_ledger(entity_document(entity, total=total), Ledger(1, type=PLAIN))
+        document = with_ledger(entity_document(entity, total=total), a_ledger(type=PLAIN))
         assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
     condition = Condition("c.total > @least OR c.total < @most", {"least": 100, "most": 0})
     found = [one async for page in listing.bodies(PLAIN, condition, None) for one in page]
@@ -178,3 +198,14 @@ async def test_a_query_that_gets_no_answer_is_to_be_tried_again(listing: CosmosL
     fault(operations=("query",), action="status", when="before", status=500)
     with pytest.raises(TryAgainLater, match="search again"):
         await anext(listing.bodies(PLAIN, Condition("c.total > 1"), None))
+
+
+async def test_books_are_listed_by_one_query_of_one_partition(
+    store: CosmosStore, listing: CosmosListing, connection: CosmosConnection, emulator: RunningEmulator
+) -> None:
+    emulator.split(connection.database, "exactlyonce", "0")
+    for _ in range(30):
+        assert isinstance(await store.perform(WriteBook(Book(a_book_id(), 812, (807,)), 60)), Written)
+    before = emulator.last_request()
+    assert len(await all_of(listing.books(0))) == 30
+    assert [one.operation for one in emulator.requests(before)] == ["query"]

@@ -7,21 +7,13 @@ import pytest
 from exactlyonce.effects.companions import FindEntries, FoundCompanions
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.library import (
-    FindProcessed,
-    Found,
-    FoundRecords,
-    FoundStaged,
-    LoadProcessed,
-    LoadStaged,
-    Stage,
-    WriteRecords,
-    Written,
-)
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, Written
+from exactlyonce.effects.requests import FoundRequests, LoadRequests
+from exactlyonce.records.library import StagedOutputs
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.testing.contracts.samples import a_record, a_staged, an_entry, owned_entity, together, write
+from exactlyonce.testing.contracts.requests import opened
+from exactlyonce.testing.contracts.samples import a_request, a_staged, an_entry, owned_entity, together
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
@@ -34,70 +26,40 @@ LARGE_BODIES = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceW
 
 
 class TestBatches:
-    async def test_the_token_of_records_in_several_batches_covers_the_last_one(
-        self, store: CosmosStore, entity: EntityRef
-    ) -> None:
-        """A ledger that held the first one's token would let a view pass that lacks the others."""
-        records = _records(entity)
-        written = await store.perform(WriteRecords(entity, records))
-        assert isinstance(written, Written)
-        assert at_or_after(written.token, await _now(store, entity, records[-1].message))
-
     async def test_the_token_of_staged_outputs_in_several_batches_covers_the_last_one(
         self, store: CosmosStore, entity: EntityRef
     ) -> None:
-        staged = await store.perform(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
+        """A ledger that held the first one's token would let a view pass that lacks the others."""
+        staged = await store.perform(Stage(entity, _staged(entity)))
         assert isinstance(staged, Written)
-        assert at_or_after(staged.token, await _now(store, entity, "web/1"))
+        assert at_or_after(staged.token, await _now(store, entity))
 
     async def test_the_token_of_a_conflict_covers_the_batches_after_it(
         self, store: CosmosStore, entity: EntityRef, fault: Fault
     ) -> None:
         fault(action="close", when="after", times=1)
-        conflict = await store.perform(Stage(entity, tuple(a_staged(entity) for _ in range(MANY))))
+        conflict = await store.perform(Stage(entity, _staged(entity)))
         assert isinstance(conflict, Conflict)
-        assert at_or_after(conflict.token, await _now(store, entity, "web/1"))
-
-    @pytest.mark.parametrize("lost", [0, 1])
-    async def test_records_are_written_only_if_every_batch_was_answered(
-        self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
-    ) -> None:
-        fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
-        assert await store.perform(WriteRecords(entity, _records(entity))) is UNKNOWN
+        assert at_or_after(conflict.token, await _now(store, entity))
 
     @pytest.mark.parametrize("lost", [0, 1])
     async def test_outputs_are_staged_only_if_every_batch_was_answered(
         self, store: CosmosStore, entity: EntityRef, fault: Fault, lost: int
     ) -> None:
-        staged = tuple(a_staged(entity) for _ in range(MANY))
         fault(operations=("batch",), action="status", when="before", status=500, skip=lost, times=1)
-        assert await store.perform(Stage(entity, staged)) is UNKNOWN
+        assert await store.perform(Stage(entity, _staged(entity))) is UNKNOWN
 
 
-class TestPages:
-    async def test_everything_is_found_on_whichever_page_it_is(
+class TestPagesOfReplies:
+    async def test_staged_outputs_are_found_on_whichever_page_they_are(
         self, store: CosmosStore, entity: EntityRef, emulator: RunningEmulator
     ) -> None:
-        records = _records(entity)
-        token = await _written(store, entity)
-        messages = tuple(record.message for record in records)
-        before = emulator.last_request()
-        found = await store.perform(FindProcessed(entity, messages, token))
-        assert len(emulator.requests(before)) > 1
-        assert isinstance(found, Found)
-        assert found.messages == frozenset(messages)
-        loaded = await store.perform(LoadProcessed(entity, messages, token))
-        assert isinstance(loaded, FoundRecords)
-        assert tuple(record.message for record in loaded.records) == messages
-
-    async def test_staged_outputs_are_found_on_whichever_page_they_are(
-        self, store: CosmosStore, entity: EntityRef
-    ) -> None:
-        staged = tuple(a_staged(entity) for _ in range(MANY))
+        staged = _staged(entity)
         written = await store.perform(Stage(entity, staged))
         assert isinstance(written, Written)
-        transactions = tuple(one.tx for one in staged)
-        assert await store.perform(LoadStaged(entity, transactions, written.token)) == FoundStaged(staged)
+        before = emulator.last_request()
+        assert await store.perform(LoadStaged(entity, _transactions(staged), written.token)) == FoundStaged(staged)
+        assert len(emulator.requests(before)) > 1
 
     @LARGE_BODIES
     async def test_entries_are_found_in_the_order_of_their_versions_on_whichever_page_they_are(
@@ -117,35 +79,33 @@ class TestPages:
         self, store: CosmosStore, entity: EntityRef
     ) -> None:
         """Each may come from another replica: what the last one had seen, the first one may lack."""
-        earlier = await write(store, entity, "web/before")
-        await _written(store, entity)
-        messages = tuple(record.message for record in _records(entity))
-        for token in (None, earlier):
-            found = await store.perform(FindProcessed(entity, messages, token))
-            assert isinstance(found, Found)
-            assert found.messages == frozenset(messages)
+        requests = [a_request(entity, f"r-{number}") for number in range(MANY)]
+        tokens = [await opened(store, entity, request) for request in requests]
+        for token in (None, tokens[0]):
+            found = await store.perform(LoadRequests(entity, tuple(one.request for one in requests), token))
+            assert isinstance(found, FoundRequests)
+            assert {*found.documents} == {*requests}
             assert found.token == token
 
     async def test_a_page_that_is_not_answered_makes_the_whole_unknown(
         self, store: CosmosStore, entity: EntityRef, fault: Fault
     ) -> None:
-        await _written(store, entity)
-        messages = tuple(record.message for record in _records(entity))
+        staged = _staged(entity)
+        await store.perform(Stage(entity, staged))
         fault(container=LIBRARY_CONTAINER, operations=("query",), action="status", when="before", status=500, skip=1)
-        assert await store.perform(FindProcessed(entity, messages, None)) is UNKNOWN
+        assert await store.perform(LoadStaged(entity, _transactions(staged), None)) is UNKNOWN
 
 
-def _records(entity: EntityRef) -> tuple[ProcessedRecord, ...]:
-    return tuple(a_record(entity, f"web/{number}") for number in range(MANY))
+def _staged(entity: EntityRef) -> tuple[StagedOutputs, ...]:
+    return tuple(a_staged(entity) for _ in range(MANY))
 
 
-async def _written(store: CosmosStore, entity: EntityRef) -> str:
-    """Write the records of all messages; the token of the write."""
-    return await write(store, entity, *(record.message for record in _records(entity)))
+def _transactions(staged: tuple[StagedOutputs, ...]) -> tuple[str, ...]:
+    return tuple(one.tx for one in staged)
 
 
-async def _now(store: CosmosStore, entity: EntityRef, message: str) -> str | None:
+async def _now(store: CosmosStore, entity: EntityRef) -> str | None:
     """Where the partition is: the token of one read, whatever it finds."""
-    found = await store.perform(FindProcessed(entity, (message,), None))
-    assert isinstance(found, Found)
+    found = await store.perform(LoadRequests(entity, ("r-1",), None))
+    assert isinstance(found, FoundRequests)
     return found.token

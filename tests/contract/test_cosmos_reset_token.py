@@ -10,7 +10,7 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import FindProcessed
+from exactlyonce.effects.pages import FindPages
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.ledger import entity_document as with_ledger
@@ -20,22 +20,22 @@ from exactlyonce.values.identity import EntityRef
 
 
 async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entity: EntityRef) -> None:
-    token = await write(store, entity, "web/m-1")
+    token = await write(store, entity)
     scope, _, position = token.partition("#")
     ahead = f"{scope}#{int(position.partition('#')[0]) + 10_000}"
-    ledger = Ledger(1, ahead, type=entity.type)
+    ledger = Ledger(10, entity.type, entity=entity.key, token=ahead, left=10, cut=1, complete=19_000)
     await store.perform(SaveEntity(entity, with_ledger(entity_document(entity, total=3), ledger), None))
-    assert await store.perform(FindProcessed(entity, ("web/m-1",), ahead)) is BEHIND
+    assert await store.perform(FindPages(entity, (), (), 10, ahead)) is BEHIND
 
     reset = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
 
     assert isinstance(reset, TokenReset)
-    assert (reset.outcome, reset.lost) == ("reset", ())
+    assert (reset.outcome, reset.kept) == ("reset", ())
     view = read_entity(entity, (await load(store, entity, reset.memory.entity_token)).document)
     assert view.ledger is not None
-    assert view.ledger == replace(ledger, token=view.ledger.token)
+    assert view.ledger == replace(ledger, token=view.ledger.token, lost=ledger.complete)
     assert view.body == entity_document(entity, total=3)
-    assert await find(store, entity, "web/m-1", token=view.ledger.token) == {"web/m-1"}
+    assert await find(store, entity, newest=1, token=view.ledger.token) == [1]
     again = await AsyncDriver(store, Publisher({}), Runtime()).run(reset_token(entity, Memory()))
     assert isinstance(again, TokenReset)
     assert again.outcome == "not ahead"

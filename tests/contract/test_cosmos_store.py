@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from exactlyonce.records.books import BOOKS
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import processed_id, request_id
+from exactlyonce.stores.cosmos.layout import book_id, request_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.store import StoreContract
@@ -26,10 +27,10 @@ class TestCosmosStore(StoreContract):
     def store(self, connection: CosmosConnection) -> AsyncStore:
         return CosmosStore(connection, ENTITY_CONTAINERS)
 
-    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+    async def etag_of_book(self, store: AsyncStore, book: str) -> str:
         container = await self._connection.container(LIBRARY_CONTAINER)
-        record = await container.read_item(processed_id(message), entity.key)
-        return str(record["_etag"])
+        document = await container.read_item(book_id(book), BOOKS)
+        return str(document["_etag"])
 
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
         container = await self._connection.container(LIBRARY_CONTAINER)

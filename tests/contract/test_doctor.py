@@ -32,6 +32,7 @@ from tests.contract.starting import start
 from tests.packaging.sources import ROOT
 
 ALL: Any = {"indexingMode": "consistent", "includedPaths": [{"path": "/*"}], "excludedPaths": []}
+WITHOUT_HASHES: Any = {**ALL, "excludedPaths": [{"path": "/hashes/*"}]}
 NOTHING: Any = {"indexingMode": "consistent", "includedPaths": [], "excludedPaths": [{"path": "/*"}]}
 
 
@@ -43,7 +44,7 @@ def storage() -> Iterator[Azurite]:
 
 @pytest.fixture
 async def database(emulator: RunningEmulator, environment: pytest.MonkeyPatch) -> AsyncIterator[DatabaseProxy]:
-    """The accounts of the application, as they should be but for the indexes of `games`."""
+    """The accounts of the application, as they should be but for the indexes of `games` and of `hashes`."""
     async with cosmos_client(emulator.endpoint, emulator.key) as client:
         made = await client.create_database(f"db-{uuid4().hex}")
         await made.create_container("games", partition_key=partition_key(("/gameId",)), indexing_policy=NOTHING)
@@ -51,7 +52,7 @@ async def database(emulator: RunningEmulator, environment: pytest.MonkeyPatch) -
             "boards", partition_key=partition_key(("/region", "/boardId")), offer_throughput=ThroughputProperties(4000)
         )
         await made.create_container(
-            "exactlyonce", partition_key=partition_key(("/pk",)), default_ttl=-1, indexing_policy=ALL
+            "exactlyonce", partition_key=partition_key(("/pk",)), default_ttl=-1, indexing_policy=WITHOUT_HASHES
         )
         for name, value in {
             "accountEndpoint": emulator.endpoint,
@@ -76,8 +77,11 @@ def at(found: list[Finding], subject: str, level: str) -> list[str]:
 
 async def test_a_search_without_an_index_is_found_and_costs_are_told(database: DatabaseProxy) -> None:
     found = await seen()
-    (advice,) = at(found, "container 'games'", "advice")
-    assert "does not index /_ledger/owing_since/?" in advice
+    owing, due = at(found, "container 'games'", "advice")
+    assert "does not index /_ledger/outbox/[]/tx/?, so the sweeper reads the whole container every minute" in owing
+    assert "does not index /_ledger/kept/[]/due/?" in due
+    (library,) = at(found, "container 'exactlyonce'", "advice")
+    assert "does not index /hashes/[]/?, so every look for an old message reads all" in library
     assert at(found, "container 'boards'", "cost") == ["4000 RU/s: about 234 USD a month"]
     assert [one for one in found if one.level in ("wrong", "unknown")] == []
     assert len([one for one in found if one.subject == "clock" and one.level == "fine"]) == 1

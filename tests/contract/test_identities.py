@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found
-from exactlyonce.records.ledger import Entry, Ledger, entity_document, read_entity
+from exactlyonce.effects.library import Park, Written
+from exactlyonce.records.ledger import Ledger, entity_document, read_entity
+from exactlyonce.records.marks import Mark
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.testing.contracts.samples import PLAIN, write
-from exactlyonce.testing.runner import NOW
+from exactlyonce.testing.contracts.samples import PLAIN, a_parked, parked
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, message_key
 
@@ -17,16 +17,17 @@ LONG = ("中" * 255, "🙂" * 250, "\u0627" * 170 + "x" * 80, "%" * 255, "x" * 2
 
 
 @pytest.mark.parametrize("id", LONG, ids=ascii)
-async def test_a_long_identity_comes_back_in_documents_and_records(store: CosmosStore, id: str) -> None:
+async def test_a_long_identity_comes_back_in_all_documents(store: CosmosStore, id: str) -> None:
     entity = EntityRef(PLAIN, (id,), id)
     key = message_key(entity.source, "m-1")
-    ledger = Ledger(version=1, entries=(Entry(key, "tx", 1, NOW, (), "d", content=8 * "A"),), type=PLAIN)
+    mark = Mark(1_795_700_000_000, "A" * 16, "i", True, "c0de").text
+    ledger = Ledger(version=1, type=PLAIN, entity=entity.key, marks=mark)
     saved = await store.perform(SaveEntity(entity, entity_document(Json.of({"id": id}), ledger), None))
     assert isinstance(saved, Saved)
     loaded = await store.perform(LoadEntity(entity, saved.token))
     assert isinstance(loaded, Loaded)
     assert read_entity(entity, loaded.document).ledger == ledger
-    token = await write(store, entity, key)
-    found = await store.perform(FindProcessed(entity, (key, f"{key}x"), token))
-    assert isinstance(found, Found)
-    assert found.messages == {key}
+    written = await store.perform(Park(entity, a_parked(entity, key)))
+    assert isinstance(written, Written)
+    assert (await parked(store, entity, key, written.token)).message == a_parked(entity, key)
+    assert (await parked(store, entity, f"{key}x", written.token)).message is None

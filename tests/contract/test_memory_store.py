@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce.effects.port import Awaited
+from exactlyonce.records.books import BOOKS
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import UNIQUE_KEYS
@@ -20,10 +21,10 @@ class TestMemoryStore(StoreContract):
         self._memory = MemoryStore(lambda: datetime(2026, 11, 21, tzinfo=timezone.utc), unique_keys=UNIQUE_KEYS)
         return Awaited(self._memory)
 
-    async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
-        record = self._memory.library[entity.key].newest(f"processed:{message}")
-        assert record is not None
-        return record.etag
+    async def etag_of_book(self, store: AsyncStore, book: str) -> str:
+        document = self._memory.library[BOOKS].newest(book)
+        assert document is not None
+        return document.etag
 
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
         document = self._memory.library[entity.key].newest(f"request:{request}")

@@ -64,7 +64,8 @@ WRONG_SETTINGS = {
     ),
     "Service Bus connection empty": ("EXACTLYONCE__serviceBusConnection", "", "the name of a Service Bus connection"),
     "message size below all tiers": ("EXACTLYONCE__maxMessageBytes", "1", "set it to a number of bytes from 65536"),
-    "mark after malformed": ("EXACTLYONCE__markAfter", "soon", "set it to a number of seconds above 0"),
+    "proved within malformed": ("EXACTLYONCE__provedWithin", "soon", "set it to a duration such as PT10M"),
+    "expiry of no kind": ("EXACTLYONCE__expiry", "never", "set it to job or store, or remove it"),
     "sweep after of no time": ("EXACTLYONCE__sweepAfter", "-1", "set it to a number of seconds above 0"),
 }
 
@@ -120,7 +121,7 @@ def test_every_wrong_setting_is_reported_in_one_message(environment: pytest.Monk
     environment.setenv("COSMOS__accountKey", "!")
     environment.setenv("EXACTLYONCE__destinations", '{"x": "y", "receipts": "A_B"}')
     environment.setenv("EXACTLYONCE__deliveryLimit", "a week")
-    environment.setenv("EXACTLYONCE__markAfter", "soon")
+    environment.setenv("EXACTLYONCE__provedWithin", "soon")
     with pytest.raises(ConfigurationError) as raised:
         start()
     assert str(raised.value).count("\n- ") == 8

@@ -23,7 +23,7 @@ from local_service_bus.topology import Queue, Topology
 from tests.contract.conftest import create_containers
 
 ROOT = Path(__file__).parents[2]
-SOME = "envelope_arrives or what_was_written_is_read or parked or written_twice or listed_once or over_together"
+SOME = "envelope_arrives or what_was_written_is_read or parked or written_twice or books_are or listed_once or over_together"
 """One or two tests of each suite, so that every kind of document is written. All of them run on this stack as they are."""
 
 

@@ -35,14 +35,14 @@ def test_acts_are_numbered_and_bear_the_time_since_the_beginning() -> None:
 
 def test_an_act_of_spark_tells_its_counts_by_rule_and_where_its_report_is() -> None:
     story, output = story_at(0.0, 9.0)
-    found = frozenset({("output_lost", "range/g-1"), ("output_lost", "range/g-2"), ("channel_ahead", "range/g-1")})
-    rules = {"output_lost": 3, "channel_ahead": 1}  # Two of them about one entity.
+    found = frozenset({("output_lost", "range/g-1"), ("output_lost", "range/g-2"), ("page_missing", "range/g-1")})
+    rules = {"output_lost": 3, "page_missing": 1}  # Two of them about one entity.
     show_act(story, Act("Audit of a copy", found, found, Path("report.html"), rules, 8.6, "12 documents would go"))
     assert output.getvalue().splitlines() == [
         " 0:09  Audit of a copy: 4 findings, all 3 that were planted, in 9 s.",
         "       12 documents would go.",
-        "       channel_ahead: 1",
         "       output_lost: 3",
+        "       page_missing: 1",
         "       report.html",
     ]
 

@@ -10,7 +10,7 @@ from demo.__main__ import verdict
 from demo.costs import Cost
 from demo.disorder import Gap
 from demo.display import Report
-from demo.late import APPLIED, DROPPED, Late
+from demo.late import APPLIED, DROPPED, REFUSED, Late
 from demo.options import Options, parse
 from demo.oracle import Evidence, Finding
 from demo.play import Progress
@@ -72,26 +72,26 @@ def test_without_faults_no_trouble_is_needed() -> None:
 
 def test_violations_and_what_is_dear_are_reported() -> None:
     assert verdict(replace(GOOD, findings=(FINDING,))) == "1 violations of exactly-once processing."
-    dear = Cost("Outbox()", "busy entity", operations=3.2, limit=3.1, rounds=2, rounds_apart=3, charge=20.0)
-    assert verdict(replace(GOOD, costs=(dear,))) == "Outbox(), busy entity: 3.20 operations, 3.1 are allowed."
+    dear = Cost("foreign", "new", operations=3.2, limit=3.1, rounds=2, rounds_apart=3, charge=20.0)
+    assert verdict(replace(GOOD, costs=(dear,))) == "foreign, new: 3.20 operations, 3.1 are allowed."
 
 
 @pytest.mark.parametrize(
     ("late", "passes"),
     [
-        (Late(DROPPED, "refused (TooOldToJudge)"), True),
+        (Late(DROPPED, REFUSED), True),
+        (Late(REFUSED, REFUSED), False),
         (Late(DROPPED, DROPPED), True),
-        (Late("refused (TooOldToJudge)", DROPPED), False),
-        (Late(APPLIED, DROPPED), False),
+        (Late(APPLIED, REFUSED), False),
         (Late(DROPPED, APPLIED), False),
     ],
 )
-def test_a_copy_that_comes_a_year_later_must_not_be_applied_and_one_with_a_number_is_dropped(
+def test_a_copy_has_to_be_dropped_within_the_retention_and_must_not_be_applied_after_it(
     late: Late, passes: bool
 ) -> None:
     problem = verdict(replace(GOOD, late=late))
     assert (problem is None) is passes
-    assert passes or (problem or "").startswith("A year later")
+    assert passes or (problem or "").startswith("After three weeks")
 
 
 def test_the_naive_handler_has_to_break_and_its_board_need_not_wait_for_anything() -> None:

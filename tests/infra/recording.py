@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 
+from exactlyonce.records.books import Search
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -30,7 +31,10 @@ async def _all(pages: Any) -> None:
 
 
 LISTINGS: Final[Mapping[str, Callable[[CosmosListing], Awaitable[Any]]]] = {
-    "owing": lambda listing: _all(listing.owing(OWNED, NOW)),
+    "books": lambda listing: _all(listing.books(0)),
+    "owing": lambda listing: _all(listing.owing(OWNED, (Search("0" * 20, 7, (3,)),))),
+    "due": lambda listing: _all(listing.due(OWNED, NOW)),
+    "companions": lambda listing: _all(listing.companions(OWNED, NOW)),
     "holding": lambda listing: _all(listing.holding(OWNED, NOW)),
     "bodies": lambda listing: _all(listing.bodies(OWNED, Condition(), None)),
     "parked": lambda listing: _all(listing.parked()),

@@ -54,7 +54,7 @@ def test_containers_and_queues_are_those_of_the_parameters() -> None:
         "exactlyonce": (None, ["/pk"]),
     }
     indexed = [path["path"] for path in made["places"]["indexingPolicy"]["includedPaths"]]
-    assert indexed[:3] == ["/tenant/?", "/place/?", "/_ledger/owing_since/?"]
+    assert indexed[:3] == ["/tenant/?", "/place/?", "/_ledger/outbox/[]/tx/?"]
     queues = one(found, "storage/storage-account")["queueServices"]["queues"]
     assert [queue["name"] for queue in queues] == ["orders", "orders-poison", "mail"]
 

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.attempt import Again, Memory, Work, never
+from exactlyonce.attempt import Again, Work, never
 from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.effects.publish import Owed, Publish
 from exactlyonce.errors import TooOldToJudge
-from exactlyonce.protocols.steps import publish_records as publishing
 from exactlyonce.protocols.stream import protocol as version_stream
-from exactlyonce.values.identity import EntityRef
-from tests.model.broken_ages import LOST, TWICE, BrokenAges, DeletedAtOnce, JudgedAtOnce
+from tests.model.broken_memory import LOST, TWICE, DeletedAtOnce, JudgedAtOnce
+from tests.model.zoo import Broken
 from verification.scenarios.companions_ages import SMALL
 from verification.scenarios.outbox_ages import changing
-from verification.twins.alterations import asks, called, comes_to, unasked
-from verification.twins.modules import around
+from verification.twins.alterations import called, comes_to, unasked
+from verification.twins.modules import Patch, around
+from verification.world.scenario import Scenario
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 RECORDS = WORLDS["co-located: records go with age"]
@@ -55,43 +54,49 @@ def asked_first(handled_again: Callable[..., Step[Any]]) -> Callable[..., Step[A
     return twin
 
 
-def as_young_as_the_youngest(publish: Publish, entity: EntityRef, found: Any, _memory: Memory) -> Publish:
-    """What several records owe is taken to be owed since the last of them."""
-    return replace(publish, owed=Owed(entity, max(record.at for record, _ in found)))
+def aged(
+    name: str,
+    scenario: Scenario,
+    falls: str,
+    steps: int | None = None,
+    ages: tuple[tuple[str, Any], ...] = (),
+    *,
+    patches: tuple[Patch, ...] = (),
+) -> Broken[Scenario]:
+    """A twin of the clock, or of what ships where a clock moves."""
+    return Broken(name, patches, scenario, falls, steps, ages=ages)
 
 
 REFUSES_NONE = (around(version_stream.handled_again, called(never_refused)),)
 REFUSES_ALL = (around(version_stream.handled_again, comes_to(refused_together)),)
 ASKED_FIRST = (around(version_stream.handled_again, asked_first),)
-SINCE_THE_LAST = (around(publishing.publish_records, asks(Publish, as_young_as_the_youngest)),)
 
-BROKEN_AGES_OF_COMPANIONS: tuple[BrokenAges, ...] = (
-    BrokenAges("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
-    BrokenAges("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
-    BrokenAges("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
-    BrokenAges("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
-    BrokenAges("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
-    BrokenAges("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
-    BrokenAges("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
-    BrokenAges(
+BROKEN_AGES_OF_COMPANIONS: tuple[Broken[Scenario], ...] = (
+    aged("nobody judges, and records go", RECORDS, TWICE, 15, (("judges", False),)),
+    aged("nobody judges, and entries go", ENTRIES, TWICE, 15, (("judges", False),)),
+    aged("records go by a shorter retention than the judge's", RECORDS, TWICE, 14, (("cleaned", 3),)),
+    aged("entries go by a shorter retention than the judge's", ENTRIES, TWICE, 14, (("cleaned", 3),)),
+    aged("the present is behind where a sender is a day ahead", ENTRIES, TWICE, 15, (("behind", 1),)),
+    aged("a batch lives as long as a record", RECORDS_IN_ANY_VIEW, TWICE, 15, (("prompt", False),)),
+    aged("a batch lives as long as an entry", ENTRIES_IN_ANY_VIEW, TWICE, 14, (("prompt", False),)),
+    aged(
         "a shorter retention is deleted by at once",
         WORLDS["co-located: a retention is shortened"],
         TWICE,
         15,
         (("lifetimes", changing(DeletedAtOnce, 2, 4).lifetimes),),
     ),
-    BrokenAges(
+    aged(
         "a longer retention is judged by at once",
         WORLDS["co-located: a retention is lengthened"],
         TWICE,
         15,
         (("lifetimes", changing(JudgedAtOnce, 4, 2).lifetimes),),
     ),
-    BrokenAges("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
-    BrokenAges("what is owed is as young as the youngest of it", OWED, LOST, 12, patches=SINCE_THE_LAST),
-    BrokenAges("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
-    BrokenAges("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
-    BrokenAges("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
-    BrokenAges("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
-    BrokenAges("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
+    aged("what is too old is swept all the same", OWED, LOST, 8, (("limits", False),)),
+    aged("what is computed again is published at any age", AGAIN, LOST, 10, (("limits", False),)),
+    aged("no duplicate is refused where its way back is gone", WAY_BACK, GONE, 15, patches=REFUSES_NONE),
+    aged("no duplicate is refused where events are gone", EVENTS, GONE, 19, patches=REFUSES_NONE),
+    aged("a duplicate takes its group along", WAY_BACK, JUDGED, 17, patches=REFUSES_ALL),
+    aged("the time is asked for before the entries", WAY_BACK, GONE, 15, patches=ASKED_FIRST),
 )

@@ -11,7 +11,7 @@ from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps import publish_records as publishing
-from tests.model.broken_strategies import SAVED, taken_for
+from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.twins.alterations import answers, asks, deferred, first, unasked

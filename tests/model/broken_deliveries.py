@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.effects.effect import Begin, Begun
-from exactlyonce.effects.library import DeleteParked
+from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.library import Unpark
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps import park as parking
@@ -50,12 +51,13 @@ def twin(*parts: Part) -> Callable[[Scenario], Scenario]:
     return lambda scenario: twin_of_parts(parts).within(scenario)
 
 
-def named_all_the_same(begun: Begun, *_: Any) -> Begun:
+def named_all_the_same(begun: Any, *_: Any) -> Any:
     return replace(begun, transactions=tuple(tx or "own" for tx in begun.transactions))
 
 
 HANDLING_ALL = twin(
-    *(around(attempt, answers(Begin, named_all_the_same)) for attempt in (Outbox.attempt, Colocated.attempt))
+    around(Outbox.attempt, answers(OpenNumbers, named_all_the_same)),
+    around(Colocated.attempt, answers(Begin, named_all_the_same)),
 )
 
 UNPROCESSED = "parked_is_unprocessed"
@@ -75,7 +77,7 @@ BROKEN_DELIVERIES: tuple[BrokenDelivery, ...] = (
     BrokenDelivery(
         "a requeue that deletes before it sends",
         SENT_AGAIN,
-        twin(around(parking.requeue, deferred(Publish, PUBLISHED, until=DeleteParked))),
+        twin(around(parking.requeue, deferred(Publish, PUBLISHED, until=Unpark))),
         "nothing_lost",
     ),
     BrokenDelivery(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Before
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, Written
 from exactlyonce.effects.publish import Publish
-from exactlyonce.protocols.outbox import apart, due
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import due
 from exactlyonce.protocols.steps.load import load
 from tests.model.careless import COMMIT, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
@@ -25,24 +26,22 @@ WORLDS = {scenario.name.removeprefix("kept: "): scenario for scenario in SMALL}
 LOST, GHOST = "nothing_lost", "no_ghost_output"
 
 
-def _cancelling_nothing(draft: Any, entity: Any, key: Any, handled: Any, commit: Any) -> tuple[Any, ...]:
-    return (draft, entity, key, replace(handled, cancelled=frozenset()), commit)
+def _cancelling_nothing(draft: Any, entity: Any, arrival: Any, handled: Any, commit: Any) -> tuple[Any, ...]:
+    return (draft, entity, arrival, replace(handled, cancelled=frozenset()), commit)
 
 
-def _keeping_nothing(draft: Any, entity: Any, key: Any, handled: Any, commit: Any) -> tuple[Any, ...]:
-    return (draft, entity, key, replace(handled, kept=()), commit)
+def _keeping_nothing(draft: Any, entity: Any, arrival: Any, handled: Any, commit: Any) -> tuple[Any, ...]:
+    return (draft, entity, arrival, replace(handled, kept=()), commit)
 
 
-def _only_its_own(limits: Any, view: Any, draft: Any, token: Any) -> tuple[Any, ...]:
+def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ...]:
     """The ledger of a commit names what it keeps, and nothing of before."""
     own = tuple(one for one in draft.kept if one not in view.ledger.kept)
-    return (limits, view, draft._replace(kept=own), token)
+    return (work, view, draft._replace(kept=own), *rest)
 
 
-def _told_nothing(*known: Any, version: int, kept: frozenset[str]) -> Before:
-    del kept
-    body, at, tx, sequences = known
-    return Before(body, at, tx, sequences, version=version, kept=frozenset())
+def _told_nothing(*known: Any, **named: Any) -> Before:
+    return replace(Before(*known, **named), kept=frozenset())
 
 
 def _published(found: Any, *_: Any) -> Publish | None:
@@ -50,7 +49,7 @@ def _published(found: Any, *_: Any) -> Publish | None:
     return Publish(outputs) if outputs else None
 
 
-def _deleted_first(_self: Any, work: Any, view: Any, _draft: Any) -> DeleteStaged | None:
+def _deleted_first(_self: Any, work: Any, view: Any, *_: Any) -> DeleteStaged | None:
     kept = tuple(one.tx for one in view.ledger.kept)
     return DeleteStaged(work.entity, kept) if kept else None
 
@@ -69,13 +68,13 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "kept: what was released, or cancelled, is still kept",
-        (around(drafting._keeping, called(_cancelling_nothing)),),
+        (around(drafting._added, called(_cancelling_nothing)),),
         WORLDS["released, repeated saves"],
         LOST,
     ),
     Broken(
         "kept: the commit does not name what it keeps",
-        (around(drafting._keeping, called(_keeping_nothing)),),
+        (around(drafting._added, called(_keeping_nothing)),),
         WORLDS["released, repeated saves"],
         LOST,
     ),
@@ -108,7 +107,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
 NEVER_RELEASED: tuple[Broken[Scenario], ...] = (
     Broken(
         "kept: committed without being staged",
-        (around(apart.write_apart, unasked(Stage, Written("0:-1#0"))),),
+        (around(Outbox._commit, unasked(Stage, Written("0:-1#0"))),),
         WORLDS["released, repeated saves"],
     ),
     Broken(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from exactlyonce.effects.library import DeleteParked, FoundParked, LoadParked, Park, Written
+from exactlyonce.effects.library import FoundParked, Unpark
 from exactlyonce.protocols.steps import park as parking
-from verification.explorers.renewal import RenewingScenario
-from verification.mutants.twin import Twin
+from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import renewed_id
+from verification.explorers.renewal import BEFORE, RenewingScenario
 from verification.scenarios.renewals import SMALL
-from verification.twins.alterations import answers, asks, called, unasked
-from verification.twins.modules import Patch, around
-from verification.world.scenario import AT
+from verification.twins.alterations import called, replaced
+from verification.twins.modules import Patch, around, constant
+from verification.twins.twin import within
+from verification.world.scenario import AT, TICK
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["a parked message is renewed, a crash"]
+PUT_BACK = WORLDS["a parked message is renewed, and put back"]
 IDENTITY, TIME, LOST = "at_most_one_identity", "one_time", "nothing_lost"
 
 
@@ -28,32 +31,34 @@ class BrokenRenewing:
     falls: str
     steps: int
     patches: tuple[Patch, ...]
+    world: RenewingScenario = CRASH
 
     def scenario_with_twin(self) -> RenewingScenario:
-        return replace(Twin({}, self.patches).within(CRASH), name=self.name)
+        return replace(within(self.world, self.patches), name=self.name)
 
 
-def as_of_now(found: Any, *_: Any) -> Any:
-    """What is parked is taken to have been renewed just now."""
-    if not isinstance(found, FoundParked) or found.message is None:
-        return found
-    return replace(found, message=replace(found.message, renewed=found.now))
+def of_the_request(_parked: datetime, now: datetime, _limit: timedelta) -> datetime:
+    """The time of a new message is that of the request."""
+    return now
 
 
-def as_of_now_again(found: Any, *more: Any) -> Any:
-    """What was renewed is taken to have been renewed just now."""
-    renewed = isinstance(found, FoundParked) and found.message is not None and found.message.renewed is not None
-    return as_of_now(found, *more) if renewed else found
+def the_latest(parked: datetime, now: datetime, limit: timedelta) -> datetime:
+    """The last one of the times of which the first would do."""
+    return parked + (now - parked) // limit * limit
 
 
-def at_once_too_old(entity: Any, message: Any, _limit: Any, memory: Any) -> tuple[Any, ...]:
+def of_the_parked(entity: str, message: str, _time: datetime) -> str:
+    """The id of a new message hangs on when the old one was parked alone."""
+    return renewed_id(entity, message, AT)
+
+
+def at_once_too_old(entity: Any, message: Any, limit: Any, memory: Any) -> tuple[Any, ...]:
     """Whatever was renewed is too old at once."""
-    return entity, message, lambda _envelope: lambda _now: timedelta(-1), memory
 
+    def first_of_all(envelope: Envelope) -> Any:
+        return limit(envelope) if envelope.time == AT + BEFORE * TICK else lambda _now: timedelta(-1)
 
-def under_one_identity(park: Park, *_: Any) -> Park:
-    """What is renewed once more keeps the identity that it was given first."""
-    return replace(park, message=replace(park.message, at=AT))
+    return entity, message, first_of_all, memory
 
 
 def deleted_first(requeue: Any) -> Any:
@@ -66,41 +71,36 @@ def deleted_first(requeue: Any) -> Any:
                 effect, reply = step.send(reply), None
             except StopIteration as end:
                 return end.value
-            if isinstance(effect, DeleteParked):
+            if isinstance(effect, Unpark):
                 continue
             if kept is not None:
-                yield from DeleteParked(arguments[0], arguments[1], kept)
+                yield from Unpark(arguments[0], arguments[1], kept)
             reply = yield effect
             kept = reply.etag if isinstance(reply, FoundParked) else None
 
     return twin
 
 
+_AT_THE_REQUEST = around(parking._first_taken, replaced(of_the_request))
+_BY_PARKED = constant(parking, "renewed_id", of_the_parked)
 BROKEN_RENEWING: tuple[BrokenRenewing, ...] = (
-    BrokenRenewing("renewed whenever it is asked for", IDENTITY, 10, (around(parking.renew, called(at_once_too_old)),)),
     BrokenRenewing(
-        "the time is that of sending",
-        TIME,
-        9,
-        (
-            around(parking.renew, answers(LoadParked, as_of_now_again)),
-            around(parking.requeue, answers(LoadParked, as_of_now_again)),
-        ),
+        "renewed whenever it is asked for",
+        IDENTITY,
+        10,
+        (around(parking.renew, called(at_once_too_old)), _AT_THE_REQUEST),
+    ),
+    BrokenRenewing("the time is that of the request", IDENTITY, 11, (_AT_THE_REQUEST,), PUT_BACK),
+    BrokenRenewing(
+        "the time is that of the request, and the id is not", TIME, 11, (_AT_THE_REQUEST, _BY_PARKED), PUT_BACK
     ),
     BrokenRenewing(
-        "sent, and not written down before",
-        TIME,
-        8,
-        (
-            around(parking.renew, unasked(Park, Written("0:-1#1"))),
-            around(parking.requeue, answers(LoadParked, as_of_now)),
-        ),
-    ),
-    BrokenRenewing(
-        "renewed once more under the identity it had",
-        TIME,
+        "the latest time, where the first would do",
+        IDENTITY,
         11,
-        (around(parking.renew, asks(Park, under_one_identity)),),
+        (around(parking._first_taken, replaced(the_latest)),),
+        PUT_BACK,
     ),
+    BrokenRenewing("renewed once more under the id it had", TIME, 11, (_BY_PARKED,)),
     BrokenRenewing("deleted before it is sent", LOST, 4, (around(parking.requeue, deleted_first),)),
 )

@@ -14,11 +14,11 @@ from exactlyonce.hosting.deliveries.settlement import PoisonMessage, Settler
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.settlement import Host, ReturningScenario
-from verification.mutants.twin import Twin
 from verification.scenarios.returns import SMALL
 from verification.twins.alterations import answers, asks, called, replaced
 from verification.twins.host import HOST
 from verification.twins.modules import Patch, around, constant, modules_of
+from verification.twins.twin import within
 
 WORLDS = {scenario.name: scenario for scenario in SMALL}
 CRASH = WORLDS["returned, a crash"]
@@ -78,7 +78,7 @@ class BrokenReturning:
 
     def scenario_with_twin(self) -> ReturningScenario:
         if self.requeues:
-            return replace(Twin({}, self.patches).within(self.scenario), name=self.name)
+            return replace(within(self.scenario, self.patches), name=self.name)
         twin = host(*self.patches) if self.patches else Host(takes_away=False)
         return replace(self.scenario, name=self.name, host=twin)
 
@@ -88,7 +88,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         "returned without a look",
         BATCH,
         UNPROCESSED,
-        16,
+        14,
         (
             around(
                 returning.give_back,
@@ -103,49 +103,49 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         "a look in a view of any age",
         BATCH,
         UNPROCESSED,
-        16,
+        14,
         (around(returning.give_back, asks(LoadParked, lambda load, *_: replace(load, token=None))),),
     ),
     BrokenReturning(
         "what was just parked without an answer is returned unseen",
         LOST_REPLIES,
         UNPROCESSED,
-        11,
+        10,
         (around(giving_up._noting, replaced(lambda step, _progress: step)),),
     ),
     BrokenReturning(
         "what was settled before is returned unseen",
         BATCH,
         UNPROCESSED,
-        13,
+        11,
         (around(Settler._returned, unseen),),
     ),
     BrokenReturning(
         "what was settled before is returned unseen while the store is away",
         BATCH_LOST_REPLIES,
         UNPROCESSED,
-        11,
+        10,
         (around(Settler._decided_or_returned, called(lambda self, given: (self, replace(given, runs_out=True)))),),
     ),
     BrokenReturning(
         "what was settled before is parked",
         LAST,
         UNPROCESSED,
-        13,
+        11,
         (around(Settler._decided, called(not_known)), around(Settler._unexplained, called(settled_before))),
     ),
     BrokenReturning(
         "acknowledged before it is sent",
         LOST_REPLIES,
         LOST,
-        5,
+        4,
         (around(returning.send, answers(Publish, lambda *_: PUBLISHED)),),
     ),
     BrokenReturning(
         "one round too many",
         LAST,
         ENDS,
-        5,
+        4,
         (constant(returning_host, "UNEXPLAINED_ROUNDS", returning_host.UNEXPLAINED_ROUNDS + 1),),
     ),
     BrokenReturning(
@@ -159,7 +159,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         "requeued at any age",
         WORLDS["parked until too old"],
         LOST,
-        10,
+        9,
         (around(parking.requeue, called(lambda *known: (*known[:3], lambda _: None, known[4]))),),
         requeues=True,
     ),

@@ -16,7 +16,7 @@ from exactlyonce.protocols.stream import versions
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.outputs import Output
 from tests.model.broken_companions import KEEPS, ONE, STALE, TWO, BrokenCompanions, scenario, upserted
-from tests.model.broken_strategies import SAVED, taken_for
+from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
 from verification.twins.alterations import answers, asks, called, first, instead, replaced

@@ -1,39 +1,36 @@
-"""Mistakes of an outbox that show with numbers and without: several zoos have a twin that makes them."""
+"""Mistakes of an outbox that show in many worlds: several zoos have a twin that makes them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import WriteRecords, Written
-from exactlyonce.protocols.outbox import apart
-from exactlyonce.protocols.outbox import draft as drafting
-from verification.twins.alterations import answers, called, ending
+from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.protocols.outbox import owed
+from verification.twins.alterations import answers, ending, unasked
 from verification.twins.modules import Patch, around
 
-COMMIT, WRITE_APART = Outbox._commit, apart.write_apart
+COMMIT = Outbox._commit
+SAVED = Saved("0", None)
 
 
-def _finished_by_a_conflict(reply: Any, _save: Any, _self: Any, _work: Any, view: Any, _draft: Any) -> Finished | None:
+def _finished_by_a_conflict(reply: Any, _save: Any, _self: Any, _work: Any, view: Any, *_: Any) -> Finished | None:
     return Finished(view.memory) if isinstance(reply, Conflict) else None
 
 
-def _written_all_the_same(reply: Any, _write: Any, _entity: Any, view: Any, _draft: Any) -> Any:
-    return Written(view.ledger.token) if isinstance(reply, NoAnswer) else reply
+def taken_for(reply: Any, *kinds: Any) -> Callable[..., Any]:
+    """Replies of these kinds are taken for another one."""
+    return lambda given, *_: reply if isinstance(given, kinds) else given
 
 
-def _saved_all_the_same(reply: Any, *_: Any) -> Any:
-    return Saved("0", None) if isinstance(reply, NoAnswer) else reply
-
-
-def _with_the_token_of_before(limits: Any, view: Any, draft: Any, _token: Any) -> tuple[Any, ...]:
-    return (limits, view, draft, view.ledger.token)
+def saved_all_the_same(reply: Any, *_: Any) -> Any:
+    return SAVED if isinstance(reply, NoAnswer) else reply
 
 
 CONFLICT_TAKEN_FOR_A_COPY: Final[Patch] = around(COMMIT, ending(SaveEntity, _finished_by_a_conflict))
-UNKNOWN_WRITE_TAKEN_FOR_DONE: Final[Patch] = around(WRITE_APART, answers(WriteRecords, _written_all_the_same))
-UNKNOWN_SAVE_TAKEN_FOR_DONE: Final[Patch] = around(COMMIT, answers(SaveEntity, _saved_all_the_same))
-TOKEN_NOT_CARRIED: Final[Patch] = around(drafting.next_ledger, called(_with_the_token_of_before))
+UNKNOWN_SAVE_TAKEN_FOR_DONE: Final[Patch] = around(COMMIT, answers(SaveEntity, saved_all_the_same))
+OWED_NOT_PUBLISHED: Final[Patch] = around(owed.publish_owed, unasked(Publish, PUBLISHED))

@@ -12,11 +12,12 @@ from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.protocols.steps.park import renew, requeue
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.identity import message_hash
 from verification.specification.driving import Crash
 from verification.specification.leftovers import Leftover, is_finished, left_by
 from verification.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping
 from verification.specification.pasts import SOURCE, channel_of, ordered
-from verification.specification.playing import Occasion, Start, finish, marking, message, play, process
+from verification.specification.playing import Occasion, Start, finish, message, play, process
 from verification.specification.stored import Stored
 
 Finisher = Callable[[Occasion, Stored], Stored]
@@ -34,13 +35,8 @@ def one_more(occasion: Occasion, stored: Stored) -> Stored:
     return _deliver(occasion, stored, _next(occasion, stored, "next"))
 
 
-def one_more_through_another_channel(occasion: Occasion, stored: Stored) -> Stored:
-    """A message through a channel that is new to the entity."""
-    return _deliver(occasion, stored, ordered(1, source="another"))
-
-
 def swept(occasion: Occasion, stored: Stored) -> Stored:
-    """The sweeper comes along. It tends read models and marks what they sent; streams owe nothing that it could find."""
+    """The sweeper comes along. It tends read models, too; streams owe nothing that it could find."""
     return finish(sweeping(occasion.preset), stored)[1]
 
 
@@ -61,7 +57,7 @@ def settled(occasion: Occasion, stored: Stored) -> Stored:
 
 
 def cleaned(occasion: Occasion, stored: Stored) -> Stored:
-    """Clean-up comes along, when all that is staged and all blobs are old."""
+    """Clean-up comes along, when all documents of kept messages and all blobs are old."""
     if stored.blobs:
         stored = play(cleaning_blobs(occasion.preset, stored), stored)[1]
     return play(cleaning_staged(stored), stored)[1] if stored.library else stored
@@ -102,9 +98,8 @@ def _next(occasion: Occasion, stored: Stored, id: str) -> Envelope:
 
 
 def _deliver(occasion: Occasion, stored: Stored, one: Envelope) -> Stored:
-    """Process one message and fall quiet, in a process that knows nothing."""
-    memory, stored = process(occasion.strategy, stored, one)
-    return finish(marking(occasion.strategy, memory), stored)[1]
+    """Process one message in a process that knows nothing of the entity."""
+    return process(occasion.strategy, stored, one)[1]
 
 
 NOTHING: Final = Start(Outbox.attempt, ())
@@ -112,7 +107,6 @@ NOTHING: Final = Start(Outbox.attempt, ())
 FINISHERS: Final[dict[str, Finisher]] = {
     "redelivery": redeliver,
     "next message": one_more,
-    "other channel": one_more_through_another_channel,
     "sweeper": swept,
     "settler": settled,
     "sending again": sent_again,
@@ -122,8 +116,8 @@ FINISHERS: Final[dict[str, Finisher]] = {
 OF_DELIVERIES: Final = (redeliver, settled)
 """They know of messages that will be delivered again, and of nothing else."""
 
-Finishes = dict[str, dict[str, dict[str, bool]]]
-"""For each kind of leftover, each finisher and each preset: whether it was gone afterwards in every case seen."""
+Finishes = dict[str, dict[str, dict[str, set[bool]]]]
+"""For each kind of leftover, each finisher and each preset: whether it was gone afterwards, in the cases seen."""
 
 
 def who_finishes(crashes: Iterable[Crash]) -> Finishes:
@@ -141,13 +135,14 @@ def who_finishes(crashes: Iterable[Crash]) -> Finishes:
             judged = _of_deliveries(left, occasion, stored) if finisher in OF_DELIVERIES else left
             for one in judged:
                 presets = found.setdefault(one.kind, {}).setdefault(name, {})
-                presets[occasion.preset] = presets.get(occasion.preset, True) and is_finished(one, played[key])
+                presets.setdefault(occasion.preset, set()).add(is_finished(one, played[key]))
     return found
 
 
 def _of_deliveries(left: Iterable[Leftover], occasion: Occasion, stored: Stored) -> Iterator[Leftover]:
     """What is about messages that will be delivered again, or that an arrival of any message releases."""
-    keys = {key_of(one) for one in _delivered(occasion, stored)}
+    delivered = [key_of(one) for one in _delivered(occasion, stored)]
+    keys = {*delivered, *map(message_hash, delivered)}  # An outbox has the hashes.
     return (one for one in left if one.message in keys or (keys and one.kind == "held, could be released"))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final, Protocol
 
-from tests.model.zoo import Broken
+from tests.model.counts import STATES, STEPS
 from verification.checker.search import Report, explore
 from verification.world.scenario import Scenario
 
@@ -28,49 +27,32 @@ def assert_holds(scenario: Scenario, states: int | None = None) -> None:
 
     Args:
         scenario: to search completely.
-        states: how many it has, if it must show all that it witnesses: one that suddenly has fewer shows less than it did.
+        states: how many it has; those of `counts` unless given, and any number if it is not counted there. A world that
+            suddenly has fewer shows less than it did.
     """
     report = explore(scenario, liveness=True)
     assert report.violation is None, "\n".join(report.ending)
     assert report.complete
     assert report.stuck == 0, "\n".join(report.ending)
-    if states is not None:
-        assert scenario.witnesses <= report.witnessed
-        assert report.states == states
+    assert scenario.witnesses <= report.witnessed
+    assert report.states == (states or STATES.get(scenario.name, report.states))
 
 
 def assert_falls(twin: Twin, limit: int, steps: int | None = None) -> Report:
-    """The property falls after so many steps; where none are given, by a story short enough to read.
+    """The property falls after so many steps, by a story short enough to read.
 
     Args:
         twin: to search.
         limit: more states than any twin takes to fall.
-        steps: of the shortest story.
+        steps: of the shortest story; those of `counts` unless given.
     """
-    report = explore(twin.scenario_with_twin(), limit)
+    scenario = twin.scenario_with_twin()
+    report = explore(scenario, limit)
     assert report.violation is not None
     assert report.violation.startswith(twin.falls), report.violation
-    assert 0 < len(report.story) <= LONGEST_STORY
-    assert steps in (None, len(report.story))
+    assert len(report.story) <= LONGEST_STORY
+    assert len(report.story) == (steps or STEPS[scenario.name])
     return report
-
-
-def assert_falls_alone(twin: Broken[Scenario], limit: int) -> Report:
-    """The property falls, and what ships breaks none as far as that takes to find. The catalogue has complete searches.
-
-    Args:
-        twin, limit: as for `assert_falls`.
-    """
-    report = assert_falls(twin, limit)
-    _assert_stands(twin.scenario, 1 << report.states.bit_length())
-    return report
-
-
-@cache
-def _assert_stands(scenario: Scenario, states: int) -> None:
-    """What ships breaks no property in so many states: a power of two, so that twins of one scenario share a search."""
-    shipped = explore(scenario, states)
-    assert shipped.violation is None, "\n".join(shipped.story)
 
 
 def name_of(one: object) -> str:

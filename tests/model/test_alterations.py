@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
-from exactlyonce.effects.library import DeleteStaged, HasRecords
+from exactlyonce.effects.library import DeleteStaged
+from exactlyonce.effects.pages import HasPages
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import owed
@@ -18,11 +19,11 @@ from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.identity import EntityRef
-from tests.model.broken_strategies import ONE
-from verification.mutants.finding import all_mutants
 from verification.mutants.named import Mutation, sources_of, twin_of_parts
 from verification.mutants.reviewed import Tables
+from verification.mutants.source import all_mutants
 from verification.twins.alterations import (
     answers,
     asks,
@@ -38,15 +39,16 @@ from verification.twins.alterations import (
     unasked,
 )
 from verification.twins.modules import EVERYTHING, Patch, around, constant, imports_of, modules_of
+from verification.world.scenario import Message, scenario_of
 from yieldcheck.situations import Situations
 
 ENTITY = EntityRef("account", ("e0",), "e0")
-HAS, DELETE = HasRecords(ENTITY), DeleteStaged(ENTITY, ("t0",))
+HAS, DELETE = HasPages(ENTITY), DeleteStaged(ENTITY, ("t0",))
 SENT = Publish(())
 
 
 def shipped(name: str) -> Step[Any]:
-    """Asks whether there are records, publishes, deletes; comes to its name and the replies."""
+    """Asks whether there are pages, publishes, deletes; comes to its name and the replies."""
     known = yield from HAS
     published = yield from SENT
     yield from DELETE
@@ -55,7 +57,7 @@ def shipped(name: str) -> Step[Any]:
 
 def run(function: Callable[..., Step[Any]]) -> tuple[list[Any], Any]:
     """What it asks, and what it comes to."""
-    answers_of = {HasRecords: True, Publish: PUBLISHED}
+    answers_of = {HasPages: True, Publish: PUBLISHED}
     step, asked, reply = function("it"), [], None
     while True:
         try:
@@ -73,7 +75,7 @@ ALTERED: dict[str, tuple[Any, list[Any], Any]] = {
         ("it", True, PUBLISHED),
     ),
     "takes a reply for another": (
-        answers(HasRecords, lambda reply, effect, name: (reply, effect, name)),
+        answers(HasPages, lambda reply, effect, name: (reply, effect, name)),
         [HAS, SENT, DELETE],
         ("it", (True, HAS, "it"), PUBLISHED),
     ),
@@ -95,7 +97,7 @@ ALTERED: dict[str, tuple[Any, list[Any], Any]] = {
         [HAS, SENT, HAS, DELETE],
         ("it", True, PUBLISHED),
     ),
-    "asks later": (deferred(HasRecords, False, until=Publish), [SENT, HAS, DELETE], ("it", False, PUBLISHED)),
+    "asks later": (deferred(HasPages, False, until=Publish), [SENT, HAS, DELETE], ("it", False, PUBLISHED)),
     "ends early": (
         ending(Publish, lambda reply, effect, name: (reply, effect, name)),
         [HAS, SENT],
@@ -132,7 +134,9 @@ def test_altered_functions_at_the_same_place_are_one_situation(wrapper: Any) -> 
 
 
 def test_a_patch_is_what_everything_that_imports_it_gets() -> None:
-    made = modules_of("patched", {resequencer.__name__}, patches=(around(owed.publish_owed, replaced(run)),))
+    made = modules_of(
+        "patched", {outbox.__name__, resequencer.__name__}, patches=(around(owed.publish_owed, replaced(run)),)
+    )
     assert made[resequencer.__name__].publish_owed is run
     assert vars(resequencer)["publish_owed"] is owed.publish_owed
     assert made.keys() >= {outbox.__name__, resequencer.__name__}
@@ -190,8 +194,9 @@ def _mutants_of(name: str) -> tuple[str, ...]:
 
 
 def test_a_twin_leaves_alone_what_its_world_does_not_run() -> None:
-    twin = twin_of_parts((Mutation("clean-up of what entries name"),))
-    assert twin.within(ONE) == ONE
+    twin = twin_of_parts((Mutation("clean-up of what is kept"),))
+    world = scenario_of("stream", (Message(),), VersionStream(2))
+    assert twin.within(world) == world
     assert twin.of(replaying.replay) is replaying.replay
     assert twin.of(retention.clean_staged) is not retention.clean_staged
 

@@ -1,4 +1,4 @@
-"""The broken twins of the protocols of one partition, which `test_reproduction.py` finds; and what holds next to them."""
+"""The broken twins of the protocols of one partition, each of which is found; and what holds next to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.model.broken_resequencers import BROKEN_RESEQUENCERS
 from tests.model.broken_settlers import BROKEN_SETTLERS
 from tests.model.broken_streams import BROKEN_STREAMS
 from tests.model.harmless_companions import HARMLESS
-from tests.model.searches import assert_holds
+from tests.model.searches import assert_falls, assert_holds
 from verification.checker.search import explore
 from verification.world.scenario import Scenario
 
@@ -27,8 +27,17 @@ ZOO: tuple[BrokenCompanions, ...] = (
 )
 
 
+LIMIT = 10_000
+"""More states than any twin takes to fall."""
+
+
 def name_of(twin: BrokenCompanions) -> str:
     return f"{twin.scenario.protocol}, {twin.name}"
+
+
+@pytest.mark.parametrize("twin", ZOO, ids=name_of)
+def test_a_broken_twin_is_found(twin: BrokenCompanions) -> None:
+    assert_falls(twin, LIMIT)
 
 
 @pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda one: f"{one.name}")
@@ -57,7 +66,7 @@ def test_a_story_says_who_did_what_and_what_lies_in_the_partition() -> None:
         "B reads the companions web/m1, held",
         "B commits web/m0, web/m1",
         "A reads the companions web/m1",
-        "  entity: version 2, >m0>m1 in its state; web/m0, which owes, web/m1, which owes in its ledger; 3 is next in web1",
+        "  entity: version 2, >m0>m1 in its state; b0.0000001, b0.0000002 owes; 3 is next in web1",
         "  entity, companions: web/m1 as number 2, web/m0 as number 1",
         "  published: outputs of nothing",
     )

@@ -12,24 +12,11 @@ from verification.world.scenario import Scenario
 
 LIMIT = 20_000
 """More states than any twin takes to fall."""
-STATES = {
-    "a delivery is given back": 5_306,
-    "a copy is given back": 3_169,
-    "a group gives a delivery back": 3_062,
-    "a group gives all back": 19_841,
-    "stream: a group gives a delivery back": 1_844,
-    "co-located: a group gives a delivery back": 3_600,
-    "resequencer: a group gives a delivery back": 1_136,
-    "a batch comes again, all faults": 1_031,
-    "a batch of two comes again": 22_434,
-    "a parked message is sent again": 6_203,
-    "copies of a parked message": 21_757,
-}
 
 
 @pytest.mark.parametrize("scenario", SMALL, ids=name_of)
 def test_no_property_falls_and_the_work_can_always_be_finished(scenario: Scenario) -> None:
-    assert_holds(scenario, STATES[scenario.name])
+    assert_holds(scenario)
 
 
 @pytest.mark.parametrize("twin", BROKEN_DELIVERIES, ids=lambda twin: f"{twin.name}, {twin.scenario.name}")
@@ -43,15 +30,14 @@ def test_a_delivery_that_is_given_back_is_committed_by_a_driver_that_forgets_it(
     assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
     assert report.story == (
         "A takes web/m0 and loads version 0",
-        "A finds 0 of 1 records in view 0 of 0",
+        "A looks for any page, and finds none",
         "A has to give back a delivery, and goes on",
         "The host gives up on web/m0",
         "B settles web/m0 and loads version 0",
-        "B finds 0 of 1 records in view 0 of 0",
         "B creates the entity",
         "A creates the entity: conflict",
         "A loads version 1",
         "B parks web/m0",
-        "A finds 0 of 1 records in view 0 of 0",
+        "A looks for any page, and finds none",
         "A saves the entity",
     )

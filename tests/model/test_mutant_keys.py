@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from verification.mutants.finding import Verdict
-from verification.mutants.reviewed import Tables, carried
+from verification.mutants.reviewed import SoFar, Tables, Verdict, carried
 from verification.mutants.source import Mutant, mutants_of
 
 SHIPPED = '''
@@ -111,3 +111,17 @@ def test_a_mutant_has_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert mutant.source == SHIPPED.replace("free > 0", "(free >= 0)")
     assert mutant.diff == "-        if free > 0 and view.open:\n+        if (free >= 0) and view.open:"
+
+
+def test_a_verdict_that_was_kept_counts_until_the_function_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant, *others = modules(monkeypatch, strategies=SHIPPED)
+    path = tmp_path / "so_far.jsonl"
+    SoFar(path).keep(mutant, FOUND)
+    assert SoFar(path).of(mutant) == FOUND
+    assert [SoFar(path).of(other) for other in others] == [None] * len(others)
+    changed = modules(monkeypatch, strategies=CHANGED)[0]
+    assert changed.name == mutant.name
+    assert SoFar(path).of(changed) is None
+    SoFar(None).keep(mutant, FOUND)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.model.searches import assert_holds
-from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, all_mutants, find
+from verification.mutants.finding import ALL_STATES, ALL_WORLDS, COSTS, NO_END, QUIET, find, in_world
 from verification.mutants.outside import fails, file_and_name
 from verification.mutants.reviewed import Tables
-from verification.mutants.source import Mutant
-from verification.mutants.twin import Twin
+from verification.mutants.source import Mutant, all_mutants
+from verification.twins.twin import Twin
 from verification.world.scenario import Scenario
 
 TABLES = Tables.read()
 QUICK = 300
 """Most states of a search that every test run repeats; `make model` repeats all, and those that come to no end."""
+DUE = 908
+"""Mutants that nobody has looked for since their functions were written: `make model` does, and fails until there are none."""
 AGAIN = "Look for those that changed: python -m verification.mutants --changed --write"
 
 
@@ -25,7 +27,11 @@ def mutants() -> dict[str, Mutant]:
 
 def test_every_mutant_was_found_or_is_listed_and_its_function_is_as_it_was(mutants: dict[str, Mutant]) -> None:
     assert {name: mutant.key for name, mutant in mutants.items()} == TABLES.keys, AGAIN
-    assert len(mutants) == len(TABLES.found) + len(TABLES.harmless) + len(TABLES.outside)
+    assert len(mutants) == len(TABLES.found) + len(TABLES.harmless) + len(TABLES.outside) + len(TABLES.due)
+
+
+def test_no_more_mutants_are_due_than_were() -> None:
+    assert len(TABLES.due) <= DUE
 
 
 @pytest.mark.parametrize("test", dict.fromkeys(TABLES.outside.values()))
@@ -47,7 +53,7 @@ def test_every_reason_is_a_sentence() -> None:
 
 @pytest.mark.parametrize("world", ALL_WORLDS, ids=lambda world: world.name)
 def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
-    assert_holds(Twin({}).within(world), ALL_STATES[world.name])
+    assert_holds(in_world(Twin(), world), ALL_STATES[world.name])
 
 
 @pytest.mark.parametrize("world", [*ALL_WORLDS, None], ids=lambda world: world.name if world else QUIET)

@@ -7,21 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from exactlyonce import Outbox
 from verification.checker import __main__ as command
-from verification.checker.report import Findings, crossed, finding, markdown
+from verification.checker.report import Findings, finding, markdown
 from verification.checker.search import explore
 from verification.world.scenario import Budget, Scenario
 
-SCENARIO = Scenario("tiny", (1,), Outbox(window=1), workers=1)
+SCENARIO = Scenario("tiny", (1,), workers=1)
 
 
 def test_what_was_found_is_not_looked_for_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--only", "a window of three", "--findings", str(tmp_path / "findings.json")]
+    arguments = ["--only", "several messages in a commit", "--findings", str(tmp_path / "findings.json")]
     assert command.main(arguments) == 0
-    assert "a window of three, one worker: holds, " in capsys.readouterr().out
+    assert "several messages in a commit: holds, " in capsys.readouterr().out
     assert command.main(arguments) == 0
-    assert "a window of three, one worker: holds (found earlier)" in capsys.readouterr().out
+    assert "several messages in a commit: holds (found earlier)" in capsys.readouterr().out
 
 
 def test_a_finding_on_another_scenario_of_that_name_does_not_count(tmp_path: Path) -> None:
@@ -54,31 +53,16 @@ def test_tables_go_between_their_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nthen\n<!-- companions: begin -->\n<!-- companions: end -->\n"
-        "<!-- matrix: begin -->\n<!-- matrix: end -->\nafter\n"
+        "after\n"
     )
     kept = str(tmp_path / "findings.json")
-    assert (
-        command.main(["--only", "tokens", "--limit", "500", "--matrix", "--findings", kept, "--docs", str(page)]) == 0
-    )
+    assert command.main(["--only", "tokens", "--limit", "500", "--findings", kept, "--docs", str(page)]) == 0
     text = page.read_text()
     assert text.startswith("before\n<!-- table: begin -->\nA core of")
     outboxes, _, companions = text.partition("<!-- companions: begin -->")
     assert "| processes that remember tokens | " in outboxes
     assert "| stream: tokens remembered | " in companions
-    assert "| | Outbox(window=1) | transaction_id() |" in text
-    assert "| tokens | > " in text
-    assert text.endswith("|\n<!-- matrix: end -->\nafter\n")
-
-
-def test_a_cell_says_what_was_cut_short_and_what_fell() -> None:
-    holds = finding(replace(SCENARIO, name="a: b"), explore(SCENARIO, liveness=True), 1.0)
-    cut = replace(holds, name="c: b", verdict="holds so far")
-    fell = replace(holds, name="a: d", verdict="nothing_lost: m0")
-    states = f"{holds.states}"
-    assert crossed([holds, cut, fell]).splitlines()[2:] == [
-        f"| b | {states} | > {states} |",
-        "| d | nothing_lost: m0 |  |",
-    ]
+    assert text.endswith("|\n<!-- companions: end -->\nafter\n")
 
 
 def test_a_table_has_a_line_for_each_finding() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from exactlyonce.drivers.shelf import Shelf
+from exactlyonce.effects.books import FindPaid, FoundBooks, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -18,31 +20,33 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
-    FoundStaged,
-    LoadStaged,
-    Stage,
-    WriteRecords,
-    Written,
+from exactlyonce.effects.library import FoundStaged, LoadStaged, Written
+from exactlyonce.effects.pages import (
+    OTHER,
+    DeletePages,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    FoundPages,
+    HasPages,
+    WritePage,
 )
-from exactlyonce.records.library import Seal
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
-from tests.model.walking import SCENARIOS, named, played, walked
+from tests.model.broken_memory import TWINS
+from tests.model.walking import OUTBOX_WALKS, played, walked
 from tests.model.walking_companions import WALKS
 from verification.checker.search import explore
+from verification.explorers.trace import Event
+from verification.reproduction.careless import OverwritingStore
 from verification.reproduction.conductor import Divergence
 from verification.reproduction.correspondence import Correspondence, TornViewError, entity_log, library_log
 from verification.reproduction.reality import emulator_of_the_model
-from verification.scenarios.outbox import SMALL
 from verification.world.companions_handler import ENTITY
+from verification.world.mentions import WriteDown
+from verification.world.scenario import Scenario
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +56,6 @@ def emulator() -> Iterator[RunningEmulator]:
         yield running
 
 
-class ForgetsTokens(CosmosStore):
-    async def find_processed(self, effect: FindProcessed) -> Any:
-        return await super().find_processed(replace(effect, token=None))
-
-
-class TakesBehindForAbsent(CosmosStore):
-    async def find_processed(self, effect: FindProcessed) -> Any:
-        reply = await super().find_processed(effect)
-        return Found(frozenset(), effect.token) if reply is BEHIND else reply
-
-
 class TakesUnknownForConflict(CosmosStore):
     async def save_entity(self, effect: SaveEntity) -> Any:
         reply = await super().save_entity(effect)
@@ -70,15 +63,9 @@ class TakesUnknownForConflict(CosmosStore):
 
 
 class TakesConflictForUnknown(CosmosStore):
-    async def stage(self, effect: Stage) -> Any:
-        reply = await super().stage(effect)
+    async def save_entity(self, effect: SaveEntity) -> Any:
+        reply = await super().save_entity(effect)
         return UNKNOWN if isinstance(reply, Conflict) else reply
-
-
-class TellsAnOldToken(CosmosStore):
-    async def write_records(self, effect: WriteRecords) -> Any:
-        reply = await super().write_records(effect)
-        return Written("0:-1#0") if isinstance(reply, Written) else reply
 
 
 class SavesWithoutCondition(CosmosStore):
@@ -86,30 +73,96 @@ class SavesWithoutCondition(CosmosStore):
         return await super().save_entity(replace(effect, etag=effect.etag and "*"))
 
 
-class LosesOneOfTwo(CosmosStore):
-    async def write_records(self, effect: WriteRecords) -> Any:
-        return await super().write_records(replace(effect, records=effect.records[:1]))
+class ForgetsTokensOfPages(CosmosStore):
+    async def find_pages(self, effect: FindPages) -> Any:
+        return await super().find_pages(replace(effect, token=None))
 
 
-class ForgetsTokensOfChannels(CosmosStore):
-    async def find_channels(self, effect: FindChannels) -> Any:
-        return await super().find_channels(replace(effect, token=None))
+class TakesBehindForNoPages(CosmosStore):
+    async def find_pages(self, effect: FindPages) -> Any:
+        reply = await super().find_pages(effect)
+        return FoundPages(()) if reply is BEHIND else reply
 
 
-class FindsNoChannel(CosmosStore):
-    async def find_channels(self, effect: FindChannels) -> Any:
-        reply = await super().find_channels(effect)
-        return FoundChannels(()) if isinstance(reply, FoundChannels) else reply
+class FindsTheNewestPageOnly(CosmosStore):
+    async def find_pages(self, effect: FindPages) -> Any:
+        return await super().find_pages(replace(effect, times=(), hashes=()))
 
 
-class KeepsChannelsThatCameBack(CosmosStore):
-    async def delete_channels(self, effect: DeleteChannels) -> None:
+class FindsPagesByTimeOnly(CosmosStore):
+    async def find_pages(self, effect: FindPages) -> Any:
+        return await super().find_pages(replace(effect, hashes=()))
+
+
+class FindsNoPageForItsNumber(CosmosStore):
+    async def find_pages(self, effect: FindPages) -> Any:
+        return await super().find_pages(replace(effect, newest=-1))
+
+
+class FindsNoPageAbove(CosmosStore):
+    async def find_pages_above(self, effect: FindPagesAbove) -> Any:
+        reply = await super().find_pages_above(effect)
+        return FoundAbove(()) if isinstance(reply, FoundAbove) else reply
+
+
+class HasNoPages(CosmosStore):
+    async def has_pages(self, effect: HasPages) -> Any:
+        reply = await super().has_pages(effect)
+        return False if reply is True else reply
+
+
+class WritesPagesOver(OverwritingStore):
+    """That of twins, which writes over whatever is there."""
+
+
+class TakesAnotherPageForItsOwn(CosmosStore):
+    async def write_page(self, effect: WritePage) -> Any:
+        reply = await super().write_page(effect)
+        return Written("0:-1#0") if reply is OTHER else reply
+
+
+class TellsAnOldTokenOfAPage(CosmosStore):
+    async def write_page(self, effect: WritePage) -> Any:
+        reply = await super().write_page(effect)
+        return Written("0:-1#0") if isinstance(reply, Written) else reply
+
+
+class KeepsPagesTooLong(CosmosStore):
+    async def write_page(self, effect: WritePage) -> Any:
+        return await super().write_page(replace(effect, seconds=effect.seconds + 1))
+
+
+class KeepsPagesThatAreToGo(CosmosStore):
+    async def delete_pages(self, effect: DeletePages) -> None:
         del effect
 
 
-class ReadsOneOfTwo(CosmosStore):
+class LosesABook(CosmosStore):
+    async def write_book(self, effect: WriteBook) -> Any:
+        del effect
+        return Written("0:-1#0")
+
+
+class WritesThatAllIsPaid(CosmosStore):
+    async def write_book(self, effect: WriteBook) -> Any:
+        return await super().write_book(replace(effect, book=replace(effect.book, open=())))
+
+
+class WritesThatNothingIsPaid(CosmosStore):
+    async def write_book(self, effect: WriteBook) -> Any:
+        return await super().write_book(replace(effect, book=replace(effect.book, used=0)))
+
+
+class ReadsNoBook(CosmosStore):
+    async def read_books(self, effect: ReadBooks) -> Any:
+        del effect
+        return FoundBooks(())
+
+
+class FindsNothingStaged(CosmosStore):
     async def load_staged(self, effect: LoadStaged) -> Any:
-        return await super().load_staged(replace(effect, transactions=effect.transactions[:1]))
+        reply = await super().load_staged(effect)
+        return FoundStaged(()) if isinstance(reply, FoundStaged) else reply
 
 
 class ForgetsTokensOfCompanions(CosmosStore):
@@ -167,31 +220,44 @@ class KeepsWhatIsToGo(CosmosStore):
         del effect
 
 
-TAKEN = (
-    *((one, seed) for seed in range(20) for one in SCENARIOS if one.tokens),
-    *WALKS,
-    *((one, seed) for seed in range(20) for one in SCENARIOS),
-)
-"""Walks in the order in which a bug is looked for: few of them show what tokens are for, so these come first."""
+_A_WEEK = 7 * 86_400
+"""Longer than pages are kept where messages have an age: elsewhere the model does not look at that."""
+TAKEN = (*OUTBOX_WALKS, *WALKS)
+"""Walks in the order in which a bug is looked for."""
+
+
+def finds_more(asked: Any, reply: Any, **less: Any) -> bool:
+    """Whether a read found a page that it would not find if it asked for less."""
+    return isinstance(reply, FoundPages) and not all(map(replace(asked, **less).asks_for, reply.pages))
+
 
 SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
-    ForgetsTokens: lambda asked, reply: (
-        isinstance(asked, FindProcessed) and asked.token is not None and reply is BEHIND
-    ),
-    TakesBehindForAbsent: lambda asked, reply: isinstance(asked, FindProcessed) and reply is BEHIND,
     TakesUnknownForConflict: lambda asked, reply: isinstance(asked, SaveEntity) and reply is UNKNOWN,
-    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, Stage) and isinstance(reply, Conflict),
-    TellsAnOldToken: lambda asked, reply: isinstance(asked, WriteRecords) and isinstance(reply, Written),
+    TakesConflictForUnknown: lambda asked, reply: isinstance(asked, SaveEntity) and isinstance(reply, Conflict),
     SavesWithoutCondition: lambda asked, reply: (
         isinstance(asked, SaveEntity) and bool(asked.etag) and isinstance(reply, Conflict)
     ),
-    LosesOneOfTwo: lambda asked, reply: (
-        isinstance(asked, WriteRecords) and sum(not isinstance(one, Seal) for one in asked.records) > 1
+    ForgetsTokensOfPages: lambda asked, reply: (
+        isinstance(asked, FindPages) and asked.token is not None and reply is BEHIND
     ),
-    ForgetsTokensOfChannels: lambda asked, reply: isinstance(asked, FindChannels) and reply is BEHIND,
-    FindsNoChannel: lambda asked, reply: isinstance(reply, FoundChannels) and bool(reply.documents),
-    KeepsChannelsThatCameBack: lambda asked, reply: isinstance(asked, DeleteChannels),
-    ReadsOneOfTwo: lambda asked, reply: isinstance(reply, FoundStaged) and len(reply.documents) > 1,
+    TakesBehindForNoPages: lambda asked, reply: isinstance(asked, FindPages) and reply is BEHIND,
+    FindsTheNewestPageOnly: lambda asked, reply: finds_more(asked, reply, times=(), hashes=()),
+    FindsPagesByTimeOnly: lambda asked, reply: finds_more(asked, reply, hashes=()),
+    FindsNoPageForItsNumber: lambda asked, reply: finds_more(asked, reply, newest=-1),
+    FindsNoPageAbove: lambda _, reply: isinstance(reply, FoundAbove) and bool(reply.pages),
+    HasNoPages: lambda asked, reply: isinstance(asked, HasPages) and reply is True,
+    WritesPagesOver: lambda _, reply: reply is OTHER,
+    TakesAnotherPageForItsOwn: lambda _, reply: reply is OTHER,
+    TellsAnOldTokenOfAPage: lambda asked, reply: isinstance(asked, WritePage) and isinstance(reply, Written),
+    KeepsPagesTooLong: lambda asked, reply: (
+        isinstance(asked, WritePage) and asked.seconds < _A_WEEK and isinstance(reply, Written)
+    ),
+    KeepsPagesThatAreToGo: lambda asked, _: isinstance(asked, DeletePages) and bool(asked.pages),
+    LosesABook: lambda asked, reply: isinstance(asked, WriteDown) and reply is None and bool(asked.written.paid),
+    WritesThatAllIsPaid: lambda asked, _: isinstance(asked, WriteDown) and bool(asked.written.open),
+    WritesThatNothingIsPaid: lambda asked, _: isinstance(asked, WriteDown) and bool(asked.written.paid),
+    ReadsNoBook: lambda asked, reply: isinstance(asked, FindPaid) and bool(reply),
+    FindsNothingStaged: lambda _, reply: isinstance(reply, FoundStaged) and bool(reply.documents),
     ForgetsTokensOfCompanions: lambda asked, reply: (
         isinstance(asked, LoadCompanions) and asked.token is not None and reply is BEHIND
     ),
@@ -225,27 +291,49 @@ async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
         await played(emulator, scenario, trace, adapter)
 
 
+class NeverCloses(Shelf):
+    """A shelf on which numbers stay open."""
+
+    def close(self, *_: Any) -> None:
+        pass
+
+
 class TestADifference:
     """Names the step, and what is different."""
 
-    scenario = named("publish before commit").scenario
+    twin = next(one for one in TWINS if one.name == "the page is written after the commit")
 
     async def test_in_what_is_asked(self, emulator: RunningEmulator) -> None:
-        twin = named("publish before commit").scenario_with_twin()
-        with pytest.raises(Divergence, match=r"Step 3, A publishes out:web/m0: .*\n  Publish: SaveEntity"):
-            await played(emulator, self.scenario, explore(twin).trace)
+        trace = explore(self.twin.scenario_with_twin()).trace
+        with pytest.raises(Divergence, match=r"Step \d+, A saves the entity.*\n  SaveEntity: WritePage"):
+            await played(emulator, self.twin.scenario, trace)
 
     async def test_in_what_is_held(self, emulator: RunningEmulator) -> None:
-        trace = walked(self.scenario, 0)
+        trace = walked(self.twin.scenario, 0)
         wrong = [replace(event, store=replace(event.store, published=frozenset({"web/m7"}))) for event in trace]
         with pytest.raises(Divergence, match=r"Step 1, .*\n  published: outputs of \[\] in place of \['web/m7'\]"):
-            await played(emulator, self.scenario, tuple(wrong))
+            await played(emulator, self.twin.scenario, tuple(wrong))
 
     async def test_in_a_reply(self, emulator: RunningEmulator) -> None:
-        first, second, *rest = explore(named("publish before commit").scenario_with_twin()).trace
-        wrong = replace(second, reply=Found(frozenset({"web/m0"}), "0:-1#0"))
-        with pytest.raises(Divergence, match=r"Step 2, .*\n  Found.messages: frozenset\(\) in place of"):
-            await played(emulator, self.scenario, (first, wrong, *rest))
+        first, *rest = explore(self.twin.scenario_with_twin()).trace
+        wrong = replace(first, reply=replace(first.reply, timestamp=1))
+        with pytest.raises(Divergence, match=r"Step 1, .*\n  Loaded.timestamp: 0 in place of 1"):
+            await played(emulator, self.twin.scenario, (wrong, *rest))
+
+    async def test_in_what_a_process_holds_open(self, emulator: RunningEmulator) -> None:
+        scenario, trace = first_that_writes_what_is_paid()
+        broken = replace(scenario, chores=replace(scenario.chores, shelf=NeverCloses))
+        with pytest.raises(Divergence, match="its process holds it open"):
+            await played(emulator, broken, trace)
+
+
+def first_that_writes_what_is_paid() -> tuple[Scenario, tuple[Event, ...]]:
+    """A walk in which a process writes down that something was sent."""
+    return next(
+        (scenario, walked(scenario, seed))
+        for scenario, seed in OUTBOX_WALKS
+        if any(isinstance(one.effect, WriteDown) and one.effect.written.paid for one in walked(scenario, seed))
+    )
 
 
 def test_a_token_stands_for_the_same_place_in_the_log() -> None:
@@ -259,8 +347,8 @@ def test_a_token_stands_for_the_same_place_in_the_log() -> None:
 
 def test_a_transaction_keeps_its_name() -> None:
     names = Correspondence()
-    entity = walked(SMALL[0], 0)[0].effect.entity  # type: ignore[union-attr]
-    asked = LoadStaged(entity, ("t0", "t1"), None)
+    names.given("real-1", "real-2")
+    asked = LoadStaged(ENTITY, ("t0", "t1"), None)
     assert names.differences(replace(asked, transactions=("real-1", "real-2")), asked, 0) == ()
     assert names.differences(replace(asked, transactions=("real-2", "real-1")), asked, 0) != ()
 
@@ -288,9 +376,9 @@ class TestNames:
 
     def test_a_document_that_was_not_written_over_keeps_its_version(self) -> None:
         names = Correspondence()
-        assert tuple(names.version_differences("processed:m0", "1", '"a"')) == ()
-        assert tuple(names.version_differences("processed:m0", "2", '"a"')) == (
-            "processed:m0: is as in version 1 still, in place of version 2",
+        assert tuple(names.version_differences("page:0", "1", '"a"')) == ()
+        assert tuple(names.version_differences("page:0", "2", '"a"')) == (
+            "page:0: is as in version 1 still, in place of version 2",
         )
 
     def test_what_is_written_over_without_a_change_has_several_etags(self) -> None:

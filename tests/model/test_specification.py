@@ -17,6 +17,7 @@ import pytest
 
 from exactlyonce import Resequencer, VersionStream
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.effect import Effect, Step, Together
 from exactlyonce.records.companions import Event
 from exactlyonce.telemetry.words import Line, words_at
@@ -31,12 +32,12 @@ from verification.specification.leftovers import is_finished, leftovers
 from verification.specification.occasions import stream_attempts
 from verification.specification.pages import COMMAND, FOLDER, pages
 from verification.specification.pasts import FIRST, NEW, ONE, TWO, crowded
-from verification.specification.places import Place
+from verification.specification.places import PROCESSING, Place
 from verification.specification.playing import WHERE, Occasion, attempt, play, process
 from verification.specification.settings import (
     COLOCATED,
     IN_TIME,
-    PRESETS,
+    OUTBOX,
     STRATEGIES,
     STREAM,
     WAITING,
@@ -49,6 +50,10 @@ MOST_NODES = 27
 MOST_LINES = 260
 UNDOCUMENTED = {"token", "renumber"}
 """Modules of strategies that no page describes yet."""
+MAKERS = {"Together", "paid_of", "first_look"}
+"""What makes effects besides their classes."""
+OF_DRIVERS = (WriteBook, ReadBooks, NoteSearch)
+"""What no strategy asks for."""
 
 
 def all_driven() -> list[Driven]:
@@ -80,7 +85,7 @@ def requests() -> Iterator[Line]:
 
 def is_effect(asked: ast.expr) -> bool:
     """Whether what follows `yield from` is an effect: made there, or held by a variable; all else is a call of a strategy."""
-    return isinstance(asked, ast.Name) or ast.unparse(asked).partition("(")[0] in REPLIES.keys() | {"Together"}
+    return isinstance(asked, ast.Name) or ast.unparse(asked).partition("(")[0] in REPLIES.keys() | MAKERS
 
 
 def test_every_reply_that_an_effect_declares_is_given() -> None:
@@ -88,7 +93,7 @@ def test_every_reply_that_an_effect_declares_is_given() -> None:
     for driven in all_driven():
         for kind, replies in driven.given.items():
             given.setdefault(kind, set()).update(replies)
-    assert given == {kind: set(alternatives(kind)) for kind in effect_kinds()}
+    assert given == {kind: set(alternatives(kind)) for kind in effect_kinds() if kind not in OF_DRIVERS}
 
 
 def effect_kinds() -> set[type[Effect[Any]]]:
@@ -100,8 +105,10 @@ def alternatives(kind: Any) -> Iterator[Any]:
     """What an effect's type says that it may be replied."""
     (base,) = kind.__orig_bases__
     (declared,) = get_args(base)
-    for one in get_args(declared) or (declared,):
-        if get_origin(one) is Literal:
+    for one in (declared,) if get_origin(declared) is frozenset else get_args(declared) or (declared,):
+        if get_origin(one) is frozenset:
+            yield frozenset
+        elif get_origin(one) is Literal:
             yield from get_args(one)
         elif one is bool:
             yield from (True, False)
@@ -122,17 +129,20 @@ def test_every_reply_has_a_meaning_and_every_meaning_a_reply() -> None:
     assert found == {name: set(replies) for name, replies in REPLIES.items()}
 
 
-def test_a_request_without_an_answer_always_leads_to_again() -> None:
+def test_a_request_without_an_answer_leads_to_again_or_where_an_entity_was_remembered_to_a_load() -> None:
     for driven in all_driven():
         for place, seen in driven.steps.items():
             for kind, targets in seen.after.items():
                 if NO_ANSWER & set(kind.split(" + ")):
-                    assert {one.kind for one in targets if isinstance(one, Outcome)} == {"again"}, (str(place), kind)
-                    assert all(isinstance(one, Outcome) for one in targets), (str(place), kind)
+                    ends = {one.kind for one in targets if isinstance(one, Outcome)}
+                    steps = {one.effect for one in targets if isinstance(one, Place)}
+                    loads = steps == {"LoadEntity"} and place.is_of(PROCESSING)
+                    assert (ends, steps) == ({"again"}, set()) or (loads and not ends), (str(place), kind)
 
 
 def test_whatever_a_crash_leaves_has_a_name_and_one_of_those_that_the_index_names_finishes_it() -> None:
     named: set[str] = set()
+    finishing: set[tuple[str, str]] = set()
     for chapter in CHAPTERS:
         seen = [seen for part in chapter.parts for seen in part.driven.steps.values()]
         found = who_finishes(crash for one in seen for crash in (*one.before, *one.applied))
@@ -140,8 +150,12 @@ def test_whatever_a_crash_leaves_has_a_name_and_one_of_those_that_the_index_name
         for kind, by in found.items():
             _, finishers = LEFTOVERS[kind]
             for preset in {preset for presets in by.values() for preset in presets}:
-                finished = any(by[one].get(preset) for one in finishers if one in by)
+                finished = any(by[one].get(preset) == {True} for one in finishers if one in by)
                 assert finished, f"nobody finishes: {kind} ({chapter.name}, {preset}): {by}"
+            finishing |= {
+                (kind, one) for one, presets in by.items() if any(True in cases for cases in presets.values())
+            }
+    assert finishing >= {(kind, one) for kind, (_, finishers) in LEFTOVERS.items() for one in finishers}
     assert named == LEFTOVERS.keys()
     assert {one for _, finishers in LEFTOVERS.values() for one in finishers} == FINISHERS.keys()
 
@@ -152,16 +166,8 @@ def before_publishing(preset: str) -> Stored:
     return play(start, Stored(), lambda after: bool(after.published))[1]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", [OUTBOX, COLOCATED, STREAM])
 def test_what_was_committed_and_not_published_is_found_and_gone_after_a_redelivery(preset: str) -> None:
-    stored = before_publishing(preset)
-    assert [one.kind for one in leftovers(stored)] == ["committed, not published"]
-    occasion = Occasion(preset, attempt(PRESETS[preset], Memory(), NEW), stored, (FIRST,))
-    assert leftovers(redeliver(occasion, stored)) == frozenset()
-
-
-@pytest.mark.parametrize("preset", [COLOCATED, STREAM])
-def test_what_was_committed_with_the_entity_is_found_and_gone_after_a_redelivery(preset: str) -> None:
     stored = before_publishing(preset)
     assert [one.kind for one in leftovers(stored)] == ["committed, not published"]
     occasion = Occasion(preset, attempt(STRATEGIES[preset], Memory(), NEW), stored, (FIRST,))
@@ -174,7 +180,7 @@ def test_a_message_that_waits_is_nothing_left_over_once_it_is_acknowledged() -> 
     assert leftovers(held) == frozenset()
     assert {one.kind for one in leftovers(replace(held, acknowledged=frozenset()))} == {"held, not acknowledged"}
     _, released = process(strategy, held, ONE)
-    assert {one.kind for one in leftovers(released)} == {"published, not marked"}
+    assert leftovers(released) == frozenset()
 
 
 def test_a_message_that_nothing_keeps_held_is_found() -> None:
@@ -233,7 +239,7 @@ def arrows(driven: Driven) -> dict[str, dict[str, set[str]]]:
 
 
 def test_what_is_lost_is_not_finished() -> None:
-    (left,) = leftovers(before_publishing("Outbox()"))
+    (left,) = leftovers(before_publishing(OUTBOX))
     assert left not in leftovers(Stored())
     assert not is_finished(left, Stored())
 

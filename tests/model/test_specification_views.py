@@ -30,8 +30,8 @@ def test_a_read_at_a_token_shows_what_was_saved_by_then() -> None:
     assert kinds == ["all found", "behind", "unknown"]
 
 
-def test_a_record_that_was_marked_may_still_look_as_it_did() -> None:
-    """Marking changes no version of the entity, so no token shows it."""
+def test_a_record_that_owes_nothing_any_more_may_still_look_as_it_did() -> None:
+    """Dropping what is published changes no version of the entity, so no token shows it."""
     _, stored = process(STRATEGIES[COLOCATED], Stored(), FIRST)
     (effect,) = (LoadCompanions(ENTITY, (record_id(ENTITY, key_of(FIRST)),), stored.entity_token),)
     records = [option.reply.companions[0][0] for option in options(effect, stored) if option.kind == "all found"]

@@ -53,7 +53,6 @@ RICH: Final = (
         numbered(2, 1, 1),
         IN_ORDER,
         workers=3,
-        marking=True,
         tokens=True,
         budget=replace(TROUBLE, forgotten=2, poisoned=1, nudges=2),
     ),

@@ -121,5 +121,5 @@ def test_effects_and_replies_are_frozen_slotted_and_hashable(kind: type) -> None
 
 def test_every_effect_is_an_effect_and_every_other_class_a_reply() -> None:
     names = {kind.__name__ for module in MODULES for kind in classes(module) if issubclass(kind, Effect)}
-    assert {"Begin", "LoadEntity", "SaveEntity", "FindProcessed", "Publish", "Together"} <= names
+    assert {"Begin", "LoadEntity", "SaveEntity", "WritePage", "Publish", "Together"} <= names
     assert {"Loaded", "Saved", "Conflict", "Found", "Written"}.isdisjoint(names)

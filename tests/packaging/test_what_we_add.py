@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
 from exactlyonce.records.application import Application
-from exactlyonce.records.channels import Channel
+from exactlyonce.records.books import Book, transaction
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Apart, Entry, Ledger, entity_document
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, Seal, StagedOutputs
-from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.places import Place
+from exactlyonce.records.kept import Kept, kept_by
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs, Unparked
+from exactlyonce.records.marks import SEPARATOR, Mark
+from exactlyonce.records.outbox import OutboxEntry, pending
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import Page
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequence
+from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef, derived_id, message_hash
 from exactlyonce.values.shapes import shape_json
 from tests.packaging.sources import ROOT
 
 PAGE = (ROOT / "docs" / "what-we-add.md").read_text(encoding="utf-8")
-AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
-ID, TX, DIGEST = "860f61a7-63c2-5821-bd10-24be28829e76", "e3e70682c2094cac629f6fbed82c07cd", "aGlIB4Cv3742fGATNWW1AQ"
+AT = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=timezone.utc)
+SINCE = milliseconds(AT)
+ORDER = EntityRef("order", ("o-1",), "o-1")
+CAUSE, TX = message_hash("web/860f61a7-63c2-5821-bd10-24be28829e76"), transaction("0123456789abcdef0123", 42)
 CHANNEL = "019b76daa800e3e70682c2094cac0000"
 
 
@@ -40,12 +47,9 @@ def named(table: str) -> set[str]:
 
 
 def test_every_property_of_a_ledger_and_of_an_entry_is_named() -> None:
-    page = section("In the document of an entity: `_ledger`")
-    ledger, entry = page.split("| property of an entry |")
-    assert named(ledger) == {one.name for one in fields(Ledger)} | {"owing_since"}
-    assert named(entry) == {one.name for one in fields(Entry)}
-    apart = next(line for line in ledger.splitlines() if line.startswith("| `apart`"))
-    assert named(f"| {apart.rsplit('|', 2)[1]} |") == {one.name for one in fields(Apart)}
+    ledger, entry = section("In the document of an entity: `_ledger`").split("| property of an entry |")
+    assert named(ledger) == {one.name for one in fields(Ledger)}
+    assert named(entry) == {one.name for one in fields(OutboxEntry)}
 
 
 @pytest.mark.parametrize("shape", [ColocatedRecord, StreamEntry, NumberedMessage])
@@ -59,7 +63,7 @@ def test_every_property_of_a_companion_is_named(shape: Any) -> None:
 
 
 def test_every_kind_of_document_is_named() -> None:
-    shapes = (ProcessedRecord, ChannelDocument, Seal, StagedOutputs, ParkedMessage, Application)
+    shapes = (Page, Book, StagedOutputs, RequestDocument, ParkedMessage, Unparked, Application)
     assert named(section("In the library's container: `kind`")) - {"kind"} == {kind(one) for one in shapes}
 
 
@@ -71,23 +75,33 @@ def size(value: Any) -> int:
     return shape_json(value).size
 
 
-def test_the_bytes_are_those_that_they_take() -> None:
-    body, entry = Json.of({"id": "o-1"}), Entry(f"web/{ID}", TX, 1, AT, (), DIGEST, owed=None)
-    ref = OutputRef(ID, "payments", Place(CHANNEL, "payment/o-1", 1))
-    added = {
-        "all": entity_document(body, Ledger(type="order")).size - body.size,
-        "entries": size(entry),
-        "output": size(ref),
-        "channels": size(Channel(CHANNEL, "payment/o-1", ((1, 1),), "60zQV")),
+def bytes_of(property: str) -> list[int]:
+    """The numbers in the second column of a property of the ledger."""
+    (row,) = re.findall(rf"^\| `{property}`[^|]* \|([^|]*)\|", PAGE, re.MULTILINE)
+    return list(map(int, re.findall(r"\b\d+\b", row)))
+
+
+def test_a_mark_takes_the_bytes_of_the_page_and_one_more_for_each_message_that_was_sent() -> None:
+    marks = [Mark(SINCE, CAUSE, "f", timed=True, content="aGlI", sent=sent) for sent in ("", "0", "01~")]
+    fixed, each = bytes_of("marks")
+    assert [len(one.text + SEPARATOR) for one in marks] == [fixed, fixed + each, fixed + 3 * each]
+
+
+def test_an_entry_takes_the_bytes_of_the_page_besides_type_and_data_of_its_outputs() -> None:
+    entry, type, data = OutboxEntry(CAUSE, TX, AT, SINCE), "shop.charge", Json.of({"order": "o-1"})
+    sent = Envelope(ORDER.source, derived_id(ORDER, CAUSE, 1), type, data, AT).with_stable_time(SINCE)
+    output = Output(sent.id, "payments", sent.to_json(), index=1)
+    content = len(type) + Json.of(data.text).size - len('""')
+    assert bytes_of("outbox") == [size(entry), size(pending(output, 1, ORDER, entry, to=1, sequences=())) - content]
+
+
+def test_the_bytes_are_those_that_the_other_properties_take() -> None:
+    left = replace(Ledger(), complete=SINCE, left=48, cut=3)
+    taken = {
+        "complete": size(left) - size(Ledger()),
         "sequences": size(Sequence("payments", "payment/o-1", CHANNEL, 1)),
         "receptions": size(Reception(CHANNEL, "payment/o-1")),
+        "kept": size(Kept(derived_id(ORDER, CAUSE, 1), AT, kept_by(TX))),
+        "calls": size(derived_id(ORDER, CAUSE, 1)),
     }
-    rows = {name: re.search(rf"^\| `?{name}\b.*", PAGE, re.MULTILINE) for name in added}
-    said = {name: list(map(int, re.findall(r"\b\d+\b", row[0]))) for name, row in rows.items() if row is not None}
-    assert said == {
-        "all": [added["all"]],
-        "entries": [added["entries"], added["output"]],
-        "channels": [added["channels"]],
-        "sequences": [added["sequences"]],
-        "receptions": [added["receptions"]],
-    }
+    assert {name: bytes_of(name) for name in taken} == {name: [number] for name, number in taken.items()}

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from verification.simulation import episode
 from verification.simulation.episode import Report, run_episode
 from verification.simulation.protocols import COLOCATED, SHIPPED, STREAM, Protocols, shipped
 from verification.simulation.reading import Reading
@@ -17,29 +18,32 @@ from verification.simulation.twins import NAMES, protocols_of
 from verification.simulation.weather import FAULTS, WITNESSES
 
 MESSAGES = 200
-TELLING = (14, 9, 39, 6, 15)
+TELLING = (2, 3, 4, 5, 6, 7, 12)
 """Seeds that together show everything; should the library ask the world other questions one day, later ones will."""
 MOST_SEEDS = 40
 FEW = 120
 FALLS = dict.fromkeys(NAMES, 0) | {
-    "clean-up by a shorter retention than the judge's": 7,
-    "read model: publish before batch": 2,
-    "channels: documents are written after the commit": 3,
-    "clean-up without a fence": 2,
-    "sweeper marks without publishing": 6,
-    "channels: those that left are not looked for": 7,
-    "channels: looked for in any view": 7,
-    "numbers: a fork is acknowledged": 17,
-    "stale find accepted": 1,
+    "pages: none are looked for": 10,
+    "pages: untimed messages are not looked for by their hash": 54,
+    "pages: complete is not raised": 10,
+    "books: one pays what is open": 3,
+    "books: an unknown save closes a number": 1,
+    "books: any view closes a number": 1,
+    "books: used before the store has them": 12,
+    "read model: late messages not reported": 3,
+    "read model: sent again as handled on the newest state": 3,
+    "pages: that of another history is taken for written": 30,
+    "read model: unknown publish taken as done": 21,
+    "read model: gaps skipped without a record": 41,
+    "batch processes what it has settled": 14,
+    "lane goes on with what was given back": 120,
+    "parks what its environment failed": 4,
+    "clean-up by a shorter retention than the judge's": 22,
     "stream: no entry where the state is unchanged": 2,
-    "read model: skips what its handler refuses": 6,
-    "read model: late messages not reported": 6,
-    "read model: gaps skipped without a record": 8,
-    "read model: sent again as handled on the newest state": 1,
-    "ages are not judged": 3,
-    "batch processes what it has settled": 48,
-    "lane goes on with what was given back": 99,
-    "poison is parked without a look at its age": 3,
+    "read model: hold without If-Match": 3,
+    "read model: publish before batch": 1,
+    "read model: early messages not held": 1,
+    "read model: skips what its handler refuses": 1,
 }
 """A seed of so few messages in which each twin falls: nearly always the smallest. One with a long story takes 20 s."""
 DIGESTS = "[run_episode(seed, 60).digest for seed in (3, 4)]"
@@ -107,6 +111,12 @@ def test_one_seed_is_one_history_whatever_sets_and_dicts_hash_to() -> None:
 
 def test_another_seed_is_another_history(reports: list[Report]) -> None:
     assert len({report.digest for report in reports}) == len(reports)
+
+
+def test_an_episode_that_goes_on_and_on_is_ended_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(episode, "_TIMERS_A_MESSAGE", 1)
+    told = [one.detail for one in run_episode(0, FEW).violations if one.property == "termination"]
+    assert any("more timers went off than may" in one for one in told)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -102,25 +102,47 @@ def test_a_lost_update_is_found() -> None:
     assert ("consistent_state", "7") in played.commit(other).findings()
 
 
-def test_a_message_with_the_number_of_another_has_to_be_parked() -> None:
-    played = Played(Order("shop-1", "7", forked=True))
-    assert played.findings() == {("termination", "7")}
-    played.history.park("shop-1")
-    assert played.findings() == set()
-
-
-def test_a_message_with_the_number_of_another_must_not_be_acknowledged() -> None:
-    played = Played(silent := Order("shop-1", "7", reports=0, forked=True)).acknowledge(silent)
-    played.history.park("shop-1")
-    assert played.findings() == {("nothing_lost", "7")}
-
-
 def test_two_messages_with_one_number_are_found() -> None:
     played = Played(ONE)
     for name in ("web-9.0", "web-9.1"):
         sent = {"channel": "c1", "sequence": "1", "partitionkey": "tally/7", "data": {"name": name}}
         played.history.published(json.dumps(sent))
     assert "in_sequence" in {one.property for one in played.history.violations}
+
+
+def test_what_somebody_waited_for_in_vain_may_have_taken_place_or_not() -> None:
+    asked = Order("web-7", "7", asked=True)
+    assert Played(asked).findings() == set()
+    assert Played(asked).commit(asked, publish=False).findings() == {("nothing_lost", "7")}
+    assert Played(asked).commit(asked, publish=False).publish(execute(NOTHING, asked)[1]).findings() == set()
+
+
+def test_what_is_kept_for_a_while_may_be_published_after_its_message_was_acknowledged() -> None:
+    played = Played(keeps := Order("web-7", "7", relays=("8",), kept=True))
+    outputs = execute(NOTHING, keeps)[1]
+    played.commit(keeps, publish=False).publish(outputs[:1]).acknowledge(keeps)
+    assert played.findings() == {("nothing_lost", "7")}
+    relayed = played.publish(outputs[1:]).history.orders["web-7.1"]
+    assert played.history.violations == []
+    assert (relayed.tally, relayed.kept) == ("8", False)
+
+
+def test_what_is_undone_has_to_take_place_again_and_may_send_something_else() -> None:
+    played = Played(ONE, other := Order("web-5", "7")).commit(ONE)
+    assert played.history.put_back("7", 1) == [ONE.name]
+    played.state = NOTHING
+    played.commit(other)
+    assert {("nothing_lost", "7"), ("termination", "7")} <= played.findings()
+    assert played.commit(ONE).findings() == set()
+
+
+def test_what_was_not_undone_must_not_take_place_again() -> None:
+    played = Played(ONE, other := Order("web-5", "7")).commit(ONE)
+    seen = played.history.written_so_far
+    played.commit(other)
+    assert played.history.put_back("7", seen["7"]) == [other.name]
+    played.state = execute(NOTHING, ONE)[0]
+    assert ("at_most_one_state_change", "7") in played.commit(ONE, other).findings()
 
 
 def test_a_message_that_never_took_place_is_found() -> None:

@@ -50,7 +50,7 @@ def test_a_cancelled_timer_does_not_go_off() -> None:
 def test_what_is_planned_for_after_the_deadline_is_overdue() -> None:
     loop = new_loop()
     loop.call_later(11.0, int)
-    with pytest.raises(Overdue):
+    with pytest.raises(Overdue, match="later than the deadline"):
         loop.run_until_idle(10.0)
 
 
@@ -61,7 +61,7 @@ def test_what_goes_on_and_on_is_overdue() -> None:
         loop.call_later(0.0, again)
 
     again()
-    with pytest.raises(Overdue):
+    with pytest.raises(Overdue, match="on and on"):
         loop.run_until_idle(10.0)
 
 

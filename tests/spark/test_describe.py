@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError
-from handlers.leader_board import boards
-from handlers.shooting_range import ranges
+from handlers.leader_board import boards, leader_board
+from handlers.shooting_range import ranges, shooting_range
 from handlers.strategies import STRATEGIES
 from spark_jobs.describe import entities_of, main
 from spark_jobs.job.configuration import Job
@@ -23,7 +23,7 @@ ARGUMENTS = [
     "--database",
     "shooting-range",
     "--consumer",
-    "leader-board=board",
+    "scores=board",
     "--library",
     "once",
     "--endpoint",
@@ -37,6 +37,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("an_app")
     module.boards, module.ranges = boards, ranges.using(STRATEGIES["stream"])  # type: ignore[attr-defined]
     module.again = module.boards  # type: ignore[attr-defined]
+    module.leader_board, module.others = leader_board, (shooting_range,)  # type: ignore[attr-defined]
     monkeypatch.setitem(__import__("sys").modules, "an_app", module)
     return module
 
@@ -52,7 +53,7 @@ def test_it_is_a_job_file(capsys: pytest.CaptureFixture[str]) -> None:
             {"type": "range", "container": "games", "partition_key": ["/gameId"], "protocol": "stream"},
         ],
         "library": "once",
-        "consumers": {"leader-board": "board"},
+        "consumers": {"leader-board": "board", "shooting-range": "range", "scores": "board"},
     }
     assert Job.read(written).library == "once"
 

@@ -90,7 +90,7 @@ def boards(strategy: Strategy, broken: Callable[[Played], bool] = lambda _: Fals
     return entity
 
 
-OUTBOX = players("walker", Outbox(window=2))
+OUTBOX = players("walker", Outbox())
 STREAM = players("runner", VersionStream(snapshot_every=3))
 
 

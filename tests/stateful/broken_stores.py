@@ -7,7 +7,7 @@ from typing import Any
 
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.effects.pages import FindPages, FoundPages
 from exactlyonce.records.companions import ColocatedRecord, id_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.identity import EntityRef
@@ -38,11 +38,13 @@ class Careless(MemoryStore):
 
 
 class Forgetful(MemoryStore):
-    """Finds no record, wherever it lies."""
+    """Finds pages, and no mark in them."""
 
-    def find_processed(self, effect: FindProcessed) -> Any:
-        reply = super().find_processed(effect)
-        return Found(frozenset(), reply.token) if isinstance(reply, Found) else reply
+    def find_pages(self, effect: FindPages) -> Any:
+        reply = super().find_pages(effect)
+        if not isinstance(reply, FoundPages):
+            return reply
+        return FoundPages(tuple(replace(page, marks="") for page in reply.pages))
 
 
 class Torn(MemoryStore):

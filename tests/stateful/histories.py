@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
-from exactlyonce import Colocated, Entity
+from exactlyonce import Entity
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.errors import TryAgainLater
 from exactlyonce.stores.memory.trouble import Fate, NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from tests.asking import sweep
-from tests.samples import Account, accounts, close, deposit, ledger_queue
+from tests.samples import SENT, Account, accounts, close, deposit, ledger_queue
 
 FATES = {
     Fate.LOST_BEFORE: 0.04,
@@ -64,23 +65,24 @@ async def drain(world: World, strategy: Strategy, entity: Entity[Account], envel
     last = world.process(backoff=Backoff(tries=60))
     await asyncio.gather(*(last.deliver(entity, envelope, strategy) for envelope in envelopes))
     await last.close()
-    if isinstance(strategy, Colocated):
-        world.store._trouble = NoTrouble()  # Dropping what was published is best effort, and the rest is the sweeper's.
-        for ref in dict.fromkeys(entity.ref_of(envelope) for envelope in envelopes):
-            await last.run(ref, partial(sweep, ref, by="colocated"))
+    world.store._trouble = NoTrouble()  # Dropping what was published is best effort, and the rest is the sweeper's.
+    for ref in dict.fromkeys(entity.ref_of(envelope) for envelope in envelopes):
+        await last.run(ref, partial(sweep, ref, by=strategy.name))
 
 
 def message(random: Random, number: int, accounts_used: int) -> Envelope:
     account = f"account-{random.randrange(accounts_used)}"
     if random.random() < 0.05:
         return close(f"m-{number}", account)
-    return deposit(
+    stable = ((STABLE_TIME, stable_text(milliseconds(SENT) + random.randrange(10_000))),)
+    sent = deposit(
         f"m-{number}",
         account,
         amount=random.randint(1, 9),
         answers=random.choice([0, 1, 1, 2]),
         padding="x" * random.choice([0, 0, 400]),
     )
+    return replace(sent, extensions=stable if random.random() < 0.5 else ())
 
 
 def troubled_world(seed: int) -> World:

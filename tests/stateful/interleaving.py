@@ -10,14 +10,19 @@ from typing import Any
 
 from exactlyonce import Destination
 from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.books import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
+from exactlyonce.effects.library import Written
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.books import BOOK_DIGITS, books_of
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.world import World
+from tests.unit.bookkeeping import Bookkeeper
 
+PROCESSES = 2
 FATES = {Fate.LOST_BEFORE: 0.05, Fate.LOST_AFTER: 0.05, Fate.REPEATED: 0.05, Fate.DELAYED: 0.1}
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 PEACE = SeededTrouble(Random(0), {})
@@ -25,25 +30,28 @@ PEACE = SeededTrouble(Random(0), {})
 
 @dataclass(eq=False)
 class Job:
-    """A generator under way, and what happens when it ends: with its result, or with None if its process crashed."""
+    """A generator under way, and what happens when it ends: with its result, or with None if it was cancelled, or its process
+    crashed."""
 
     step: Step[Any]
     ended: Callable[[Any], None]
+    book: Bookkeeper
     about: str = ""
     reply: Any = None
 
 
 class Interleaving:
-    """Several jobs at once, each of which may get ahead or crash at any effect.
+    """Several jobs of a few processes at once, each of which may get ahead or crash at any effect.
 
     Attributes:
         performed: types of the effects that any job asked for.
+        books: of the processes that live. The store has some version of each, or none yet.
 
     Args:
         random: the source of chance.
         destinations: where handlers may send to.
         fates: what happens to writes, and how often.
-        crash: how often a process crashes at an effect.
+        crash: how often a job is cancelled at an effect; every fourth time its whole process crashes.
         store: what keeps the documents.
     """
 
@@ -61,21 +69,43 @@ class Interleaving:
         self.world = World(destinations, store=self.store)
         self.jobs: list[Job] = []
         self.performed: set[type[Effect[Any]]] = set()
+        self.books = [self._begun_book() for _ in range(PROCESSES)]
+        self._stored: set[str] = set()
         self._crash = crash
 
     def begin(self, step: Step[Any], ended: Callable[[Any], None] = lambda _: None, about: str = "") -> None:
-        self.jobs.append(Job(step, ended, about))
+        self.jobs.append(Job(step, ended, self.random.choice(self.books), about))
 
     def advance(self) -> None:
-        """One effect of one of the jobs, or its crash; and perhaps a delayed write takes effect."""
+        """One effect of one of the jobs, or its crash; and perhaps a delayed write takes effect, or a book is written."""
         if self.jobs:
             job = self.random.choice(self.jobs)
-            if self.random.random() < self._crash:
-                self.end(job, None)
-            else:
+            if self.random.random() >= self._crash:
                 self.go(job)
+            elif self.random.random() < 0.25:
+                self.crash(job.book)
+            else:
+                self.end(job, None)
         if self.random.random() < 0.05:
             self.store.land_delayed()
+        if self.random.random() < 0.1:
+            self._write(self.random.choice(self.books))
+
+    def crash(self, book: Bookkeeper) -> None:
+        """End a process with all its jobs. What its book proves is what the store has of it."""
+        self.books[self.books.index(book)] = self._begun_book()
+        for job in [one for one in self.jobs if one.book is book]:
+            self.end(job, None)
+
+    def _begun_book(self) -> Bookkeeper:
+        return Bookkeeper(f"{self.random.getrandbits(80):0{BOOK_DIGITS}x}")
+
+    def _write(self, book: Bookkeeper) -> bool:
+        """Write a book; whether that was answered."""
+        written = isinstance(self.store.perform(WriteBook(book.document, 60)), Written)
+        if written:
+            self._stored.add(book.id)
+        return written
 
     def calm(self) -> None:
         """From now on nothing bad happens; what is under way comes to its end."""
@@ -95,16 +125,24 @@ class Interleaving:
             return
         parts = (effect.first, effect.second) if isinstance(effect, Together) else (effect,)
         self.performed.update(map(type, parts))
-        job.reply = self.perform(effect)
+        job.reply = self.perform(effect, job.book)
 
     def end(self, job: Job, result: Any) -> None:
         self.jobs.remove(job)
         job.ended(result)
 
-    def perform(self, effect: Effect[Any]) -> Any:
+    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:  # noqa: PLR0911
         match effect:
             case Together():
-                return self.perform(effect.first), self.perform(effect.second)
+                return self.perform(effect.first, book), self.perform(effect.second, book)
+            case OpenNumbers():
+                stored = book.id in self._stored or self._write(book)
+                return book.give(effect, self.now) if stored else UNKNOWN
+            case FindPaid(transactions=transactions):
+                found = self.store.perform(ReadBooks(books_of(transactions)))
+                return book.paid(effect, found.books if isinstance(found, FoundBooks) else ())
+            case CloseNumbers():
+                return book.close(effect)
             case Begin(messages=messages, more=more):
                 return Begun(
                     self.now, tuple(f"{self.random.getrandbits(64):016x}" for _ in range(len(messages) + more))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, message
 from exactlyonce.attempt import Strategy
+from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from tests.samples import SENT
 
@@ -80,7 +81,10 @@ class Rule:
 Machine = Mapping[tuple[int, int], Rule]
 """Rules by kind of message and situation, which the state decides."""
 
-DESTINATIONS = (Destination("plain"), Destination("numbered", to="reader", entity_by=lambda said: said.reader))
+DESTINATIONS = (
+    Destination("plain"),
+    Destination("numbered", to="reader", entity_by=lambda said: said.reader, ordered=True),
+)
 LIMITS = {"plain": 10_000, "numbered": 10_000}
 
 names = st.sampled_from(["a", "b/c", "~0", "é", ""])
@@ -106,7 +110,9 @@ messages: st.SearchStrategy[list[Envelope]] = st.lists(
 
 
 def a_message(number: int, entity: str, kind: int, value: Any) -> Envelope:
-    return Envelope("web", f"m-{number}", "machine.do", Json.of({"entity": entity, "kind": kind, "value": value}), SENT)
+    data = Json.of({"entity": entity, "kind": kind, "value": value})
+    stable = ((STABLE_TIME, stable_text(milliseconds(SENT) + number)),) if number % 2 else ()
+    return Envelope("web", f"m-{number}", "machine.do", data, SENT, extensions=stable)
 
 
 def entity_of(machine: Machine, strategy: Strategy, *, event_sourced: bool = False) -> Entity[Bag]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -9,17 +10,18 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Colocated, Entity, Envelope, HandlerFailed, Outbox
-from exactlyonce.attempt import Again, Before, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Handle, Handled, Memory, Work, key_of
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.marks import hash_in, split
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.history import StoreHistory
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 from tests.asking import unhandled
 from tests.stateful.interleaving import Interleaving
 from tests.stateful.machines import DESTINATIONS, LIMITS
@@ -48,8 +50,11 @@ class Ending:
             text = output.envelope.text.replace(channel, receiver)
             return replace(output, envelope=Json(text), place=replace(output.place, channel=receiver))
 
-        sequences = tuple(replace(one, channel=one.receiver) for one in self.sequences)
+        sequences = tuple(one._replace(channel=one.receiver) for one in self.sequences)
         return replace(self, sequences=sequences, outputs=frozenset(map(renamed, self.outputs)))
+
+
+NOTHING = Ending(None, False, (), frozenset())
 
 
 class MachineHistory(Interleaving):
@@ -76,6 +81,8 @@ class MachineHistory(Interleaving):
         self.waiting = list(self.messages)
         self.acknowledged: set[str] = set()
         self.memories: dict[EntityRef, Memory] = {}
+        self.given: dict[str, Before] = {}
+        self.handled: dict[EntityRef, list[tuple[Before, Envelope]]] = defaultdict(list)
 
     def play(self) -> None:
         """Groups of messages, in any order, several times, at the same time; then in peace to the end."""
@@ -152,10 +159,23 @@ class MachineHistory(Interleaving):
 
         runner = self.runner(ref)
         envelopes = tuple(self.messages[key] for key in group)
-        work = Work(ref, envelopes, runner, runner.absent, runner.evolve)
+        work = Work(ref, envelopes, self._noting(ref, runner), runner.absent, runner.evolve)
         # Who shares the memory may also be another instance, which has none.
         memory = self.memories.pop(ref, Memory()) if self.random.random() < 0.5 else Memory()
         self.begin(self.entity.strategy.attempt(work, memory), ended)
+
+    def _noting(self, ref: EntityRef, runner: Runner) -> Handle:
+        """The handler, which notes what it was given, and in which order an attempt handled its messages."""
+
+        def handle(before: Before, envelope: Envelope) -> Handled:
+            handled = runner(before, envelope)
+            if before.sent is None:
+                self.given[before.tx] = before
+            if before.version is not None:
+                self.handled[ref].append((before, envelope))
+            return handled
+
+        return handle
 
     def runner(self, ref: EntityRef) -> Runner:
         return Runner(self.entity, ref, ROUTES)
@@ -175,15 +195,41 @@ class MachineHistory(Interleaving):
 
     def serially(self, ref: EntityRef) -> Ending:
         """How it would end if its messages had been handled one after the other, in the order in which they were committed."""
+        if isinstance(self.entity.strategy, Outbox):
+            return self._by_marks(ref)
         told = [one for (key, _), one in StoreHistory(self.store).records.items() if key == ref.key]
+        ordered = sorted(told, key=lambda one: one.version)
+        assert [commit.version for commit in ordered] == [*range(1, len(told) + 1)]
+        return self._after(NOTHING, ref, [(self.given[one.tx], self.messages[one.message]) for one in ordered])
+
+    def _by_marks(self, ref: EntityRef) -> Ending:
+        """The same where marks tell which messages a commit processed, but not in which order."""
+        ending, before = NOTHING, Ledger()
+        for version in self.store._entity(ref).log:
+            if version.id != ref.id or version.document is None:
+                continue
+            ledger = read_entity(ref, version.document).ledger or Ledger()
+            known = {hash_in(one) for one in split(before.marks)}
+            added = {hash_in(one) for one in split(ledger.marks)} - known
+            assert len(added) == ledger.version - before.version
+            if added:
+                saved = without_ledger(version.document)
+                starts = (
+                    place for place, (given, _) in enumerate(self.handled[ref]) if given.version == before.version + 1
+                )
+                orders = (self.handled[ref][start : start + len(added)] for start in starts)
+                may_be = (one for one in orders if {message_hash(key_of(envelope)) for _, envelope in one} == added)
+                endings = (self._after(ending, ref, one) for one in may_be)
+                ending = next(one for one in endings if (one.body, one.sequences) == (saved, ledger.sequences))
+            before = ledger
+        return ending
+
+    def _after(self, ending: Ending, ref: EntityRef, messages: Sequence[tuple[Before, Envelope]]) -> Ending:
+        """How an entity ends once these messages, too, were handled one after the other."""
         runner = self.runner(ref)
-        body: Json | None = None
-        ending = Ending(None, False, (), frozenset())
-        for version, commit in enumerate(sorted(told, key=lambda one: one.version), start=1):
-            assert commit.version == version
-            before = Before(body, commit.at, commit.tx, ending.sequences)
-            handled = runner(before, self.messages[commit.message])
-            body = None if handled.deleted else handled.body
+        for before, envelope in messages:
+            body = None if ending.deleted else ending.body
+            handled = runner(replace(before, body=body, sequences=ending.sequences), envelope)
             outputs = ending.outputs | frozenset(handled.outputs)
             ending = Ending(handled.body, handled.deleted, handled.sequences, outputs)
         return ending

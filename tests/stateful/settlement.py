@@ -11,13 +11,15 @@ from random import Random
 from typing import Any, ClassVar
 
 from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
-from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.effects.effect import UNKNOWN, Begin, Step
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.park import requeue
 from exactlyonce.records.outputs import Output
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import STABLE_TIME, Envelope
+from exactlyonce.values.identity import message_hash
 from tests.samples import accounts, deposit, ledger_queue
 from tests.stateful.interleaving import Interleaving
 
@@ -25,7 +27,9 @@ ACCOUNTS = accounts()
 ENTITY = ACCOUNTS.ref("a")
 RUNNER = Runner(ACCOUNTS, ENTITY, Routes({"receipts": 10_000}))
 TRIES = 3
-DEPOSITS = tuple(deposit(f"m-{number}") for number in range(1, 5))
+STABLE = ((STABLE_TIME, "2026-01-01T00:00:00.000Z"),)
+DEPOSITS = tuple(replace(deposit(f"m-{number}"), extensions=STABLE if number % 2 else ()) for number in range(1, 5))
+"""Half of them are timed."""
 
 
 @dataclass(eq=False)
@@ -140,7 +144,7 @@ class Settlement(Interleaving):
             except StopIteration as finished:
                 return finished.value
             reply = yield effect
-            if isinstance(effect, Begin):
+            if isinstance(effect, (Begin, OpenNumbers)) and reply is not UNKNOWN:
                 going_on = self.going_on_for(held)
                 kept = [
                     tx if key in going_on else None
@@ -179,7 +183,7 @@ class Settlement(Interleaving):
         if not self.parked:
             return
         key = self.parked.pop()
-        if key in self.alone_when_parked and key in self.committed():
+        if key in self.alone_when_parked and message_hash(key) in self.committed():
             self.wrong.append(
                 f"{key} was parked, though it was processed, or an attempt under way could still process it"
             )
@@ -207,14 +211,17 @@ class Settlement(Interleaving):
         return key not in elsewhere
 
     def committed(self) -> set[str]:
+        """Hashes of the messages that were processed."""
         return {commit.message for commit in self.world.facts().commits}
 
     def in_parking(self) -> set[str]:
         return {id.removeprefix("parked:") for id in self.documents("parked:")}
 
     def documents(self, kind: str) -> list[str]:
+        """Ids of the documents of a kind, with which their ids begin. Of what is parked no longer there is a note."""
         library = self.store._library(ENTITY)
-        return [id for id in library.ids(len(library.log)) if id.startswith(kind) and library.newest(id)]
+        there = library.view(len(library.log)).items()
+        return [id for id, one in there if id.startswith(kind) and one.document and one.document.value["kind"] in kind]
 
     def garbage(self) -> list[str]:
         """Documents that are left over at the end."""

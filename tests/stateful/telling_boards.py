@@ -118,9 +118,10 @@ class BoardHistory:
             await process.end_with_me(self._maintenance(process).answer(STREAM, envelope))
 
     async def tend(self, process: Process, ref: EntityRef) -> None:
-        """Look after a board, and mark what that published."""
-        tended = await process.end_with_me(self._maintenance(process).tend(self.board, ref))
-        await process.run(ref, lambda memory: self.board.strategy.mark(ref, memory), tended.memory)
+        """Look after a board, and drop from its outbox what is paid."""
+        maintenance = self._maintenance(process)
+        await process.end_with_me(maintenance.tend(self.board, ref))
+        await process.run(ref, partial(self.board.strategy.sweep, maintenance.work(self.board, ref)))
 
     def _maintenance(self, process: Process) -> Maintenance:
         return Maintenance(process._driver, process._retrying, self.world.routes)
@@ -133,8 +134,8 @@ class BoardHistory:
         self.loss = 0.0
         self.pending += more
         before = -1
-        while before != self.world.store._writes:  # A gap behind a gap is overdue some time later.
-            before = self.world.store._writes
+        while before != self.writes:  # A gap behind a gap is overdue some time later.
+            before = self.writes
             while self.pending:
                 batch, self.pending = self.pending, []
                 await self._in_peace(*(self._to(one) for one in batch))
@@ -143,6 +144,11 @@ class BoardHistory:
             await self._in_peace(*(self._tending(ref) for ref in self.refs))
             self.fetch()
         await self._in_peace(*(self._sweeping(OUTBOX.ref(name)) for name in "ab"))
+
+    @property
+    def writes(self) -> int:
+        """How many documents of entities were written."""
+        return sum(len(partition.log) for partition in self.world.store.entities.values())
 
     async def _in_peace(self, *jobs: Any) -> None:
         process = self.world.process()

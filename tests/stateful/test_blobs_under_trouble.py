@@ -13,28 +13,42 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
 from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import OpenNumbers
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import LoadProcessed
+from exactlyonce.effects.pages import FindBlobs
 from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from tests.stateful.interleaving import PEACE, Interleaving, unfenced
+from tests.unit.bookkeeping import Bookkeeper
 from tests.unit.protocols.gallery import in_order, painting
 from tests.unit.script import ABSENT, ENTITY
 
 STRATEGIES: dict[str, tuple[str, Strategy]] = {
-    "outbox of one": ("outbox", Outbox(window=1)),
-    "outbox of three": ("outbox", Outbox(window=3)),
+    "outbox of one": ("outbox", Outbox()),
+    "outbox of three": ("outbox", Outbox()),
     "co-located": ("colocated", Colocated()),
     "stream": ("stream", VersionStream(snapshot_every=2)),
     "read model": ("resequencer", Resequencer()),
 }
+MARKS = {"outbox of one": (1, 0), "outbox of three": (3, 1)}
+"""Above how many marks the oldest leave the ledger, and how many stay."""
 MESSAGES = {key_of(one): one for one in map(in_order, range(1, 7))}
 MOMENT = timedelta(microseconds=1)
+
+
+@pytest.fixture(autouse=True)
+def few_marks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The marks of the outbox that a test names; else as few as can be."""
+    name = request.node.callspec.params.get("name") if hasattr(request.node, "callspec") else None
+    most, stay = MARKS.get(str(name), (1, 0))
+    monkeypatch.setattr(draft, "MOST_MARKS", most)
+    monkeypatch.setattr(draft, "MARKS_STAY", stay)
 
 
 class History(Interleaving):
@@ -80,8 +94,6 @@ class History(Interleaving):
             return
         keys = [self.queue.pop(self.random.randrange(len(self.queue))) for _ in range(min(2, len(self.queue)))]
         work = Work(ENTITY, tuple(MESSAGES[key] for key in keys), painting, ABSENT)
-        if isinstance(self.strategy, Outbox) and self.strategy.window == 1:
-            work, self.queue = replace(work, messages=work.messages[:1]), [*self.queue, *keys[1:]]
 
         def ended(result: Any) -> None:
             if result is None or isinstance(result, Again):
@@ -95,17 +107,17 @@ class History(Interleaving):
     def cleaning(self) -> Step[Any]:
         return clean_blobs(ENTITY, tuple(self.blobs.listed()), ABSENT, Memory(), self.strategy)
 
-    def perform(self, effect: Effect[Any]) -> Any:
+    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
         match effect:
-            case Begin():
+            case Begin() | OpenNumbers():
                 self.now += MOMENT
-                return super().perform(effect)
+                return super().perform(effect, book)
             case WriteOnce():
                 return self.write(effect)
             case DeleteBlobs():
                 return self.blobs.perform(effect)
             case _:
-                return super().perform(effect)
+                return super().perform(effect, book)
 
     def write(self, effect: WriteOnce) -> Any:
         """Applied or not, answered or not; or applied at any later time."""
@@ -135,7 +147,7 @@ def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.
 
 
 class Forgetful(History):
-    """Its clean-up reads the records of commits in any view, not in one at the token."""
+    """Its clean-up reads the proofs of commits in any view, not in one at the token."""
 
     def cleaning(self) -> Step[Any]:
         step, reply = super().cleaning(), None
@@ -144,7 +156,7 @@ class Forgetful(History):
                 effect = step.send(reply)
             except StopIteration as finished:
                 return finished.value
-            if isinstance(effect, (LoadProcessed, LoadCompanions)):
+            if isinstance(effect, (FindBlobs, LoadCompanions)):
                 effect = replace(effect, token=None)
             reply = yield effect
 
@@ -157,14 +169,12 @@ def test_without_the_token_clean_up_is_convicted(name: str) -> None:
 class Trusting(History):
     """Believes that what the ledger does not name was lost."""
 
-    def perform(self, effect: Effect[Any]) -> Any:
-        reply = super().perform(effect)
-        if isinstance(effect, LoadProcessed) and not isinstance(reply, type(UNKNOWN)):
-            return replace(reply, records=())
-        return reply
+    def perform(self, effect: Effect[Any], book: Bookkeeper) -> Any:
+        reply = super().perform(effect, book)
+        return frozenset() if isinstance(effect, FindBlobs) else reply
 
 
-def test_without_the_records_clean_up_is_convicted() -> None:
+def test_without_the_pages_clean_up_is_convicted() -> None:
     assert any(Trusting(seed, "outbox of one").play() for seed in range(20))
 
 
@@ -173,4 +183,4 @@ def test_the_histories_are_eventful() -> None:
     for history in histories:
         history.play()
     performed = set().union(*(history.performed for history in histories))
-    assert {LoadEntity, LoadProcessed, LoadCompanions, WriteOnce, DeleteBlobs} <= performed
+    assert {LoadEntity, FindBlobs, LoadCompanions, WriteOnce, DeleteBlobs} <= performed

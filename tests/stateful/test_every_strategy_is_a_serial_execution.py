@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 
 from exactlyonce import Colocated, Envelope, Outbox, StoredDataError, VersionStream
 from exactlyonce.attempt import Strategy
+from exactlyonce.protocols.outbox import draft
 from tests.stateful.broken_stores import Careless
 from tests.stateful.machines import KINDS, SITUATIONS, Machine, Rule, a_message, entity_of, machines, messages
 from tests.stateful.serial import MachineHistory
 
 STRATEGIES: dict[str, tuple[Strategy, bool]] = {
     "outbox": (Outbox(), False),
-    "outbox, some staged": (Outbox(window=2, inline_limit=300), False),
-    "outbox, transaction id": (Outbox.transaction_id(), False),
-    "outbox, embedded": (Outbox.embedded(), False),
     "co-located": (Colocated(), False),
     "stream of whole states": (VersionStream(snapshot_every=1), False),
     "stream with a whole state every 3": (VersionStream(snapshot_every=3), False),
@@ -27,6 +25,14 @@ STRATEGIES: dict[str, tuple[Strategy, bool]] = {
     "stream of events": (VersionStream(snapshot_every=3), True),
 }
 """And whether the handlers return events."""
+
+
+@pytest.fixture(autouse=True, params=[(1, 0), (2, 1), (32, 16)], ids=str)
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many marks a ledger has before the oldest leave it, and how many stay then."""
+    monkeypatch.setattr(draft, "MOST_MARKS", request.param[0])
+    monkeypatch.setattr(draft, "MARKS_STAY", request.param[1])
+
 
 repeatable = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 

@@ -48,10 +48,11 @@ class Flood(Interleaving):
             for envelope in group:
                 self.world.acknowledged.add((self.ref.key, key_of(envelope)))
                 self.reported_at[key_of(envelope)] = self.told()
-            self.begin(STRATEGY.mark(self.ref, result.memory))
 
-        work = Work(self.ref, group, self.runner, self.runner.absent)
-        self.begin(STRATEGY.attempt(work, memory or Memory()), ended)
+        self.begin(STRATEGY.attempt(self.work(*group), memory or Memory()), ended)
+
+    def work(self, *messages: Envelope) -> Work:
+        return Work(self.ref, messages, self.runner, self.runner.absent)
 
     def deliver_all(self, envelopes: list[Envelope]) -> None:
         """In groups, in any order, two groups at a time."""
@@ -80,7 +81,7 @@ def test_all_that_is_held_is_released_before_the_one_that_was_lacking_is_acknowl
     assert flood.reported_at["s/1"] == {"s": everything}
     assert len(flood.store._entity(flood.ref).within) - commits >= MANY > 2 * BATCH_DOCUMENTS
     flood.calm()
-    flood.deliver(())
+    flood.begin(STRATEGY.sweep(flood.work(), Memory()))
     flood.run_out()
     assert violations(flood.world.facts(), drained=True) == ()
 
@@ -97,6 +98,6 @@ def test_a_handler_that_raises_in_the_middle_holds_up_its_own_channel_only(seed:
     flood.deliver_all([a_message("t", 131)])
     assert flood.reported_at["t/131"] == {"s": list(range(1, 131)), "t": list(range(1, 132))}
     flood.calm()
-    flood.deliver(())
+    flood.begin(STRATEGY.sweep(flood.work(), Memory()))
     flood.run_out()
     assert violations(flood.world.facts(), drained=True) == ()

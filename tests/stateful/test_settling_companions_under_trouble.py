@@ -13,7 +13,7 @@ from exactlyonce import Colocated, Resequencer, VersionStream
 from exactlyonce.attempt import Memory, Strategy, key_of
 from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.library import DeleteParked, LoadParked, Park
+from exactlyonce.effects.library import LoadParked, Park, Unpark
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.places import Place
@@ -68,13 +68,7 @@ class Tended(History):
         return (self.tend, self.let_time_pass)
 
     def tend(self) -> None:
-        assert isinstance(self.strategy, Resequencer)
-
-        def ended(result: Any) -> None:
-            if result is not None:
-                self.begin(self.strategy.mark(ENTITY, result.memory))
-
-        self.begin(self.strategy.tend(self.work(), Memory()), ended)
+        self.begin(self.strategy.sweep(self.work(), Memory()))
 
     def let_time_pass(self) -> None:
         self.now += timedelta(minutes=3)
@@ -133,6 +127,6 @@ def test_the_histories_are_eventful(name: str) -> None:
         history.play()
     performed = set().union(*(history.performed for history in histories))
     late, skipped = (any(getattr(one.world.facts(), what) for one in histories) for what in ("late", "skipped"))
-    assert {LoadCompanions, Park, LoadParked, DeleteParked} <= performed
+    assert {LoadCompanions, Park, LoadParked, Unpark} <= performed
     assert ({FindOwing, ReplaceCompanions} <= performed) == (kind is Swept)
     assert (late and skipped) == (name == "read model that skips")

@@ -11,15 +11,25 @@ import pytest
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.library import DeleteParked, DeleteStaged, LoadParked, LoadStaged, Park
-from exactlyonce.protocols.outbox import clean as retention
+from exactlyonce.effects.library import LoadParked, Park, Unpark
+from exactlyonce.effects.pages import FindPages, WritePage
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps import park as parking
 from tests.asking import settle, sweep
 from tests.stateful.interleaving import unfenced
 from tests.stateful.settlement import ENTITY, RUNNER, Held, Settlement
+from tests.unit.bookkeeping import Bookkeeper
 
-STRATEGIES = {"inline": Outbox(window=1), "staged": Outbox.transaction_id(), "wide": Outbox(window=3, inline_limit=0)}
+SIZES = {"none stays": (1, 0), "one stays": (2, 1), "all stay": (32, 16)}
+"""Marks above which the oldest leave a ledger, and those that stay then."""
+
+
+@pytest.fixture(params=SIZES)
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(draft, "MOST_MARKS", SIZES[request.param][0])
+    monkeypatch.setattr(draft, "MARKS_STAY", SIZES[request.param][1])
+    return str(request.param)
 
 
 class History(Settlement):
@@ -47,30 +57,37 @@ class History(Settlement):
         return [*(f"{id} is left over" for id in staged), *super().garbage()]
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.usefixtures("size")
 @pytest.mark.parametrize("seed", range(25))
-def test_everything_is_done_once_and_nothing_is_left_whichever_process_finishes_it(name: str, seed: int) -> None:
-    assert History(seed, STRATEGIES[name]).play() == []
+def test_everything_is_done_once_and_nothing_is_left_whichever_process_finishes_it(seed: int) -> None:
+    assert History(seed, Outbox()).play() == []
 
 
-@pytest.mark.parametrize(("module", "strategy"), [(parking, "inline"), (retention, "staged")])
-def test_without_its_fence_it_is_convicted(module: Any, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "fence", unfenced)
-    assert any(History(seed, STRATEGIES[strategy]).play() for seed in range(100))
+@pytest.mark.usefixtures("size")
+def test_without_its_fence_it_is_convicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parking, "fence", unfenced)
+    assert any(History(seed, Outbox()).play() for seed in range(100))
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_with_a_driver_that_goes_on_for_what_was_given_back_it_is_convicted(name: str) -> None:
+@pytest.mark.usefixtures("size")
+def test_with_a_driver_that_goes_on_for_what_was_given_back_it_is_convicted() -> None:
     class Careless(History):
         def going_on_for(self, held: Held) -> Sequence[str]:
             return held.all
 
-    assert any(Careless(seed, STRATEGIES[name]).play() for seed in range(200))
+    assert any(Careless(seed, Outbox()).play() for seed in range(200))
 
 
-def test_the_histories_are_eventful() -> None:
-    histories = [History(seed, STRATEGIES["staged"]) for seed in range(20)]
+@pytest.mark.usefixtures("size")
+def test_where_what_is_owed_is_taken_for_paid_it_is_convicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bookkeeper, "_pays", lambda *_: True)
+    assert any(History(seed, Outbox()).play() for seed in range(100))
+
+
+def test_the_histories_are_eventful(size: str) -> None:
+    histories = [History(seed, Outbox()) for seed in range(20)]
     for history in histories:
         history.play()
     performed = set().union(*(history.performed for history in histories))
-    assert {LoadStaged, DeleteStaged, Park, LoadParked, DeleteParked} <= performed
+    assert {Park, LoadParked, Unpark} <= performed
+    assert ({FindPages, WritePage} <= performed) is (size != "all stay")

@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from random import Random
 
 import pytest
 
-from exactlyonce import Entity, Envelope, Outbox, TryAgainLater, UniqueKeyTaken
-from exactlyonce.attempt import Strategy
+from exactlyonce import Entity, Envelope, TryAgainLater, UniqueKeyTaken
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
+from tests.asking import sweep
 from tests.people import UNIQUE_KEYS, Person, leave, move, people, welcomes
 from tests.stateful.histories import FATES
 
-PRESETS: dict[str, Strategy] = {
-    "default": Outbox(),
-    "small window": Outbox(window=2),
-    "transaction id": Outbox.transaction_id(),
-    "embedded": Outbox.embedded(),
-}
 MOST_REFUSALS = 3
 """After so many its queue gives a message up."""
 
 
 class History:
-    def __init__(self, seed: int, strategy: Strategy) -> None:
+    def __init__(self, seed: int) -> None:
         self.random, clock = Random(seed), InstantClock()
         trouble = SeededTrouble(self.random, FATES, stale=0.2, lag=3)
         self.store = MemoryStore(clock.now, trouble, UNIQUE_KEYS)
         self.world = World([welcomes], random=self.random, clock=clock, store=self.store)
         self.people: Entity[Person] = people()
-        self.strategy = strategy
         self.refusals: Counter[str] = Counter()
         self.envelopes = [self._message(number) for number in range(50)]
 
@@ -53,10 +48,7 @@ class History:
         while waiting:
             batch, waiting = waiting[:8], waiting[8:]
             processes = [self.world.process(backoff=Backoff(tries=4)) for _ in range(2)]
-            tasks = [
-                asyncio.create_task(self.random.choice(processes).deliver(self.people, one, self.strategy))
-                for one in batch
-            ]
+            tasks = [asyncio.create_task(self.random.choice(processes).deliver(self.people, one)) for one in batch]
             for _ in range(self.random.randint(0, 60)):
                 await asyncio.sleep(0)
             if self.random.random() < 0.5:
@@ -69,9 +61,11 @@ class History:
         self.store._trouble = NoTrouble()
         last = self.world.process()
         results = await asyncio.gather(
-            *(last.deliver(self.people, one, self.strategy) for one in self.envelopes), return_exceptions=True
+            *(last.deliver(self.people, one) for one in self.envelopes), return_exceptions=True
         )
         assert {type(result) for result in results} <= {type(None), UniqueKeyTaken}
+        for ref in dict.fromkeys(self.people.ref_of(one) for one in self.envelopes):
+            await last.run(ref, partial(sweep, ref))
         await last.close()
 
     def _comes_again(self, envelope: Envelope, result: object) -> bool:
@@ -92,10 +86,14 @@ class History:
         return found
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("seed", range(4))
-async def test_nothing_is_lost_or_done_twice_and_no_two_share_a_key(preset: str, seed: int) -> None:
-    history = History(seed, PRESETS[preset])
+@pytest.mark.parametrize("marks", [2, 32])
+@pytest.mark.parametrize("seed", range(8))
+async def test_nothing_is_lost_or_done_twice_and_no_two_share_a_key(
+    marks: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft, "MOST_MARKS", marks)
+    monkeypatch.setattr(draft, "MARKS_STAY", marks // 2)
+    history = History(seed)
     await history.play()
     assert violations(history.world.facts(), drained=True) == ()
     assert history.shared() == []

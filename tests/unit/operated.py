@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -17,6 +18,7 @@ from exactlyonce.cli.__main__ import main
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting import ExactlyOnce, Settings
@@ -25,7 +27,10 @@ from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.hosting.wiring import Parts
+from exactlyonce.protocols.steps.save import with_ledger
 from exactlyonce.records.application import OwnedType
+from exactlyonce.records.kept import Kept
+from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.places import stated_place
 from exactlyonce.stores.application import MemoryApplicationStore
@@ -33,6 +38,7 @@ from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import DELIVERY_LIMIT, Lifetimes
 from tests.samples import Deposited, accounts
 from tests.unit.boards import BOARDS
@@ -93,15 +99,28 @@ class InMemory(ExactlyOnce):
     async def close(self) -> None:
         self.closed += 1
 
-    def deliver(self, kind: Entity[Any], message: Envelope) -> None:
+    def deliver(self, kind: Entity[Any], *messages: Envelope) -> None:
+        """Deliver messages to one process, which crashes then."""
+
         async def delivering() -> None:
             process = self.world.process(backoff=Backoff(tries=1))
             try:
-                await process.deliver(kind, message)
+                for message in messages:
+                    await process.deliver(kind, message)
             finally:
                 await process.crash()
 
         asyncio.run(delivering())
+
+    def keep(self, id: str, ref: EntityRef) -> None:
+        """Let an entity keep a message of this id, as an earlier commit of its would."""
+        loaded = self.world.store.perform(LoadEntity(ref))
+        assert isinstance(loaded, Loaded)
+        assert loaded.document is not None
+        ledger = read_entity(ref, loaded.document).ledger
+        assert ledger is not None
+        kept = with_ledger(loaded.document, replace(ledger, kept=(Kept(id, AT, "tx-kept"),)))
+        self.world.store.perform(SaveEntity(ref, kept, loaded.etag))
 
     def park(
         self,

@@ -11,16 +11,19 @@ from typing import Any, TypeVar
 from exactlyonce import Destination, Envelope
 from exactlyonce.attempt import Again, Finished, Handle, Memory, Strategy, Work
 from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import WriteRecords
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.books import Book
 from exactlyonce.records.companions import KIND, Companion, read_companion
-from exactlyonce.records.ledger import Entry, Ledger, read_entity
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.marks import Mark, split
+from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import Page, read_page
 from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequence, Sequences, channel_id
 from exactlyonce.stores.memory.store import MemoryStore
@@ -28,16 +31,19 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from tests.samples import Deposited, accounts
+from tests.unit.bookkeeping import Bookkeeper
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ENTITY = accounts().ref("a")
 ABSENT = accounts().shape.tombstone(ENTITY)
-RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1")
+RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda deposited: "r-1", ordered=True)
 ROUTES = Routes({"receipts": 1024 * 1024})
 READER = "reader/r-1"
 CHANNEL = channel_id(AT, "tx-1", 0)
 """In which receipts travel: the first transaction begins it."""
 ORDERED = Routes.to((RECEIPTS,), {"receipts": 1024 * 1024})
+BOOKKEEPING = (FindPaid, OpenNumbers, CloseNumbers, Begin)
+"""What costs no request."""
 Kind = TypeVar("Kind", bound="Effect[Any]")
 Replies = Mapping[type[Effect[Any]], Any]
 
@@ -52,6 +58,11 @@ class Played:
     @property
     def kinds(self) -> list[type]:
         return [type(effect) for effect in self.effects]
+
+    @property
+    def requests(self) -> list[type]:
+        """Without what costs none."""
+        return [kind for kind in self.kinds if kind not in BOOKKEEPING]
 
     def all(self, kind: type[Kind]) -> list[Kind]:
         return [effect for effect in self.effects if isinstance(effect, kind)]
@@ -78,6 +89,8 @@ class Script:
         store: where entities, their companions and the library's documents are.
         published: every copy of every output.
         at: the present.
+        book: of the process that plays.
+        books: what the store says of the books of others.
         asked: what the last play asked for, also where it raised.
     """
 
@@ -88,6 +101,8 @@ class Script:
         self.published: list[Output] = []
         self.at: datetime = AT
         self.entity = entity
+        self.book = Bookkeeper()
+        self.books: list[Book] = []
         self._transactions = count(1)
         if document is not None:
             self.put(document)
@@ -122,11 +137,17 @@ class Script:
             return reply(effect) if callable(reply) else reply
         return self.usual(effect)
 
-    def usual(self, effect: Effect[Any]) -> Any:
+    def usual(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
         """What a world without trouble answers."""
         match effect:
             case Begin(messages=messages, more=more):
                 return Begun(self.at, tuple(f"tx-{next(self._transactions)}" for _ in range(len(messages) + more)))
+            case OpenNumbers():
+                return self.book.give(effect, self.at)
+            case FindPaid():
+                return self.book.paid(effect, self.books)
+            case CloseNumbers():
+                return self.book.close(effect)
             case Publish(outputs=outputs):
                 self.published += outputs
                 return PUBLISHED
@@ -135,16 +156,15 @@ class Script:
             case _:
                 return self.store.perform(effect)
 
+    def restart(self) -> None:
+        """Another process plays from now on, which knows nothing of the book before."""
+        self.book = Bookkeeper(f"{int(self.book.id, 16) + 1:020x}")
+
     def put(self, document: Json) -> None:
         """Write the entity as if somebody else did."""
         version = self._partition.newest(self.entity.id)
         saved = self.store.perform(SaveEntity(self.entity, document, version and version.etag))
         assert isinstance(saved, Saved)
-
-    def record(self, *messages: str) -> None:
-        """Let the library have a record of each message, as if an earlier window held it."""
-        records = tuple(ProcessedRecord(self.entity.key, one, "tx-0", 0, AT, (), "") for one in messages)
-        self.store.perform(WriteRecords(self.entity, records))
 
     @property
     def writes(self) -> int:
@@ -165,9 +185,21 @@ class Script:
         return ledger
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The window."""
-        return self.ledger.entries
+    def entries(self) -> tuple[OutboxEntry, ...]:
+        """What the outbox of the ledger holds."""
+        return self.ledger.outbox
+
+    @property
+    def marks(self) -> list[Mark]:
+        """Those in the ledger."""
+        return [Mark.read(one) for one in split(self.ledger.marks)]
+
+    @property
+    def pages(self) -> list[Page]:
+        """Those that there are, in their order."""
+        partition = self.store._library(self.entity)
+        found = [version.document.value for version in partition.view(len(partition.log)).values() if version.document]
+        return sorted((read_page(one) for one in found if one.get("kind") == "page"), key=lambda page: page.number)
 
     @property
     def body(self) -> dict[str, Any] | None:

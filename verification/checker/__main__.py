@@ -16,31 +16,24 @@ from rich.console import Console
 from rich.table import Table
 
 from verification.checker.pool import explored
-from verification.checker.report import Finding, Findings, crossed, markdown
+from verification.checker.report import Finding, Findings, markdown
 from verification.scenarios.catalogue import CATALOGUE
-from verification.scenarios.matrix import matrix
 from verification.world.scenario import Scenario
-
-MATRIX = "matrix"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit code."""
     options = _options(arguments)
     shown = {mark: (*one.small, *(one.large if options.large else ())) for mark, one in CATALOGUE.items()}
-    shown[MATRIX] = tuple(matrix()) if options.matrix else ()
     wanted = [one for some in shown.values() for one in some if options.only in one.name]
     console = Console()
     found = _all_explored(console, wanted, options)
     tables = {mark: [found[one.name] for one in some if one.name in found] for mark, some in shown.items()}
-    combined = tables.pop(MATRIX)
     console.print(_table([one for some in tables.values() for one in some]))
     if options.docs is not None:
         for mark, some in tables.items():
             if some:
                 _documented(options.docs, mark, f"{_where()}\n\n{markdown(some)}")
-        if combined:
-            _documented(options.docs, MATRIX, crossed(combined))
     return int(any(one.fell for one in found.values()))
 
 
@@ -71,7 +64,6 @@ def _all_explored(console: Console, scenarios: Sequence[Scenario], options: Name
 def _options(arguments: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser(prog="python -m verification.checker", description=__doc__)
     parser.add_argument("--large", action="store_true", help="the large scenarios too")
-    parser.add_argument("--matrix", action="store_true", help="every preset under every trouble too")
     parser.add_argument("--only", default="", metavar="TEXT", help="scenarios whose names contain this")
     parser.add_argument("--limit", type=int, default=5_000_000, help="most states of a scenario (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="searches at a time (default %(default)s)")

@@ -22,7 +22,7 @@ Found = tuple[Finding, tuple[str, ...]]
 def explored(
     scenarios: Sequence[Scenario], limit: int, jobs: int, show: Callable[[Sequence[str]], None]
 ) -> Iterator[Found]:
-    """Explore scenarios of the catalogues or of the matrix; each as soon as it is done.
+    """Explore scenarios of the catalogue; each as soon as it is done.
 
     Args:
         scenarios: to explore. They go to the processes by their names, since broken twins cannot be sent.
@@ -45,12 +45,12 @@ def explored(
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
     scenario = next(one for one in everything() if one.name == name)
-    started = time.monotonic()
+    started = time.process_time()
 
     def show(report: Progress) -> None:
-        speed = report.transitions / (time.monotonic() - started)
+        speed = report.transitions / (time.process_time() - started)
         progress[name] = f"{name}: {report.states:,} states, depth {report.depth}, {speed:,.0f} transitions/s"
 
     report = explore(scenario, limit, liveness=True, show=show)
     progress.pop(name, None)
-    return finding(scenario, report, time.monotonic() - started), report.ending
+    return finding(scenario, report, time.process_time() - started), report.ending

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -103,22 +103,6 @@ def markdown(findings: Iterable[Finding]) -> str:
         figures = (f"{one.states:,}", f"{one.transitions:,}", str(one.depth), f"{one.seconds:,.1f}", f"{one.speed:,}")
         lines.append(f"| {' | '.join((one.name, *figures, one.verdict))} |")
     return "\n".join(lines) + "\n"
-
-
-def crossed(findings: Sequence[Finding]) -> str:
-    """Findings named "column: row" as a table of states. What was cut short has a `>`; what fell says so."""
-    cells = {tuple(one.name.split(": ")): one for one in findings}
-    columns = list(dict.fromkeys(column for column, _ in cells))
-    rows = list(dict.fromkeys(row for _, row in cells))
-    lines = [f"| | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
-    lines += [f"| {row} | {' | '.join(_cell(cells.get((column, row))) for column in columns)} |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(found: Finding | None) -> str:
-    if found is None:
-        return ""
-    return found.verdict if found.fell else f"{'> ' if found.verdict == SO_FAR else ''}{found.states:,}"
 
 
 def _verdict(scenario: Scenario, report: Report) -> str:

@@ -1,7 +1,7 @@
 """The endless stream: messages keep coming, faults never run out, and yet the states are finitely many.
 
 A finished message that will not come back is retired, and a new one takes its place. What distinguishes retired messages only
-is forgotten, and the rest gets canonical names (`naming`). Why no behaviour is lost by that is argued in
+is forgotten, and the rest gets canonical names (`names`). Why no behaviour is lost by that is argued in
 docs/model-checking.md, and tested by comparing with bounded runs.
 """
 
@@ -9,49 +9,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from datetime import datetime
 from typing import Final
 
-from exactlyonce.effects.effect import BEHIND
-from exactlyonce.effects.entity import Loaded, LoadEntity
-from exactlyonce.effects.library import DeleteChannels, FindChannels, FoundChannels, WriteRecords, Written
-from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.frozen_json import Json
-from verification.endless.channels import CHANNELS, channel_of, named_document, telling
-from verification.endless.names import Naming
+from exactlyonce.drivers.shelf import Shelf
+from exactlyonce.effects.books import FindPaid, Opened
+from exactlyonce.effects.effect import BEHIND, Begun
+from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
+from exactlyonce.values.identity import message_hash
+from verification.endless.names import NOW, OLDEST, Naming
 from verification.endless.renaming import names_of
-from verification.endless.scopes import LIVE
+from verification.explorers.ages import AgedExplorer
 from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
-from verification.world.answers import STALE, World, judge_of
-from verification.world.judge import Commit, Judge
-from verification.world.mentions import Write, described
-from verification.world.outbox_handler import content_of, key_of_number
-from verification.world.outbox_judge import OutboxJudge
-from verification.world.scenario import Scenario
-from verification.world.store import NOW, Entity, Store, Stores, Version, ledger_of
-from verification.world.workers import Workers
+from verification.world.answers import STALE, World
+from verification.world.judge import Commit
+from verification.world.outbox_handler import key_of_number
+from verification.world.scenario import AT, PLACES, TICK, Scenario
+from verification.world.store import NOW as WRITTEN
+from verification.world.store import Entity, Store, Version
+from verification.world.workers import Worker, Workers
 from verification.world.writes import Answer, Writes
 
 FREE: Final = -1
 """What the queues say of a place in the stream where no message is."""
 
 
+class Curious(Shelf):
+    """One that reads the books of all that owe. What ships does so only where three owe, retired messages included."""
+
+    def compare(self, effect: FindPaid, now: datetime) -> tuple[str, ...]:
+        return super().compare(replace(effect, needed=effect.transactions), now)
+
+
 class EndlessExplorer(Explorer):
     """Explores a stream: `copies` of the scenario says how many copies of each message there may be at a time."""
 
+    shelf: type[Shelf] = Curious
+
     def __init__(self, scenario: Scenario) -> None:
+        _require_possible(scenario)
+        scenario = replace(scenario, chores=replace(scenario.chores, shelf=self.shelf))
         # A worker's name is made of its replies, so situations that differ by them stay apart.
         super().__init__(scenario, world=EndlessWorld(scenario), workers=Workers(scenario, merge=False))
-        self._collects = False  # Naming does.
-        self.naming = Naming(scenario, self.world.stores, self.workers)
+        self.naming = self._naming()
+
+    def _naming(self) -> Naming:
+        return Naming(self.scenario, self.world.stores, self.workers, OLDEST + 1 if self.scenario.ages else 1)
 
     def start(self) -> State:
         """No message has come."""
         store, queue, *rest = super().start()
+        store = self.world.stores.changed(store, now=NOW if self.scenario.ages else 0)
         return (store, (FREE,) * len(queue), *rest)  # type: ignore[return-value]
 
     def moves(self, state: State) -> Iterator[Move]:
@@ -66,123 +76,110 @@ class EndlessExplorer(Explorer):
 
     def _happenings(self, state: State) -> Iterator[Move]:
         """A message comes, comes again, or will not come again."""
+        yield from super()._happenings(state)
         store, queue, workers, delayed, left = state
-        room = self.scenario.flight is None or sum(copies >= 0 for copies in queue) < self.scenario.flight
+        for number in self._free(queue, store.now):
+            yield _happening(state, number, 1, f"{key_of_number(number)} arrives")
         for number, copies in enumerate(queue):
+            if copies < 0:
+                continue
             key = key_of_number(number)
             held = sum(worker.held.count(number) for worker in workers)
-            if copies == FREE:
-                if room and number == self._first_free(queue, number):
-                    yield self._happening(state, number, 1, f"{key} arrives")
-                continue
             if copies + held < self.scenario.copies[number]:
-                yield self._happening(state, number, copies + 1, f"A copy of {key} arrives")
-            if not copies and not held and not any(("key", key) in names_of(write) for write in delayed):
+                yield _happening(state, number, copies + 1, f"A copy of {key} arrives")
+            hash = ("hash", message_hash(key))
+            saves = (write for write in delayed if isinstance(write, SaveEntity))
+            if not copies and not held and not any(hash in names_of(write) for write in saves):
                 retired = (store, (*queue[:number], FREE, *queue[number + 1 :]), workers, delayed, left)
                 yield Move(retired, False, None, -1, None, f"No copy of {key} will arrive any more")
 
-    def _first_free(self, queue: tuple[int, ...], place: int) -> int:
-        """The first free place for messages of the channel that this one is for."""
-        channel = channel_of(self.scenario, place)
-        return next(
-            one for one in range(len(queue)) if queue[one] == FREE and channel_of(self.scenario, one) == channel
-        )
-
-    def _happening(self, state: State, number: int, copies: int, said: str) -> Move:
-        store, queue, workers, delayed, left = state
-        after = (store, (*queue[:number], copies, *queue[number + 1 :]), workers, delayed, left)
-        return Move(after, True, None, -1, None, said)
+    def _free(self, queue: tuple[int, ...], _now: int) -> Iterator[int]:
+        """The first free place for a new message of each sort of which there is not one for each place."""
+        sorts = self.naming.sorts
+        for sort in dict.fromkeys(sorts):
+            places = self.naming.places_of((sort, 0))
+            live = sum(copies != FREE and sorts[number] == sort for number, copies in enumerate(queue))
+            if live < len(places):
+                yield next(place for place in places if queue[place] == FREE)
 
 
-class EndlessJudge(OutboxJudge):
-    """A judge for whom retired messages are past: their outputs are what was committed and published."""
+class AgedStream(EndlessExplorer, AgedExplorer):
+    """Explores a stream with a clock, which never stops. Each place becomes one for every age."""
 
-    def outputs(self, outputs: tuple[Output, ...], store: Store) -> str | None:
-        """The violation in publishing these outputs."""
-        return super().outputs(tuple(output for output in outputs if LIVE in content_of(output)[0]), store)
+    def __init__(self, scenario: Scenario) -> None:
+        assert scenario.ages is not None  # noqa: S101
+        copies = scenario.copies * (OLDEST + 1)
+        slots = len(scenario.copies)
+        times = tuple(NOW - number // slots for number in range(len(copies)))
+        untimed = frozenset(number for number in range(len(copies)) if number % slots in scenario.ages.untimed)
+        ages = replace(scenario.ages, times=times, last=NOW + 1, untimed=untimed)
+        super().__init__(replace(scenario, copies=copies, ages=ages))
+
+    def _waits_for_ends(self, state: State) -> bool:
+        """Whether somebody is at work whose present is behind by a tick, or would be unless attempts may be late."""
+        late = AT + (state[0].now - (not self._ages.prompt)) * TICK
+        return any(_begun_at(worker) <= late for worker in state[2])
+
+
+def _begun_at(worker: Worker) -> datetime:
+    """The present of an attempt; long after all if there is none."""
+    replies = () if worker.situation is None else worker.situation.replies
+    return next((one.at for one in replies if isinstance(one, Begun | Opened)), AT + 1_000 * TICK)
 
 
 class EndlessWorld(World):
-    """A world in which retired messages are past, and only the newest version of the entity has an ETag of its own."""
+    """A world in which only the newest version of the entity has an ETag of its own."""
 
     def __init__(self, scenario: Scenario) -> None:
-        super().__init__(scenario, EndlessJudge(scenario, judge_of(scenario).keys))
+        super().__init__(scenario)
         self.writes = EndlessWrites(self.stores, scenario, self.judge)
-
-    def _find_channels(self, effect: FindChannels, store: Store) -> Iterator[Answer]:
-        yield from self._unanswered(store, may_be_behind=True)
-        library = store.libraries[0]
-        views = [
-            tuple(filter(effect.asks_for, library.view(position).get(CHANNELS, ())))
-            for position in self._views_of(library, effect.token)
-        ]
-        for documents in dict.fromkeys(reversed(views)):
-            said = f"finds {len(documents)} documents of channel {', '.join(effect.channels or ('any',))}"
-            seen = "a channel that left was found" if documents else None
-            yield Answer(FoundChannels(documents), store, said=said, witnessed=seen, aged=documents != views[-1])
 
     def _load(self, _effect: LoadEntity, store: Store) -> Iterator[Answer]:
         entity = store.entities[0]
         for version in reversed(entity.versions):
-            loaded = Loaded(version.document, version.etag, NOW if version.document else 0, None)
+            loaded = Loaded(version.document, version.etag, WRITTEN if version.document else 0, None)
             if version is entity.truth:
                 yield Answer(loaded, store, said="loads the newest version")
             else:
                 yield Answer(loaded, store, STALE, said="loads an older version", witnessed="stale load")
         if self._stale:
-            yield Answer(BEHIND, store, STALE, said="asks a replica that is behind")
+            yield Answer(BEHIND, store, STALE, said="asks a replica that is behind", witnessed="a replica was behind")
         yield self._unread(store)
 
 
 class EndlessWrites(Writes):
     """Writes of a stream. The arguments are those of `Writes`."""
 
-    def __init__(self, stores: Stores, scenario: Scenario, judge: Judge) -> None:
-        super().__init__(stores, scenario, judge)
-        self._numbered = bool(scenario.places)
-        self._versions = 1 if scenario.places else (scenario.strategy.window or 0) + 1
-
-    def applied(self, write: Write, store: Store) -> Answer:
-        """The answer if the write takes effect now. Nobody will ask for the records of retired messages."""
-        if isinstance(write, DeleteChannels) or (isinstance(write, WriteRecords) and self._numbered):
-            return self._changed_channels(write, store)
-        if isinstance(write, WriteRecords):
-            records = (one for one in write.records if isinstance(one, ProcessedRecord) and LIVE in one.message)
-            write = replace(write, records=tuple(records))
-        return super().applied(write, store)
-
-    def _changed_channels(self, write: WriteRecords | DeleteChannels, store: Store) -> Answer:
-        """The answer to a write of documents. The log holds all that there are, so that each of its positions is a view."""
-        library = store.libraries[0]
-        before: tuple[ChannelDocument, ...] = library.now.get(CHANNELS, ())
-        found = {one.name: one for one in before}
-        if isinstance(write, DeleteChannels):
-            found = {name: one for name, one in found.items() if name not in write.documents}
-        else:
-            written = (named_document(one) for one in write.records if isinstance(one, ChannelDocument))
-            found.update({one.name: one for one in written})
-        after = telling(found.values())
-        if after != before:
-            library = self._stores.library((*library.writes, (CHANNELS, after)))
-            store = self._stores.with_library(store, 0, library)
-        reply = None if isinstance(write, DeleteChannels) else Written(self._token(library))
-        return Answer(reply, store, said=described(write))
-
     def entity_token(self, _entity: Entity) -> str | None:
         """None: processes of a stream remember no tokens, so every view is allowed to each of them."""
         return None
 
-    def entity_after(self, entity: Entity, write: Commit, _tick: int) -> Entity:
+    def entity_after(self, entity: Entity, write: Commit, _tick: int, *, keeps: bool) -> Entity:
         """The entity with one more version, whose ETag differs from those before until it gets its canonical name."""
-        document = _counted(write.document, self._versions)
-        kept = entity.versions if self._keeps_versions else ()
-        return self._stores.entity(0, (*kept, Version(document, f"{entity.truth.etag}+")))
+        version = Version(write.document, f"{entity.truth.etag}+")
+        return self._stores.entity(0, (*(entity.versions if keeps else ()), version))
 
 
-@cache
-def _counted(document: Json, limit: int) -> Json:
-    """A document whose version counts no further than this: beyond its window all versions say that entries may have left."""
-    ledger = ledger_of(document)
-    if ledger.version <= limit:
-        return document
-    return with_ledger(document, replace(ledger, version=limit))
+def stream_of(scenario: Scenario) -> EndlessExplorer:
+    """The explorer of an endless scenario."""
+    return EndlessExplorer(scenario) if scenario.ages is None else AgedStream(scenario)
+
+
+def _happening(state: State, number: int, copies: int, said: str) -> Move:
+    store, queue, workers, delayed, left = state
+    after = (store, (*queue[:number], copies, *queue[number + 1 :]), workers, delayed, left)
+    return Move(after, True, None, -1, None, said)
+
+
+def _require_possible(scenario: Scenario) -> None:
+    """Raise `ValueError` for a scenario whose states have no canonical names."""
+    possible = {"crashes", "unknown", "repeated", "stale"}
+    chores = any(amount for amount, name in zip(scenario.budget.amounts, PLACES, strict=True) if name not in possible)
+    more = scenario.tokens or scenario.deletes or scenario.targets or scenario.remembering
+    kinds = scenario.requests or scenario.replies or scenario.keeps or scenario.numbers or any(scenario.since)
+    changes = scenario.ages and (scenario.ages.before or scenario.ages.behind or scenario.ages.arriving)
+    if scenario.group > 1 or scenario.room > 1 or chores or more or kinds or changes:
+        raise ValueError(
+            f"Scenario {scenario.name!r}: a stream has one message a commit, room for one mark, one entity, and one retention; "
+            "no tokens, memories, deletion, requests, calls, kept messages, numbers, times or chores."
+        )

@@ -1,271 +1,369 @@
 """Canonical names for the states of an endless stream.
 
-Messages: `m0`, … by their place in the stream; `q0`, … retired ones in the newest ledger; `r0`, … others, in each document
-and in each run anew. Transactions: in the newest ledger `c0`, … by place, `u0`, … of retired messages; `w0.0`, … begun, by
-worker; `d0.0`, … in delayed writes; `x0`, … others, like `r0`. Histories: `C` the newest, `b0`, … those
-on which live messages were committed, `O` all others. ETags: `now`, `old`. Positions in the library's log: without the writes
-that no attempt can ask for any more.
+Live messages have the names of their places, `m0`, …; retired ones are told apart in one list of marks only. Histories: `C` the
+newest, `b0`, … those on which live messages were committed, `O` all others. ETags: `now`, `old`. Versions and numbers of pages
+keep their order, and whether one follows the other at once. Positions in the library's log are without the writes that nobody
+can notice. Times are relative to the store's clock, and what is older than everything that goes by age has one age.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import permutations
-from typing import Any, NamedTuple
+from itertools import accumulate, permutations, product
+from typing import Any, Final, NamedTuple
 
-from exactlyonce.attempt import Memory
-from exactlyonce.effects.effect import Begun
-from exactlyonce.effects.library import FindProcessed
-from verification.endless.channels import keeps_channels, renamed_channels, telling, views_in
-from verification.endless.past import older_versions, relevant
+from exactlyonce.records.books import number_of, transaction
+from exactlyonce.values.envelope import MILLISECOND, milliseconds
+from exactlyonce.values.identity import message_hash
+from verification.endless.past import documents_of, kept_pages, observable, older_versions, present, without_debts
 from verification.endless.renaming import Atom, names_of, renamed
-from verification.endless.scopes import Scope, found_at_once, shared_names
-from verification.explorers.reductions import State
-from verification.world.mentions import Write, transactions_in
+from verification.explorers.reductions import State, tidied
+from verification.world.books import book_in
+from verification.world.mentions import Write
 from verification.world.outbox_handler import key_of_number
-from verification.world.scenario import Scenario
-from verification.world.store import Store, Stores, Version
-from verification.world.tasks import NOTHING, Start
+from verification.world.scenario import AT, TICK, Scenario
+from verification.world.store import Store, Stores, Version, ledger_of
+from verification.world.tasks import Start
 from verification.world.workers import Worker, Workers
+
+NOW: Final = 6
+"""The tick at which every state of a stream is."""
+OLDEST: Final = 5
+"""Age above which nothing grows older, in ticks: marks and pages go with four, by an attempt that may be one tick late."""
+FIRST_VERSION: Final = 1_000
+"""What the lowest version is called: no state has as many marks, or pages that matter."""
+_TICK: Final = TICK // MILLISECOND
+_FLOOR: Final = milliseconds(AT + (NOW - OLDEST) * TICK)
+
+
+Kind = tuple[tuple[int, bool, bool], int]
+_NUMBERS: Final = frozenset({"version", "opened", "page", "cut"})
 
 
 class Named(NamedTuple):
-    """The parts of a state that have names, by canonical ones.
+    """The parts of a state, by canonical names.
 
     Attributes:
-        order: which message went to which place.
+        moved: the place that each live message went to.
         store, workers, delayed: as in a state.
-        rank: to choose among several orders.
+        rank: to choose among several.
     """
 
-    order: tuple[int, ...]
+    moved: dict[int, int]
     store: Store
     workers: tuple[Worker, ...]
     delayed: tuple[Write, ...]
     rank: tuple[Any, ...]
 
 
+class Transactions:
+    """Names of books and of transactions, in the order in which they are asked for."""
+
+    def __init__(self) -> None:
+        self._books: dict[str, str] = {}
+        self._numbers: dict[str, dict[int, int]] = {}
+
+    def book(self, id: str) -> str:
+        """What to call a book."""
+        return self._books.setdefault(id, f"b{len(self._books)}")
+
+    def transaction(self, tx: str) -> str:
+        """What to call a transaction."""
+        book, number = number_of(tx)
+        numbers = self._numbers.setdefault(book, {})
+        return transaction(self.book(book), numbers.setdefault(number, len(numbers) + 1))
+
+
+class Scope:
+    """What to call names in one state; a `Rename` of `renaming`.
+
+    Args:
+        images: names of messages, histories, the newest ETag, versions and numbers of pages.
+        places: for each position of the library's log the one that takes its place.
+        ticks: by which all times move back; None where no clock moves.
+        moved: the place that each live message goes to.
+    """
+
+    def __init__(self, images: dict[Atom, Any], places: list[int], ticks: int | None, moved: dict[int, int]) -> None:
+        self.images, self.places, self.ticks, self.moved = images, places, ticks, moved
+        self.transactions = Transactions()
+
+    def __call__(self, atom: Atom) -> Any:  # noqa: PLR0911  # One case for each sort.
+        """What to call a name."""
+        sort, name = atom
+        match sort:
+            case "tx":
+                return self.transactions.transaction(name)
+            case "book":
+                return self.transactions.book(name)
+            case "place":
+                return self.places[name]
+            case "time":
+                return name if self.ticks is None or name < 0 else max(name - self.ticks * _TICK, _FLOOR)
+            case "expiry":
+                return max(name - (self.ticks or 0) * _TICK // 1000, NOW * _TICK // 1000)
+            case "history":
+                return self._history(name)
+            case "etag":
+                return self.images.get(atom, "old")
+            case "hash":
+                return self.images.get(atom)
+            case "cut from":
+                return self.images.get(("version", name), 0)
+            case _:
+                return self.images[atom]
+
+    def _history(self, name: str) -> str:
+        found: str | None = self.images.get(("history", name))
+        if found is not None:
+            return found
+        before, _, message = name.rpartition(">")
+        newest = self.images.get(("newest", before)) if name else None
+        key = self.images.get(("key", f"web/{message}"))
+        return "O" if newest is None or key is None else f"{newest}>{key.removeprefix('web/')}"
+
+
 class Naming:
     """Names the states of one scenario.
 
     Args:
-        scenario: one message a commit, nothing marked by idle workers.
+        scenario: of one message a commit, with a place for each live message of each age.
         stores, workers: where these are interned.
+        ages: how many ages a message has.
     """
 
-    def __init__(self, scenario: Scenario, stores: Stores, workers: Workers) -> None:
-        budget = scenario.budget
-        chores = budget.sweeps or budget.poisoned or budget.cleanings or budget.forgotten
-        more = scenario.marking or scenario.tokens or scenario.deletes or scenario.targets or scenario.linearizable
-        if scenario.places and (None in scenario.places or scenario.delayed or scenario.strategy.inline_limit == 0):
-            raise ValueError(
-                f"Scenario {scenario.name!r}: a stream with channels has no foreign messages, "
-                "no delayed writes, and stages nothing."
-            )
-        if scenario.group > 1 or scenario.strategy.window is None or chores or more:
-            raise ValueError(
-                f"Scenario {scenario.name!r}: a stream has one message a commit, a window, one entity; no marking, tokens, "
-                "deletion or chores."
-            )
-        copies = scenario.copies
-        self._orders = [
-            order
-            for order in permutations(range(len(copies)))
-            if all(copies[number] == copies[place] for place, number in enumerate(order))
-            and keeps_channels(scenario, order)
-        ]
+    def __init__(self, scenario: Scenario, stores: Stores, workers: Workers, ages: int) -> None:
         self._scenario = scenario
-        self._numbered = bool(scenario.places)
         self._stores = stores
-        self._workers = workers
+        self._workers = self._named_by = workers
+        slots, untimed = len(scenario.copies) // ages, scenario.ages.untimed if scenario.ages else ()
+        self._ages = [number // slots for number in range(len(scenario.copies))]
+        self.sorts = [
+            (copies, number in untimed, bool(scenario.since) and scenario.since[number % slots] is None)
+            for number, copies in enumerate(scenario.copies)
+        ]
         self._canonical: dict[Any, list[Named]] = {}
-        self._orders_for: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
         self._ranks: dict[Any, int] = {}
-        self._names: dict[Worker, tuple[tuple[Atom, ...], frozenset[str]]] = {}
-        self._renamed: dict[Any, Worker] = {}
         self._present: dict[tuple[Worker, frozenset[str]], Worker] = {}
+        self._names: dict[Worker, tuple[Atom, ...]] = {}
+        self._renamed: dict[Any, Worker] = {}
 
     def canonical(self, state: State) -> State:
         """The state by its canonical name: of those that exchanging messages makes of it, the first in some order."""
         store, queue, workers, delayed, left = state
-        key = (store, tuple([copies >= 0 for copies in queue]), workers, delayed)
+        live = tuple(number for number, copies in enumerate(queue) if copies >= 0)
+        key = (store, live, workers, delayed)
         found = self._canonical.get(key)
         if found is None:
-            live = tuple(number for number, copies in enumerate(queue) if copies >= 0)
-            orders = self._orders_of(live)
-            found = self._canonical[key] = [self.named(store, live, workers, delayed, one) for one in orders]
-        placed, _, named = min(
-            [(tuple([queue[number] for number in one.order]), one.rank, one) for one in found], key=_rank_of
-        )
+            found = self._canonical[key] = list(self.named(store, live, workers, delayed))
+        placed, _, named = min(((self._placed(queue, one.moved), one.rank, one) for one in found), key=_rank_of)
         return named.store, placed, named.workers, named.delayed, left
 
-    def _orders_of(self, live: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """The orders to choose from, where these messages are live: those with free places first, each once."""
-        found = self._orders_for.get(live)
-        if found is None:
-            orders = {tuple(map(order.index, live)): order for order in reversed(self._orders)}
-            least = min(_places_of(live, order) for order in orders.values())
-            found = [order for order in orders.values() if _places_of(live, order) == least]
-            self._orders_for[live] = found
-        return found
+    def _placed(self, queue: tuple[int, ...], moved: dict[int, int]) -> tuple[int, ...]:
+        placed = [-1] * len(self.sorts)
+        for number, place in moved.items():
+            placed[place] = queue[number]
+        return tuple(placed)
+
+    def kind_of(self, number: int, ticks: int = 0) -> Kind:
+        """What messages have in common that may be exchanged once time has passed: their sort, and their age."""
+        return self.sorts[number], min(self._ages[number] + ticks, self._ages[-1])
+
+    def places_of(self, kind: Kind) -> list[int]:
+        """The places for messages of a kind."""
+        return [place for place in range(len(self.sorts)) if self.kind_of(place) == kind]
+
+    def moves_of(self, live: tuple[int, ...], ticks: int) -> Iterator[dict[int, int]]:
+        """Every way to move live messages to the first places of their kind."""
+        kinds: dict[Kind, list[int]] = {}
+        for number in live:
+            kinds.setdefault(self.kind_of(number, ticks), []).append(number)
+        ways = (
+            [dict(zip(order, self.places_of(kind), strict=False)) for order in permutations(numbers)]
+            for kind, numbers in kinds.items()
+        )
+        for way in product(*ways):
+            yield {number: place for part in way for number, place in part.items()}
 
     def named(
-        self,
-        store: Store,
-        live: tuple[int, ...],
-        workers: tuple[Worker, ...],
-        delayed: tuple[Write, ...],
-        order: tuple[int, ...],
+        self, store: Store, live: tuple[int, ...], workers: tuple[Worker, ...], delayed: tuple[Write, ...]
+    ) -> Iterator[Named]:
+        """The parts of a state by every canonical name."""
+        hashes = {message_hash(key_of_number(number)): number for number in live}
+        store, workers, delayed, kept = self._without_past(store, hashes, workers, delayed)
+        atoms = self._numbers_in(store, workers, delayed, kept)
+        places = list(accumulate(kept, initial=0))
+        ticks = store.now - NOW if self._scenario.ages else 0
+        for moved in self.moves_of(live, ticks):
+            images = _images(store, moved, atoms)
+            scope = Scope(images, places, ticks if self._scenario.ages else None, moved)
+            yield self._named(store, workers, delayed, kept, scope)
+
+    def _without_past(
+        self, store: Store, hashes: dict[str, int], workers: tuple[Worker, ...], delayed: tuple[Write, ...]
+    ) -> tuple[Store, tuple[Worker, ...], tuple[Write, ...], list[bool]]:
+        """Store, workers and delayed writes without what nobody can notice; and which writes of the library's log stay."""
+        live = frozenset(hashes)
+        entity, library = store.entities[0], store.libraries[0]
+        truth = entity.truth
+        if truth.document is not None:
+            truth = Version(without_debts(truth.document, live), truth.etag)
+        owing = frozenset(one for one, number in hashes.items() if key_of_number(number) not in store.published)
+        versions = (*older_versions(entity, library, owing, live), truth)
+        store = self._stores.with_entity(store, 0, self._stores.entity(0, versions))
+        workers = tuple([self._forgetting(worker, live) for worker in workers])
+        documents = (*(one.document for one in versions if one.document is not None), *documents_of(workers, delayed))
+        cuts, cut = frozenset(ledger_of(one).cut for one in documents), store.entities[0].ledger.cut
+        delayed = observable(delayed, library, cut, cuts, live)
+        store, workers = tidied(self._stores, self._workers, store, workers, delayed)
+        return store, workers, delayed, kept_pages(library, cut, cuts, live)
+
+    def _forgetting(self, worker: Worker, live: frozenset[str]) -> Worker:
+        found = self._present.get((worker, live))
+        if found is None:
+            situation, found = worker.situation, worker
+            if situation is not None and (replies := present(situation.replies, live)) != situation.replies:
+                found = self._workers.standing(worker, situation.start, replies, worker.held, worker.book)
+            self._present[worker, live] = found
+        return found
+
+    def _numbers_in(
+        self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], kept: list[bool]
+    ) -> frozenset[Atom]:
+        """The versions and numbers of pages in a state."""
+        parts: list[Iterable[Atom]] = [self._names_in(worker) for worker in workers]
+        parts += [names_of(one.document) for one in store.entities[0].versions if one.document is not None]
+        parts += [names_of(write) for write in delayed]
+        parts += [names_of(page) for (_, page), keep in zip(store.libraries[0].writes, kept, strict=True) if keep]
+        parts += [names_of(book) for book in store.books]
+        return frozenset(atom for part in parts for atom in part if atom[0] in _NUMBERS)
+
+    def _names_in(self, worker: Worker) -> tuple[Atom, ...]:
+        found = self._names.get(worker)
+        if found is None:
+            found = () if worker.situation is None else names_of(worker.situation.replies)
+            self._names[worker] = found
+        return found
+
+    def _named(
+        self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], kept: list[bool], scope: Scope
     ) -> Named:
-        """The parts of a state that have names, with message `order[n]` moved to place n."""
-        keys = {key_of_number(number): key_of_number(order.index(number)) for number in live}
-        shared = dict(shared_names(store.entities[0], store.committed, tuple(keys.items())))
-        shared.update(renamed_channels(self._scenario, order))
-        owing = store.entities[0].ledger.owing
-        workers = tuple([self.without_past(worker, owing) for worker in workers])
-        begun: frozenset[str] = frozenset()
-        if delayed or store.libraries[0].staged:
-            begun = begun.union(*(self._names_in(worker)[1] for worker in workers))
-            asked = begun.union(entry.tx for entry in store.entities[0].ledger.entries)
-            delayed, asked = relevant(delayed, asked, frozenset(keys))
-        else:
-            asked = begun
-        scope = self._scope(store, shared, asked | keys.keys(), order)
-        workers = self._workers_named(workers, scope)
-        if delayed:
-            late = frozenset[str]().union(*map(transactions_in, delayed)) - begun
-            delayed = tuple(scope.of(f"d{number}", late).part(write) for number, write in enumerate(delayed))
-        store = self._store_named(store, keys, scope)
-        return Named(order, store, workers, delayed, self._rank(store, workers, delayed))
-
-    def _scope(self, store: Store, shared: dict[Atom, Any], asked: frozenset[str], order: tuple[int, ...]) -> Scope:
-        """The scope of a state, in which these messages and transactions may be asked for."""
-        writes = store.libraries[0].writes
-        if not self._numbered:
-            return Scope(shared, [id.partition(":")[2] in asked for id, _ in writes], order)
-        scope = Scope(shared, [], order)
-        kept, places = views_in([telling(renamed(documents, scope)) for _, documents in writes])
-        return Scope(shared, kept, order, places)
-
-    def _rank(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> tuple[Any, ...]:
+        workers = self._workers_named(store, workers, scope)
+        entity, library = store.entities[0], store.libraries[0]
+        *older, truth = [_version_named(one, scope) for one in entity.versions]
+        truth = truth if truth.document is None else replace(truth, etag="now")
+        older.sort(key=_text)
+        delayed = tuple([renamed(write, scope) for write in delayed])
+        writes = [renamed(page, scope) for (_, page), keep in zip(library.writes, kept, strict=True) if keep]
+        keys = {key_of_number(number): key_of_number(place) for number, place in scope.moved.items()}
+        committed = [(keys[key], scope(("history", history))) for key, history in store.committed if key in keys]
+        books = sorted((renamed(book, scope) for book in store.books), key=lambda book: book.id)
+        store = self._stores.store(
+            (self._stores.entity(0, (*older, truth)),),
+            (self._stores.library(tuple((f"page:{one.page.number}", one) for one in writes)),),
+            committed=frozenset(committed),
+            published=frozenset(keys[key] for key in store.published if key in keys),
+            overdue=frozenset(keys[key] for key in store.overdue if key in keys),
+            books=tuple(books),
+            now=store.now - (scope.ticks or 0),
+        )
         ranks = self._ranks
-        return (
+        rank = (
             tuple([worker.order for worker in workers]),
             ranks.setdefault(store, len(ranks)),
             tuple([ranks.setdefault(write, len(ranks)) for write in delayed]),
         )
+        return Named(scope.moved, store, workers, delayed, rank)
 
-    def without_past(self, worker: Worker, owing: frozenset[str]) -> Worker:
-        """The worker, unless it has begun to look, without memories of which nothing comes: of what owes nothing."""
-        found = self._present.get((worker, owing))
-        if found is None:
-            found = self._present[worker, owing] = self._forgetting(worker, owing)
-        return found
+    def _workers_named(self, store: Store, workers: tuple[Worker, ...], scope: Scope) -> tuple[Worker, ...]:
+        """The workers in the order of what they and their books would be called if alone."""
+        ordered = sorted(workers, key=lambda worker: self._alone(store, worker, scope)) if len(workers) > 1 else workers
+        _begin(store, (worker.book for worker in ordered), scope)
+        return tuple([self._worker_named(worker, scope) for worker in ordered])
 
-    def _forgetting(self, worker: Worker, owing: frozenset[str]) -> Worker:
-        situation = worker.situation
-        if situation is None:
-            return self._workers.remembering(worker, (Memory(published=worker.memories[0].published & owing),))
-        if not situation.replies and worker.first is None:
-            known = Memory(published=situation.start.memory.published & owing)
-            return self._workers.standing(replace(situation.start, memory=known), (), None, (NOTHING,), worker.held)
-        return self._workers.remembering(worker, (NOTHING,))
-
-    def _names_in(self, worker: Worker) -> tuple[tuple[Atom, ...], frozenset[str]]:
-        """The names in a worker, in order of appearance, and the transactions that it began."""
-        found = self._names.get(worker)
-        if found is None:
-            situation = worker.situation
-            if situation is None:
-                found = (names_of(worker.memories), frozenset())
-            else:
-                begun = (tx for one in situation.replies if isinstance(one, Begun) for tx in one.given)
-                found = (names_of((situation.replies, worker.first, situation.start)), frozenset(begun))
-            self._names[worker] = found
-        return found
-
-    def _workers_named(self, workers: tuple[Worker, ...], scope: Scope) -> tuple[Worker, ...]:
-        """The workers in the order of what they would be called if alone."""
-        alone = []
-        for worker in workers:
-            own = scope.of("w0", self._names_in(worker)[1])
-            alone.append((self._worker_named(worker, own), worker, own))
-        alone.sort(key=_alone)
-        first, _, own = alone[0]
-        scope.share(own)
-        named = [first]
-        for number, (_, worker, _) in enumerate(alone[1:], 1):
-            own = scope.of(f"w{number}", self._names_in(worker)[1])
-            named.append(self._worker_named(worker, own))
-            scope.share(own)
-        return tuple(named)
+    def _alone(self, store: Store, worker: Worker, scope: Scope) -> tuple[int, int]:
+        alone = Scope(scope.images, scope.places, scope.ticks, scope.moved)
+        _begin(store, (worker.book,), alone)
+        named = self._worker_named(worker, alone).order
+        book = renamed(book_in(store.books, worker.book or ""), alone)
+        return named, self._ranks.setdefault(book, len(self._ranks))
 
     def _worker_named(self, worker: Worker, scope: Scope) -> Worker:
-        key = (worker, tuple([scope(name) for name in self._names_in(worker)[0]]), scope.order)
+        book = None if worker.book is None else scope.transactions.book(worker.book)
+        names = tuple([scope(name) for name in self._names_in(worker)])
+        held = tuple([scope.moved[number] for number in worker.held])
+        key = (worker, names, held, book)
         found = self._renamed.get(key)
         if found is None:
-            found = self._renamed[key] = self._worker_made(worker, scope)
+            found = self._renamed[key] = self._worker_made(worker, scope, held, book)
         return found
 
-    def _worker_made(self, worker: Worker, scope: Scope) -> Worker:
-        memories: tuple[Memory, ...] = renamed(worker.memories, scope)
+    def _worker_made(self, worker: Worker, scope: Scope, held: tuple[int, ...], book: str | None) -> Worker:
         situation = worker.situation
         if situation is None:
-            return self._workers.idle(memories)
-        messages = tuple(scope.order.index(number) for number in situation.start.messages)
-        start: Start = replace(renamed(situation.start, scope), messages=messages)
-        replies, first = renamed(situation.replies, scope), renamed(worker.first, scope)
-        if (
-            replies
-            and self._finds_again(situation.start, situation.replies[0])
-            and not self._finds_again(start, replies[0])
-        ):
-            replies, first = found_at_once(replies, first)
-        held = tuple(scope.order.index(number) for number in worker.held)
-        return self._workers.standing(start, replies, first, memories, held)
-
-    def _finds_again(self, start: Start, looked: Any) -> bool:
-        """Whether a run that has looked asks for records again, since its view was older than what it loaded relies on."""
-        return isinstance(self._workers.standing(start, (looked,), None, (NOTHING,), ()).asks, FindProcessed)
-
-    def _store_named(self, store: Store, keys: dict[str, str], scope: Scope) -> Store:
-        entity, library = store.entities[0], store.libraries[0]
-        truth = entity.truth
-        if truth.document is not None:
-            truth = Version(scope.of().part(truth.document), "now")
-        versions = (*older_versions(entity.versions[:-1], store.published, keys, scope), truth)
-        writes = tuple(
-            [_write_named(*write, keys, scope) for write, keep in zip(library.writes, scope.kept, strict=True) if keep]
-        )
-        committed = frozenset(
-            [(keys[key], scope(("history", history))) for key, history in store.committed if key in keys]
-        )
-        published = frozenset([keys[key] for key in store.published if key in keys])
-        return self._stores.store(
-            (self._stores.entity(0, versions),),
-            (self._stores.library(writes),),
-            committed=committed,
-            published=published,
-        )
+            return self._named_by.idle(worker.memories, book)
+        start: Start = replace(situation.start, messages=tuple(scope.moved[one] for one in situation.start.messages))
+        replies = renamed(situation.replies, scope)
+        return self._named_by.standing(worker, start, replies, held, book)
 
 
-def _write_named(id: str, content: Any, keys: dict[str, str], scope: Scope) -> tuple[str, Any]:
-    kind, _, name = id.partition(":")
-    match kind:
-        case "processed":
-            return f"processed:{keys[name]}", content
-        case "staged":
-            return f"staged:{scope(('tx', name))}", renamed(content, scope)
-        case _:
-            return id, telling(renamed(content, scope))
+def _begin(store: Store, books: Iterable[str | None], scope: Scope) -> None:
+    """Name these books first, and then what the entity owes."""
+    for book in books:
+        if book is not None:
+            scope.transactions.book(book)
+    for entry in store.entities[0].ledger.outbox:
+        scope.transactions.transaction(entry.tx)
 
 
-def _places_of(live: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
-    return tuple(number in live for number in order)
+def _images(store: Store, moved: dict[int, int], numbers: frozenset[Atom]) -> dict[Atom, Any]:
+    """What names mean all over a state."""
+    entity = store.entities[0]
+    images = _in_order(numbers, "cut", "page", 1)
+    images.update(_in_order(numbers, "version", "opened", FIRST_VERSION if entity.ledger.version else 1))
+    keys = {key_of_number(number): place for number, place in moved.items()}
+    for key, place in keys.items():
+        images["key", key] = key_of_number(place)
+        images["hash", message_hash(key)] = message_hash(key_of_number(place))
+    for key, history in store.committed:
+        if key in keys:
+            images["history", history] = f"b{keys[key]}"
+    if entity.history:
+        images["history", entity.history] = "C"
+    images["history", ""] = ""
+    images["newest", entity.history] = images["history", entity.history]  # On which a save under way may build.
+    if entity.truth.etag is not None:
+        images["etag", entity.truth.etag] = "now"
+    return images
 
 
-def _alone(named: tuple[Worker, Worker, Scope]) -> int:
-    return named[0].order
+def _in_order(atoms: frozenset[Atom], ledgers: str, others: str, first: int) -> dict[Atom, Any]:
+    """New numbers in the same order. Whether one follows at once after that of a ledger stays, since an attempt will use it.
+
+    Args:
+        atoms: names.
+        ledgers, others: sorts of the names that are meant: those of ledgers, and what is compared with them.
+        first: the lowest new number but 0, which stays.
+    """
+    of_ledgers = {number for sort, number in atoms if sort == ledgers}
+    images: dict[Atom, Any] = {(ledgers, 0): 0, (others, 0): 0}
+    before, named = 0, first - 1
+    for number in sorted({number for sort, number in atoms if sort in (ledgers, others) and number}):
+        named += 2 if before in of_ledgers and number > before + 1 else 1
+        images[others, number] = named
+        if number in of_ledgers:
+            images[ledgers, number] = named
+        before = number
+    return images
+
+
+def _version_named(version: Version, scope: Scope) -> Version:
+    return version if version.document is None else Version(renamed(version.document, scope), "old")
+
+
+def _text(version: Version) -> str:
+    return "" if version.document is None else version.document.text
 
 
 def _rank_of(placed: tuple[Any, Any, Named]) -> Any:

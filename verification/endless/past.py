@@ -2,92 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Stage, WriteRecords
+from exactlyonce.effects.entity import Loaded, SaveEntity
+from exactlyonce.effects.pages import FoundPages, WritePage
 from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.ledger import entity_document
-from exactlyonce.records.library import ProcessedRecord
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.marks import by_hash
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
-from verification.endless.scopes import LIVE, Scope
-from verification.world.mentions import Write, transactions_in
-from verification.world.store import Version, ledger_of, position_of
+from verification.world.mentions import Write
+from verification.world.store import Entity, Library, StoredPage, Version, ledger_of, transactions_of
+from verification.world.workers import Worker
 
-_NO_HISTORY: Final = Json.of({"id": "e0", "history": "O"})
-"""The state of an older version: what is handled on it is never committed."""
-
-
-def relevant(
-    delayed: tuple[Write, ...], asked: frozenset[str], live: frozenset[str]
-) -> tuple[tuple[Write, ...], frozenset[str]]:
-    """Delayed writes without those of which nobody would notice anything; and the transactions that may be asked for.
-
-    Args:
-        delayed: writes.
-        asked: transactions that documents and workers may ask for.
-        live: keys of the messages that are not retired.
-    """
-    if not delayed:
-        return delayed, asked
-    asked = asked.union(*(transactions_in(write) for write in delayed if isinstance(write, SaveEntity)))
-    kept: list[Write] = []
-    for write in delayed:
-        if isinstance(write, WriteRecords):
-            records = tuple(one for one in write.records if isinstance(one, ProcessedRecord) and one.message in live)
-            kept += [replace(write, records=records)] if records else []
-        elif not isinstance(write, Stage | DeleteStaged) or transactions_in(write) & asked:
-            kept.append(write)
-    return tuple(kept), asked
-
-
-def older_versions(
-    versions: tuple[Version, ...], published: frozenset[str], keys: Mapping[str, str], scope: Scope
-) -> tuple[Version, ...]:
-    """The older versions that differ in what an attempt on them can do, by their new names.
-
-    Its commit fails. Its other observable acts: it publishes what live messages owe, writes their records, and acknowledges a
-    message that it finds. So an older version need not record retired messages and published outputs; and of two equal
-    versions, the one with the older token can do all that the other can.
-
-    Args:
-        versions: older than the newest.
-        published: keys of live messages whose outputs arrived.
-        keys: of live messages, each with its new name.
-        scope: for all other names.
-    """
-    lasting: list[Version] = []
-    oldest: dict[tuple[Any, ...], tuple[tuple[int, int], Json]] = {}
-    for version in versions:
-        if version.document is None:
-            lasting.append(version)
-            continue
-        document = scope.of().part(_without_past(version.document, frozenset(keys) - published))
-        ledger = ledger_of(document)
-        if ledger.channels:
-            document = entity_document(_NO_HISTORY, ledger)
-        live = any(one.received for one in ledger.channels) or any(LIVE in one.message for one in ledger.entries)
-        if not live and not ledger.apart.channels:
-            continue  # An attempt that finds the entity absent can do the same.
-        age = (position_of(ledger.token), ledger.version)
-        said = (*ledger.entries, *ledger.channels)
-        if said not in oldest or age < oldest[said][0]:
-            oldest[said] = (age, document)
-    documents = sorted((document for _, document in oldest.values()), key=_text)
-    return (*lasting, *(Version(document, "old") for document in documents))
+Hashes = frozenset[str]
+"""Of live messages."""
 
 
 @cache
-def _without_past(document: Json, owing: frozenset[str]) -> Json:
-    """A document in which only these messages may owe anything."""
+def without_debts(document: Json, live: Hashes) -> Json:
+    """A document that owes for live messages only. What retired ones owed was published before they were acknowledged."""
     ledger = ledger_of(document)
-    entries = (entry if entry.message in owing else replace(entry, owed=None, staged=False) for entry in ledger.entries)
-    kept = tuple(entry for entry in entries if entry.recorded or entry.owed is not None)
-    return with_ledger(document, replace(ledger, entries=kept))
+    outbox = tuple(entry for entry in ledger.outbox if entry.cause in live)
+    return document if outbox == ledger.outbox else with_ledger(document, replace(ledger, outbox=outbox))
 
 
-def _text(document: Json) -> str:
-    return document.text
+def present(replies: tuple[Any, ...], live: Hashes) -> tuple[Any, ...]:
+    """The replies to a run, as if what it loaded owed for live messages only, and without pages that show it nothing."""
+    known: frozenset[str] = frozenset()
+    cut = 0
+    found: list[Any] = []
+    for reply in replies:
+        match reply:
+            case Loaded(document=Json() as document):
+                document = without_debts(document, live)
+                known |= transactions_of(document)
+                cut = ledger_of(document).cut
+                found.append(replace(reply, document=document))
+            case FoundPages():
+                found.append(FoundPages(tuple(one for one in reply.pages if _matters(one, cut - 1, frozenset(), live))))
+            case frozenset():
+                found.append(reply & known)
+            case _:
+                found.append(reply)
+    return tuple(found)
+
+
+def documents_of(workers: Iterable[Worker], delayed: Iterable[Write]) -> Iterator[Json]:
+    """The entity's documents that workers have loaded, and those that may still be saved."""
+    for worker in workers:
+        for reply in () if worker.situation is None else worker.situation.replies:
+            if isinstance(reply, Loaded) and reply.document is not None:
+                yield reply.document
+    yield from (write.document for write in delayed if isinstance(write, SaveEntity))
+
+
+def kept_pages(library: Library, cut: int, cuts: frozenset[int], live: Hashes) -> list[bool]:
+    """For each write of the library's log whether an attempt can notice it.
+
+    Args:
+        library: with the log.
+        cut: number of the newest page, by the newest ledger.
+        cuts: the same of all ledgers from which an attempt may go on.
+        live: hashes of live messages.
+    """
+    return [isinstance(one, StoredPage) and _matters(one.page, cut, cuts, live) for _, one in library.writes]
+
+
+def _matters(page: Page, cut: int, cuts: frozenset[int], live: Hashes) -> bool:
+    return page.number > cut or page.number in cuts or not live.isdisjoint(by_hash(page.marks))
+
+
+def observable(
+    delayed: tuple[Write, ...], library: Library, cut: int, cuts: frozenset[int], live: Hashes
+) -> tuple[Write, ...]:
+    """Delayed writes that change something: not those of pages that are there, or that nobody would notice.
+
+    What they save owes for live messages only.
+    """
+    there = {one.page for one in library.now.values() if isinstance(one, StoredPage)}
+    kept: list[Write] = []
+    for write in delayed:
+        if isinstance(write, SaveEntity):
+            kept.append(replace(write, document=without_debts(write.document, live)))
+        elif not isinstance(write, WritePage) or (write.page not in there and _matters(write.page, cut, cuts, live)):
+            kept.append(write)
+    return tuple(kept)
+
+
+def older_versions(entity: Entity, library: Library, owing: Hashes, live: Hashes) -> tuple[Version, ...]:
+    """The older versions on which an attempt can do what it can do on no other one.
+
+    Its commit fails, as it does where the entity is found absent. Its other observable acts: it publishes what live messages
+    owe, and acknowledges a live message that it finds. So a version is left out if the newest one owes, and knows, as much.
+
+    Args:
+        entity: as it is, and was.
+        library: in which attempts look.
+        owing: hashes of the live messages whose outputs have not arrived.
+        live: hashes of all live messages.
+    """
+    newest = _knows(entity.ledger, library, live), _causes(entity.ledger)
+    lasting = []
+    for version in entity.versions[:-1]:
+        ledger = ledger_of(version.document)
+        more = not _knows(ledger, library, live) <= newest[0] or not owing & _causes(ledger) <= newest[1]
+        if version.document is None or more:
+            lasting.append(version)
+    return tuple(lasting)
+
+
+def _knows(ledger: Ledger, library: Library, live: Hashes) -> Hashes:
+    """The live messages that an attempt finds."""
+    pages = (one.page for one in library.now.values() if isinstance(one, StoredPage))
+    marks = (by_hash(ledger.marks), *(by_hash(page.marks) for page in pages if page.number <= ledger.cut))
+    return live.intersection(_causes(ledger).union(*marks))
+
+
+def _causes(ledger: Ledger) -> Hashes:
+    return frozenset(entry.cause for entry in ledger.outbox)

@@ -1,37 +1,46 @@
 """Names in the parts of a state, and putting others in their place.
 
-Protocols treat message keys, transaction ids, ETags and states as opaque, and of session tokens they compare the order only.
-So a state under other names is the same state. Names are atoms: (sort, name), where the sort is "key", "tx", "history" (a
-history), "etag", "channel", "number" (in a channel) or "place" (a position in the library's log, as a number).
+Protocols compare hashes of messages, transaction ids, ETags and states for equality only, and versions, numbers of pages,
+session tokens and times by their order. So a state under other names is the same state. Names are atoms: (sort, name), where
+the sort is "hash", "key", "tx", "book", "history", "etag", "place" (a position in the library's log), "time" (in milliseconds
+since 1970), "expiry" (in seconds since the clock began), "page" and "cut" (numbers of pages: their own, and a ledger's newest),
+"version" (of a ledger), "opened" (for which version a number was) or "cut from" (which version a page was).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import cache, singledispatch
+from itertools import count
 from typing import Any
 
-from exactlyonce.attempt import Memory
+from exactlyonce.effects.books import Opened
 from exactlyonce.effects.effect import Begun
-from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Found, FoundChannels, FoundStaged, Stage, WriteRecords, Written
-from exactlyonce.records.channels import Channel
-from exactlyonce.records.ledger import Entry, Ledger, entity_document
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord, StagedOutputs
-from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.effects.entity import Loaded, Saved, SaveEntity
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import FoundPages, WritePage
+from exactlyonce.records.books import number_of, transaction
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.marks import Mark, hash_in, is_timed, split, written
+from exactlyonce.records.outbox import OutboxEntry, pending
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import Envelope, milliseconds, time_of
 from exactlyonce.values.frozen_json import Json
-from verification.endless.channels import distinct, named_document, numbers_of, with_numbers
+from exactlyonce.values.identity import message_hash
+from verification.world.books import BookState, BookWritten
+from verification.world.mentions import WriteDown
 from verification.world.outbox_handler import content_of, output_of
-from verification.world.store import entity_ref, history_of, ledger_of, position_of, token_at
-from verification.world.tasks import Start
+from verification.world.store import StoredPage, entity_ref, history_of, ledger_of, position_of, token_at
 
 Atom = tuple[str, Any]
 Rename = Callable[[Atom], Any]
 
 
 def names_of(part: Any) -> tuple[Atom, ...]:
-    """The names in a reply, a write, a memory or a start, in order of appearance."""
+    """The names in a reply, a write or a document, in order of appearance."""
     found: dict[Atom, None] = {}
 
     def note(atom: Atom) -> Any:
@@ -44,8 +53,10 @@ def names_of(part: Any) -> tuple[Atom, ...]:
 
 @singledispatch
 def renamed(part: Any, rename: Rename) -> Any:
-    """A reply, a write, a memory or a start under other names. What no protocol reads is blotted out in documents: digests, and
-    the versions of entries."""
+    """A reply, a write or a document under other names.
+
+    Nobody looks for retired messages, whose hash is renamed to None: they are `r0`, `r1`, … among the marks beside them.
+    """
     del rename
     return part
 
@@ -53,6 +64,11 @@ def renamed(part: Any, rename: Rename) -> Any:
 @renamed.register
 def _(part: tuple, rename: Rename) -> Any:  # type: ignore[type-arg]
     return tuple(renamed(one, rename) for one in part)
+
+
+@renamed.register
+def _(part: frozenset, rename: Rename) -> Any:  # type: ignore[type-arg]
+    return frozenset(rename(("tx", tx)) for tx in sorted(part))
 
 
 @renamed.register
@@ -69,65 +85,46 @@ def _(part: Loaded, rename: Rename) -> Any:
 
 
 @renamed.register
-def _(part: Found, rename: Rename) -> Any:
-    return Found(frozenset(rename(("key", key)) for key in sorted(part.messages)), _token(part.token, rename))
-
-
-@renamed.register
-def _(part: FoundChannels, rename: Rename) -> Any:
-    return FoundChannels(distinct(renamed(part.documents, rename)))
-
-
-@renamed.register
-def _(part: ChannelDocument, rename: Rename) -> Any:
-    return named_document(replace(part, channel=renamed(part.channel, rename)))
-
-
-@renamed.register
-def _(part: Channel, rename: Rename) -> Any:
-    part = replace(part, id=rename(("channel", part.id)))
-    return with_numbers(part, (rename(("number", number)) for number in numbers_of(part)))
-
-
-@renamed.register
-def _(part: FoundStaged, rename: Rename) -> Any:
-    return FoundStaged(renamed(part.documents, rename))
-
-
-@renamed.register
-def _(part: StagedOutputs, rename: Rename) -> Any:
-    key = rename(("key", part.message))
-    return replace(part, message=key, tx=rename(("tx", part.tx)), outputs=_outputs(part.outputs, rename))
-
-
-@renamed.register
-def _(part: Begun, rename: Rename) -> Any:
-    return replace(part, transactions=tuple(None if tx is None else rename(("tx", tx)) for tx in part.transactions))
-
-
-@renamed.register
-def _(part: Written, rename: Rename) -> Any:
-    return Written(token_at(rename(("place", position_of(part.token)))))
-
-
-@renamed.register
-def _(part: Conflict, rename: Rename) -> Any:
-    return Conflict(_token(part.token, rename))
-
-
-@renamed.register
 def _(part: Saved, rename: Rename) -> Any:
     return Saved(rename(("etag", part.etag)), None)
 
 
 @renamed.register
-def _(part: Start, rename: Rename) -> Any:
-    return replace(part, memory=renamed(part.memory, rename))
+def _(part: FoundPages, rename: Rename) -> Any:
+    return FoundPages(renamed(part.pages, rename))
 
 
 @renamed.register
-def _(part: Memory, rename: Rename) -> Any:
-    return replace(part, published=frozenset(_transactions(tuple(sorted(part.published)), rename)))
+def _(part: Page, rename: Rename) -> Any:
+    marks, version = _marks(part.marks, rename), rename(("cut from", part.version))
+    return replace(
+        part,
+        number=rename(("page", part.number)),
+        version=version,
+        before=rename(("time", part.before)) if version else -1,
+        begin=rename(("time", part.begin)),
+        until=rename(("time", part.until)),
+        marks=marks,
+        hashes=tuple(hash_in(one) for one in split(marks) if not is_timed(one)),
+    )
+
+
+@renamed.register
+def _(part: StoredPage, rename: Rename) -> Any:
+    page = renamed(part.page, rename)
+    return StoredPage(page, str(page.number), part.expires and rename(("expiry", part.expires)))
+
+
+@renamed.register
+def _(part: Written, rename: Rename) -> Any:
+    return Written(_token(part.token, rename))
+
+
+@renamed.register(Begun)
+@renamed.register(Opened)
+def _(part: Any, rename: Rename) -> Any:
+    given = tuple(None if tx is None else rename(("tx", tx)) for tx in part.transactions)
+    return replace(part, at=_at(part.at, rename), transactions=given)
 
 
 @renamed.register
@@ -137,42 +134,70 @@ def _(part: SaveEntity, rename: Rename) -> Any:
 
 
 @renamed.register
-def _(part: WriteRecords, rename: Rename) -> Any:
-    return replace(part, records=renamed(part.records, rename))
+def _(part: WritePage, rename: Rename) -> Any:
+    return replace(part, page=renamed(part.page, rename))
 
 
 @renamed.register
-def _(part: ProcessedRecord, rename: Rename) -> Any:
-    key = rename(("key", part.message))
-    return replace(part, message=key, tx="", version=0, digest="", outputs=_refs(part.outputs, key))
+def _(part: WriteDown, rename: Rename) -> Any:
+    return WriteDown(rename(("book", part.id)), _written(part.id, part.written, rename))
 
 
 @renamed.register
-def _(part: Stage, rename: Rename) -> Any:
-    return replace(part, documents=renamed(part.documents, rename))
-
-
-@renamed.register
-def _(part: DeleteStaged, rename: Rename) -> Any:
-    return replace(part, transactions=tuple(None if tx is None else rename(("tx", tx)) for tx in part.transactions))
+def _(part: BookState, rename: Rename) -> Any:
+    id = part.id
+    return BookState(
+        rename(("book", id)),
+        tuple(sorted((_number(id, one, rename), key, rename(("opened", version))) for one, key, version in part.open)),
+        _numbers(id, part.closed, rename),
+        renamed(part.known, rename),
+        tuple(_written(id, one, rename) for one in part.written),
+        part.lives,
+    )
 
 
 @renamed.register
 def _(part: Ledger, rename: Rename) -> Any:
-    entries = renamed(part.entries, rename)
-    channels = renamed(part.channels, rename)
-    return replace(part, token=_token(part.token, rename), entries=entries, channels=channels)
+    marks, version = _marks(part.marks, rename), rename(("version", part.version))
+    return replace(
+        part,
+        version=version,
+        token=None if part.token is None else _token(part.token, rename),
+        marks=marks,
+        complete=rename(("time", part.complete)),
+        left=version - len(split(marks)),
+        cut=rename(("cut", part.cut)),
+        outbox=tuple(_entry(one, part, rename) for one in part.outbox),
+    )
 
 
-@renamed.register
-def _(part: Entry, rename: Rename) -> Any:
-    key = rename(("key", part.message))
-    owed = part.owed
-    if isinstance(owed, tuple):
-        source = entity_ref(0).source
-        owed = tuple(output.content(source, part.at) for output in _outputs(part.owed_outputs(source), rename))
-    outputs = _refs(part.outputs, key)
-    return replace(part, message=key, tx=rename(("tx", part.tx)), version=0, digest="", outputs=outputs, owed=owed)
+def _marks(marks: str, rename: Rename) -> str:
+    retired = count()
+    named = []
+    for one in map(Mark.read, split(marks)):
+        hash = rename(("hash", one.hash)) or message_hash(f"web/r{next(retired)}")
+        named.append(one._replace(since=rename(("time", one.since)), hash=hash).text)
+    return written(named)
+
+
+def _entry(part: OutboxEntry, ledger: Ledger, rename: Rename) -> OutboxEntry:
+    entity = entity_ref(0)
+    outputs = [_output(one, rename) for one in part.owed_outputs(entity, ledger.to, ledger.sequences)]
+    since = None if part.since is None else rename(("time", part.since))
+    cause, tx = rename(("hash", part.cause)), rename(("tx", part.tx))
+    entry = OutboxEntry(cause, tx, _at(part.at, rename), since)
+    owed = zip(outputs, part.outputs, strict=True)
+    return replace(
+        entry,
+        outputs=tuple(pending(new, one.index, entity, entry, to=one.to, sequences=()) for new, one in owed),
+    )
+
+
+def _output(output: Output, rename: Rename) -> Output:
+    key, history = content_of(output)
+    time = Envelope.read(output.envelope.text).time if "time" in output.envelope.value else None
+    time = None if time is None else _at(time, rename)
+    return output_of(rename(("key", key)), rename(("history", history)), time)
 
 
 @cache
@@ -187,18 +212,21 @@ def _document(document: Json, names: tuple[tuple[Atom, Any], ...]) -> Json:
     return entity_document(body, renamed(ledger_of(document), images.__getitem__))
 
 
-def _token(token: str | None, rename: Rename) -> str | None:
-    return None if token is None else token_at(rename(("place", position_of(token))))
+def _token(token: str, rename: Rename) -> str:
+    return token_at(rename(("place", position_of(token))))
 
 
-def _transactions(transactions: tuple[str, ...], rename: Rename) -> tuple[str, ...]:
-    return tuple(rename(("tx", tx)) for tx in transactions)
+def _at(time: datetime, rename: Rename) -> datetime:
+    return time_of(rename(("time", milliseconds(time))))
 
 
-def _outputs(outputs: tuple[Output, ...], rename: Rename) -> tuple[Output, ...]:
-    contents = (content_of(output) for output in outputs)
-    return tuple(output_of(rename(("key", key)), rename(("history", history))) for key, history in contents)
+def _written(book: str, said: BookWritten, rename: Rename) -> BookWritten:
+    return BookWritten(_numbers(book, said.open, rename), _numbers(book, said.paid, rename))
 
 
-def _refs(refs: tuple[OutputRef, ...], key: str) -> tuple[OutputRef, ...]:
-    return tuple(replace(ref, id=f"out:{key}") for ref in refs)
+def _numbers(book: str, numbers: frozenset[int], rename: Rename) -> frozenset[int]:
+    return frozenset(_number(book, one, rename) for one in sorted(numbers))
+
+
+def _number(book: str, number: int, rename: Rename) -> int:
+    return number_of(rename(("tx", transaction(book, number))))[1]

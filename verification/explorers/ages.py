@@ -12,10 +12,13 @@ from itertools import product
 from typing import Final
 
 from exactlyonce.attempt import Finished
+from exactlyonce.effects.books import Opened
 from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.effect import Begun
-from exactlyonce.errors import MessageError
+from exactlyonce.errors import DatabaseRestored, MessageError
 from exactlyonce.records.companions import ColocatedRecord
+from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.identity import message_hash
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer
 from verification.explorers.moves import Move
@@ -23,11 +26,12 @@ from verification.explorers.reductions import State
 from verification.world.answers import World
 from verification.world.retention import aged
 from verification.world.scenario import AT, TICK, Ages, Scenario
-from verification.world.store import Store
+from verification.world.store import Store, StoredPage
 from verification.world.tasks import Start
 from verification.world.workers import Worker, Workers
 
 REFUSED: Final = "a copy was too old to be judged"
+GONE: Final = "the newest page was gone, and the present was behind"
 KNOWN: Final = "a duplicate was too old to be handled again"
 
 
@@ -71,9 +75,9 @@ class AgedExplorer(Explorer):
                     yield aged, queue, left
 
     def _tick(self, store: Store) -> int:
-        """The present, where it matters by which retention an attempt trims its ledger."""
-        trims = self._ages.before is not None and getattr(self.scenario.strategy, "window", 0) is None
-        return store.now if trims else 0
+        """The present, where it matters by which retention an attempt drops marks."""
+        depends = self._ages.before is not None or self._ages.arriving
+        return store.now if depends and not self.scenario.companions else 0
 
     def _retention(self, entity: int, state: State, *, busy: bool) -> Iterator[Start]:  # noqa: ARG002
         """Records of messages are deleted by their age."""
@@ -89,13 +93,10 @@ class AgedExplorer(Explorer):
         if self.scenario.companions:
             listed = aged(store.partition, cleaned, store.now)
             return Start("clean", entity, candidates=listed, heard=heard) if listed else None
-        records = store.libraries[entity].now
-        old = tuple(
-            number
-            for number, key in enumerate(self.keys)
-            if (found := records.get(f"processed:{key}")) is not None and (store.now - found[1]) * TICK >= cleaned
-        )
-        return Start("forget", entity, old, heard=heard) if old else None
+        pages = (one for id, one in sorted(store.libraries[entity].now.items()) if id.startswith("page:"))
+        present = milliseconds(AT + store.now * TICK - cleaned)
+        old = [part for one in pages if one.page.until <= present for part in (str(one.page.number), one.etag)]
+        return Start("clean pages", entity, candidates=tuple(old), heard=heard) if old else None
 
     def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
         """Age from which clean-up deletes."""
@@ -141,9 +142,12 @@ class AgedExplorer(Explorer):
         """What is wrong with refusing a message."""
         if _knows(worker, key):
             self.witnessed.add(KNOWN)
+        if isinstance(error, DatabaseRestored) and self._ages.behind and not _has_newest_page(store):
+            self.witnessed.add(GONE)
+            return None
         if not isinstance(error, MessageError):
             return f"raised {type(error).__name__}: {error}"
-        if not self._is_old(self.keys.index(key), store.now):
+        if not self._ages.arriving and not self._is_old(self.keys.index(key), store.now):
             return f"no_failure: {key} is refused, though it can be judged"
         done = not any(key == one for one, _ in store.committed) or self._is_left(key, store)
         return None if done else self.judge.lost(key, store)
@@ -155,7 +159,16 @@ class AgedExplorer(Explorer):
         companions = (one for one, _ in store.partition.now.values())
         if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
             return True
-        return any(entry.message == key and entry.owed is not None for entry in store.entities[0].ledger.entries)
+        return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.outbox)
+
+
+def _has_newest_page(store: Store) -> bool:
+    """Whether the newest page is there, and its time is not over."""
+    ledger, pages = store.entities[0].ledger, store.libraries[0].now.values()
+    present = store.now * int(TICK.total_seconds())
+    return any(
+        isinstance(one, StoredPage) and one.page.number == ledger.cut and (one.expires or 0) > present for one in pages
+    )
 
 
 def _knows(worker: Worker, key: str) -> bool:
@@ -168,4 +181,4 @@ def _knows(worker: Worker, key: str) -> bool:
 
 def _has_begun(worker: Worker) -> bool:
     """Whether a worker knows the time of its attempt."""
-    return worker.situation is not None and any(isinstance(reply, Begun) for reply in worker.situation.replies)
+    return worker.situation is not None and any(isinstance(reply, Begun | Opened) for reply in worker.situation.replies)

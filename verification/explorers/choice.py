@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from verification.endless.explorer import EndlessExplorer
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.explorer import Explorer
-from verification.explorers.forgetting import ForgettingExplorer
 from verification.explorers.opened import OpenedExplorer
 from verification.explorers.requests import RequestsExplorer
 from verification.world.scenario import Scenario
@@ -24,12 +22,14 @@ def explorer_of(scenario: Scenario) -> Explorer:
     """
     if type(scenario) is not Scenario:
         raise TypeError(f"No explorer for {type(scenario).__name__} is imported.")
+    if scenario.endless:
+        from verification.endless.explorer import stream_of  # noqa: PLC0415  # It imports much that others do not need.
+
+        return stream_of(scenario)
     if scenario.ages is not None:
         return AgedExplorer(scenario)
-    if scenario.budget.forgettings:
-        return ForgettingExplorer(scenario)
     if any(one is not None and one.opened for one in scenario.requests):
         return OpenedExplorer(scenario)
     if scenario.requests:
         return RequestsExplorer(scenario)
-    return EndlessExplorer(scenario) if scenario.endless else Explorer(scenario)
+    return Explorer(scenario)

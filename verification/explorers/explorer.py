@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.effects.library import DeleteParked
-from exactlyonce.errors import ExactlyOnceError, InvalidMessage
+from exactlyonce.effects.library import Unpark
+from exactlyonce.errors import DatabaseRestored, ExactlyOnceError, InvalidMessage, LedgerRemoved
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.stream.replay import Replayed
 from verification.explorers.deliveries import (
@@ -25,6 +25,8 @@ from verification.explorers.deliveries import (
     vanished,
 )
 from verification.explorers.moves import Move, Outcome
+from verification.explorers.processes import FROM_MEMORY, Processes
+from verification.explorers.putting_back import emptied, put_back, removed
 from verification.explorers.reductions import (
     State,
     alike_messages,
@@ -33,32 +35,36 @@ from verification.explorers.reductions import (
     is_at_rest,
     sorted_workers,
     swept,
+    tidied,
     used_transactions,
     without_vain_drafts,
 )
 from verification.world.amounts import spent, with_copies, without_copies
 from verification.world.answers import World
 from verification.world.companions_handler import UNADOPTED
-from verification.world.mentions import Write, messages_in
+from verification.world.mentions import Write, described, messages_in
 from verification.world.replays import can_go_on, unsent, was_sent
 from verification.world.retention import lists
 from verification.world.scenario import PLACES, Scenario
-from verification.world.store import Store, Version
+from verification.world.store import Store, Version, is_removed
 from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, STUMBLE, Start
-from verification.world.workers import Worker, Workers
+from verification.world.workers import OfBooks, Worker, Workers
 from verification.world.writes import Answer
 
 CRASH, SWEEPS, CLEANINGS = PLACES["crashes"], PLACES["sweeps"], PLACES["cleanings"]
 REQUEUES, FORGOTTEN = PLACES["requeues"], PLACES["forgotten"]
+PUT_BACK, EMPTIED, UNKNOWN = PLACES["put_back"], PLACES["emptied"], PLACES["unknown"]
+REMOVED = PLACES["removed"]
 RAISING, NUDGES, REPLAYS = PLACES["raising"], PLACES["nudges"], PLACES["replays"]
 GIVES_BACK = "gives back what it holds"
 PASSES = "Twelve hours pass"
 GOES_ON = "has to give back a delivery, and goes on"
 COPY = "a copy was dropped"
-FROM_MEMORY = "starts from what it knows"
 PART = "a release took several batches"
 STOPPED = "a handler that raised stopped its channel"
 SENT_AGAIN = "what a stream had sent was sent again"
+PAGES_LOST = "a message was refused, since pages were lost"
+TOLD = "an entity was refused, since its document was deleted"
 REFUSED = "a message whose number another has was refused"
 
 
@@ -80,13 +86,14 @@ class Explorer:
         self.judge = self.world.judge
         self.keys = self.judge.keys
         self.witnessed: set[str] = set()
+        self._processes = Processes(scenario, self.world, self.workers)
         self._outcomes: dict[tuple[Worker, Store], tuple[Outcome, ...]] = {}
         self._landings: dict[tuple[Write, Store], Answer] = {}
         self._collects = not scenario.companions and not scenario.budget.cleanings
         self._empties = scenario.companions and merge and not scenario.tokens
         self._alike = alike_messages(scenario)
 
-    _refusals: tuple[type[ExactlyOnceError], ...] = (InvalidMessage,)
+    _refusals: tuple[type[ExactlyOnceError], ...] = (InvalidMessage, DatabaseRestored)
     """What a message may be refused with, if `_refused` says nothing against it."""
 
     def start(self) -> State:
@@ -120,7 +127,7 @@ class Explorer:
             return move
         return move._replace(state=after, fault=fault, violation=violation)
 
-    def _moves(self, state: State) -> Iterator[Move]:
+    def _moves(self, state: State) -> Iterator[Move]:  # noqa: C901
         store, queue, workers, delayed, left = state
         for slot, worker in enumerate(workers):
             if slot and worker is workers[slot - 1]:
@@ -139,6 +146,8 @@ class Explorer:
                         yield Move(after, True, None, slot, None, GOES_ON, going_on)
             if left[CRASH] and (worker.situation is not None or worker.remembers):
                 yield self._crashed(worker, others, state, slot)
+        if self.scenario.books:
+            yield from self._written_down(state)
         for number, write in enumerate(delayed):
             yield self._landed(write, delayed[:number] + delayed[number + 1 :], state)
         yield from self._happenings(state)
@@ -169,9 +178,6 @@ class Explorer:
             if queue[place]:
                 yield self.workers.settle(worker, place), without_copies(queue, (place,)), left
         for entity in range(self.scenario.entities):
-            if self.scenario.marking and worker.memories[entity].published:
-                mark = Start("mark", entity, memory=worker.memories[entity])
-                yield self.workers.chore(worker, mark), queue, left
             for cost, start in self._chores(entity, state, others):
                 if cost is None or left[cost]:
                     yield self.workers.chore(worker, start), queue, left if cost is None else spent(left, cost)
@@ -183,7 +189,7 @@ class Explorer:
     def _chores(self, entity: int, state: State, others: tuple[Worker, ...]) -> Iterator[tuple[int | None, Start]]:
         """Chores on an entity, each with its place in the budget; None for one that costs nothing."""
         store, queue, _, delayed, left = state
-        if left[SWEEPS]:
+        if left[SWEEPS] and (not self.scenario.books or self._processes.finds(store, entity)):
             yield SWEEPS, Start("sweep", entity)
         if left[REQUEUES]:
             for number in ever_parked(self.keys, store.libraries[entity]):
@@ -214,23 +220,44 @@ class Explorer:
             )
             for candidates in lists(store.partition, past, busy=busy):
                 yield Start("clean", entity, candidates=candidates)
-            return
-        for number, key in enumerate(self.keys):
-            if f"processed:{key}" in store.libraries[entity].now and (
-                self.scenario.hasty or not may_arrive(self.keys, number, state)
-            ):
-                yield Start("forget", entity, (number,))
 
     def _happenings(self, state: State) -> Iterator[Move]:
-        """What happens without a worker: the host gives up on a delivery."""
+        """What happens without a worker: the host gives up on a delivery, or an entity is put back."""
         for key, after in given_up(self.keys, state):
             yield Move(after, True, None, -1, None, f"The host gives up on {key}")
+        if state[4][EMPTIED]:
+            for said, after in emptied(self.world, state):
+                yield Move(after, True, None, -1, None, said)
+        if state[4][PUT_BACK] and not state[3] and all(worker.situation is None for worker in state[2]):
+            for said, after in self._put_back(state):
+                yield Move(after, True, None, -1, None, said)
+        if state[4][REMOVED] and not state[3] and all(worker.situation is None for worker in state[2]):
+            for said, after in removed(self.world, self.workers, state):
+                yield Move(after, True, None, -1, None, said)
+
+    def _put_back(self, state: State) -> Iterator[tuple[str, State]]:
+        """Every way to put something back, with what is said of it. Nobody is at work."""
+        return put_back(self.world, self.workers, state)
+
+    def _written_down(self, state: State) -> Iterator[Move]:
+        """Processes write their books."""
+        store, queue, workers, delayed, left = state
+        for write in self._processes.writes(store):
+            slot = next(slot for slot, worker in enumerate(workers) if worker.book == write.id)
+            after = self.world.land(write, store).store
+            now = (after, queue, workers, delayed, left)
+            yield Move(now, False, None, slot, None, described(write), workers[slot], write)
+            if left[UNKNOWN] and len(delayed) < self.scenario.delayed and write not in delayed:
+                late = (store, queue, workers, (*delayed, write), spent(left, UNKNOWN))
+                said = f"{described(write)}, which will arrive later"
+                yield Move(late, True, None, slot, None, said, workers[slot], write)
 
     def _crashed(self, worker: Worker, others: tuple[Worker, ...], state: State, slot: int) -> Move:
         store, queue, _, delayed, left = state
         workers = sorted_workers(others, self.workers.idle())
         if self._collects:
             store = self._swept(store, workers, delayed)
+        store, workers = tidied(self.world.stores, self.workers, store, workers, delayed)
         after = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
         return Move(after, True, None, slot, None, "crashes", self.workers.idle())
 
@@ -239,7 +266,8 @@ class Explorer:
         store, queue, _, delayed, left = state
         idle = self.workers.giving_up(worker)
         coming = with_copies(queue, self._coming_again(worker.held))
-        after = (store, coming, sorted_workers(others, idle), delayed, left)
+        store, workers = tidied(self.world.stores, self.workers, store, sorted_workers(others, idle), delayed)
+        after = (store, coming, workers, delayed, left)
         return Move(after, True, None, slot, None, GIVES_BACK, idle)
 
     def _coming_again(self, held: tuple[int, ...]) -> tuple[int, ...]:
@@ -256,9 +284,10 @@ class Explorer:
             rest = alive(rest, after)
         if self._collects:
             after = self._swept(after, workers, rest)
+        after, workers = tidied(self.world.stores, self.workers, after, workers, rest)
         self.witnessed.add("a delayed write took effect")
         violation = answer.violation
-        if violation is None and isinstance(write, DeleteParked):
+        if violation is None and isinstance(write, Unpark):
             violation = vanished(self.scenario, self.keys, after, queue, workers)
         return Move((after, queue, workers, rest, left), False, violation, -1, None, answer, write=write)
 
@@ -270,7 +299,7 @@ class Explorer:
         outcomes = self._outcomes.get((worker, store))
         if outcomes is None:
             outcomes = self._outcomes[worker, store] = tuple(self._answered(worker, store))
-        unparks = isinstance(worker.asks, DeleteParked)
+        unparks = isinstance(worker.asks, Unpark)
         for answer, outcome, fell, over in outcomes:
             moved, violation, ended = outcome, fell, over
             after, place, later = answer.store, answer.cost, delayed
@@ -286,10 +315,13 @@ class Explorer:
                 later = alive(later, after)
             if moved.begins:
                 moved = self.workers.named(moved, used_transactions(after, (moved, *others), later), after.now)
+                moved, after = self._processes.by_itself(moved, after)
                 moved, violation, ended = self._settled(moved, after, violation)
             workers = sorted_workers(others, moved)
             if ended and self._collects:
                 after = self._swept(after, workers, later)
+            if ended:
+                after, workers = tidied(self.world.stores, self.workers, after, workers, later)
             fed = self._arrived(queue, answer) if answer.arrivals or answer.asked or answer.again else queue
             if unparks and violation is None:
                 violation = vanished(self.scenario, self.keys, after, fed, workers)
@@ -298,7 +330,7 @@ class Explorer:
             done = Move((after, fed, workers, later, remains), fault, violation, slot, begun, answer, moved)
             yield done
             if ended and worker.held and moved.situation is None:
-                yield from self._unacknowledged(worker, done, (after, fed, others, later, remains))
+                yield from self._unacknowledged(worker, done, (answer.store, fed, others, later, remains))
 
     def _unacknowledged(self, worker: Worker, done: Move, rest: State) -> Iterator[Move]:
         """A worker has done its work, and its deliveries come again all the same."""
@@ -308,21 +340,32 @@ class Explorer:
         if left[SPOILED]:
             said = replace(done.what, said=f"{done.what.said}; its batch comes again")
             self.witnessed.add("a batch came again")
-            again = come_again(self.scenario, self._coming_again(worker.held), done.moved, rest)
+            store, queue, workers, delayed, left = come_again(
+                self.scenario, self._coming_again(worker.held), done.moved, rest
+            )
+            store, workers = tidied(self.world.stores, self.workers, store, workers, delayed)
+            again = (store, queue, workers, delayed, left)
             yield done._replace(state=again, fault=True, violation=None, what=said)
         if left[CRASH]:
             idle = self.workers.idle()
             workers = sorted_workers(others, idle)
+            if self._collects:
+                store = self._swept(store, workers, delayed)
+            store, workers = tidied(self.world.stores, self.workers, store, workers, delayed)
             back = (store, with_copies(queue, self._coming_again(worker.held)), workers, delayed, spent(left, CRASH))
             yield done._replace(state=back, fault=True, violation=None, moved=idle, crashed=True)
 
     def _swept(self, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
-        return swept(self.world.stores, store, workers, delayed, linearizable=self.scenario.linearizable)
+        return swept(self.world.stores, store, workers, delayed)
 
     def _answered(self, worker: Worker, store: Store) -> Iterator[Outcome]:
         """The outcomes of what a worker asks. Where attempts are not distinct, their ids are known at once."""
         if worker.begins:
             yield Outcome(Answer(None, store, said=FROM_MEMORY, witnessed=FROM_MEMORY), worker, None, ended=False)
+            return
+        if isinstance(worker.asks, OfBooks):
+            for answer, moved in self._processes.answers(worker, store):
+                yield Outcome(answer, *self._settled(moved, answer.store, answer.violation))
             return
         if worker.asks is None:  # A copy that is known from memory, or a broken twin: all others ask for something.
             assert self.scenario.companions or self.scenario.remembering  # noqa: S101
@@ -332,6 +375,9 @@ class Explorer:
             moved = self.workers.answered(worker, answer.reply)
             if moved.begins and self.scenario.companions and not self.scenario.apart:
                 moved = self.workers.named(moved, frozenset(), store.now)
+            moved, after = self._processes.by_itself(moved, answer.store)
+            if after is not answer.store:
+                answer = replace(answer, store=after)  # noqa: PLW2901
             if moved.begins:
                 yield Outcome(answer, moved, answer.violation, ended=False)
             else:
@@ -343,6 +389,11 @@ class Explorer:
         if situation is None or situation.request is not None:
             return worker, violation, False
         result = situation.result
+        if isinstance(result, LedgerRemoved) and any(map(is_removed, store.entities, store.libraries)):
+            self.witnessed.add(
+                TOLD
+            )  # The entity is refused until somebody puts it back; no message is lost or done twice.
+            return self.workers.idle(), violation, True
         if isinstance(result, Exception):
             return self.workers.idle(), violation or f"raised {type(result).__name__}: {result}", True
         following = self.workers.following(worker)
@@ -361,6 +412,9 @@ class Explorer:
 
     def _refused(self, key: str, store: Store) -> str | None:
         """What is wrong with refusing a message."""
+        if store.emptied:
+            self.witnessed.add(PAGES_LOST)
+            return None
         if any(self.judge.lost(one, store) is None for one in self.judge.rivals(key)):
             self.witnessed.add(REFUSED)
             return None

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from exactlyonce.errors import RequestUnknown
+from exactlyonce.records.answers import Answer
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.values.frozen_json import Json
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
 from verification.explorers.requests import RequestsExplorer
-from verification.world.scenario import AT
+from verification.world.scenario import AT, Request
 from verification.world.store import Store, entity_ref
 
 CLOSED: Final = "a request was closed that was not answered"
@@ -66,6 +67,12 @@ class OpenedExplorer(RequestsExplorer):
         after = self.world.stores.with_library(store, 0, library)
         after = self.world.stores.changed(after, closed=store.closed | {id})
         return Move((after, *others), content is not None, None, -1, None, said)  # type: ignore[arg-type]
+
+    def _wrong(self, key: str, request: Request, answer: Answer | None, store: Store) -> str | None:
+        """As elsewhere; but the answer to a request that its caller has closed is gone with its document."""
+        if answer is None and f"request:{key.partition('/')[2]}" in store.closed:
+            return None
+        return super()._wrong(key, request, answer, store)
 
     def _refused(self, key: str, store: Store) -> str | None:
         """What is wrong with refusing a message: its caller has not closed the request."""

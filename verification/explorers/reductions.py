@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.records.books import number_of
 from exactlyonce.records.kept import keeper_of
 from exactlyonce.records.library import StagedOutputs
 from verification.world.mentions import Write, messages_in, transactions_in
@@ -59,8 +60,7 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
 def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
     """Messages that differ by their names only, each with its kind. Empty if there are no two of a kind.
 
-    A kind is how many copies there are, and what else sets a message apart: its entity and, with a number, its place. Of two
-    that are alone in their channels only the number counts.
+    A kind is how many copies there are, and what else sets a message apart: its entity and its time.
     """
     differ = (
         scenario.feeds
@@ -70,24 +70,15 @@ def alike_messages(scenario: Scenario) -> dict[int, tuple[int, int]]:
         or scenario.requests
         or scenario.replies
         or scenario.keeps
-        or scenario.budget.forgettings
     )
     if differ or scenario.budget.poisoned or (scenario.budget.returned and not scenario.companions):
         return {}
     sorts: tuple[Hashable, ...] = scenario.messages or tuple(
-        (scenario.target(number), _place_of(scenario, number)) for number in range(len(scenario.copies))
+        (scenario.target(number), scenario.since[number] if scenario.since else 0)
+        for number in range(len(scenario.copies))
     )
     kinds = {number: (copies, sorts.index(sorts[number])) for number, copies in enumerate(scenario.copies)}
     return kinds if len(set(kinds.values())) < len(kinds) else {}
-
-
-def _place_of(scenario: Scenario, message: int) -> Hashable:
-    """What of a message's place sets it apart; None for a foreign one."""
-    place = scenario.places[message] if scenario.places else None
-    if place is None:
-        return None
-    channel, number = place
-    return number if sum(one is not None and one[0] == channel for one in scenario.places) == 1 else place
 
 
 def sorted_workers(others: tuple[Worker, ...], moved: Worker) -> tuple[Worker, ...]:
@@ -115,10 +106,31 @@ def used_transactions(store: Store, workers: tuple[Worker, ...], delayed: tuple[
     """Transaction ids that something refers to; the others are free."""
     parts = [worker.transactions for worker in workers]
     parts += (entity.transactions for entity in store.entities)
-    parts += (library.staged | library.turns for library in store.libraries)
+    parts += (library.staged for library in store.libraries)
     parts += (transactions_in(write) for write in delayed)
     used = frozenset[str]().union(*parts)
     return used.union(map(keeper_of, used))
+
+
+def tidied(
+    stores: Stores, workers: Workers, store: Store, standing: tuple[Worker, ...], delayed: tuple[Write, ...]
+) -> tuple[Store, tuple[Worker, ...]]:
+    """The store without what books say of transactions that nothing refers to, and processes without books that say nothing."""
+    if not store.books:
+        return store, standing
+    used = used_transactions(store, standing, delayed)
+    owners = {worker.book for worker in standing}
+    named = {book for book, _ in map(number_of, used)}
+    books = []
+    for book in store.books:
+        lives = book.id in owners
+        kept = (book if lives else book.dead()).within(used)
+        if kept.id in named or (lives and (kept.written or kept.known)):
+            books.append(kept)
+    store = stores.changed(store, books=tuple(books))
+    present = {book.id for book in books}
+    changed = [one if one.book in present else workers.with_book(one, None) for one in standing]
+    return store, tuple(sorted(changed, key=_ORDER))
 
 
 def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
@@ -131,12 +143,10 @@ def alive(delayed: tuple[Write, ...], store: Store) -> tuple[Write, ...]:
     )
 
 
-def swept(
-    stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...], *, linearizable: bool
-) -> Store:
+def swept(stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tuple[Write, ...]) -> Store:
     """The store without the content of staged outputs that nobody refers to: no read asks for them, clean-up apart.
 
-    Their places in the log stay, and with them what tokens mean; in a linearizable world tokens mean nothing.
+    Their places in the log stay, and with them what tokens mean.
     """
     for number, library in enumerate(store.libraries):
         if not library.staged:
@@ -147,9 +157,6 @@ def swept(
         garbage = library.staged - used
         if garbage:
             ids = {f"staged:{tx}" for tx in garbage}
-            if linearizable:
-                writes = tuple(one for one in library.writes if one[0] not in ids)
-            else:
-                writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
+            writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
             store = stores.with_library(store, number, stores.library(writes))
     return store

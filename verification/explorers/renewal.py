@@ -1,13 +1,14 @@
 """Worlds in which operators send a parked message that is too old as a new one.
 
-The new identity is a message of its own: it depends on when the message was parked, or renewed for the last time, and its time
-is that of the request. So the world has one number for each pair of these ticks, and a key for each identity.
+The new identity is a message of its own, and its id and its time derive from the same tick. In broken worlds they need not: so
+the world has one number for each pair of ticks, and a key for each identity. A new message may be sent until it is a tick old.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
 from typing import Any, Final
 
@@ -18,13 +19,15 @@ from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef, renewed_id
+from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.choice import explorer_of
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
+from verification.world.amounts import spent
 from verification.world.answers import LOST, World
 from verification.world.outbox_handler import dated, key_of_number
-from verification.world.scenario import AT, TICK, Ages, Chores, Scenario
+from verification.world.scenario import AT, PLACES, TICK, Ages, Chores, Scenario
 from verification.world.store import Store, entity_ref
 from verification.world.tasks import Start
 from verification.world.workers import Worker, Workers
@@ -37,7 +40,9 @@ BEFORE: Final = -4
 ENTITY: Final = entity_ref(0)
 MESSAGE: Final = key_of_number(0)
 Identity = tuple[int, int]
-"""Ticks since when the message is parked under an identity, and at which it was renewed."""
+"""Ticks that the id and the time of a new message derive from."""
+TICK_TO_SEND: Final = Lifetimes(Retention(timedelta(days=2)), timedelta(hours=6) - CLOCK_TOLERANCE / 2)
+"""By which a message is sent up to an age of one tick: a day is kept, less what two queues may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,8 @@ class RenewingScenario(Scenario):
 
 def renewing_of(name: str, last: int, *seen: str, **more: Any) -> RenewingScenario:
     """A scenario whose clock stops at the tick `last`."""
-    times = (BEFORE, *(renewed for _, renewed in identities(last)))
-    ages = Ages(last, times, prompt=True)
+    times = (BEFORE, *(time for _, time in identities(last)))
+    ages = Ages(last, times, TICK_TO_SEND, prompt=True)
     return RenewingScenario(name, (0,) * len(times), ages=ages, witnesses=frozenset((RENEWED, *seen)), **more)
 
 
@@ -63,8 +68,8 @@ def renewed(identity: Identity | None) -> Envelope:
     """The message under an identity; as it was parked for None."""
     if identity is None:
         return dated(0, AT + BEFORE * TICK)
-    parked, tick = identity
-    id = renewed_id(ENTITY.key, MESSAGE, AT + parked * TICK)
+    known, tick = identity
+    id = renewed_id(ENTITY.key, MESSAGE, AT + known * TICK)
     return replace(dated(0, AT + tick * TICK), id=id)
 
 
@@ -209,6 +214,19 @@ class RenewingExplorer(AgedExplorer):
             library = self.world.stores.library(_caught_up(store.libraries[0].writes))
             store = self.world.stores.with_library(store, 0, library)
             yield move._replace(state=(store, *rest))  # type: ignore[arg-type]
+
+    def _put_back(self, state: State) -> Iterator[tuple[str, State]]:
+        """As elsewhere, of the parked message: that it was made a new one, and sent, is not known any more."""
+        store, queue, workers, delayed, left = state
+        parked = f"parked:{MESSAGE}"
+        writes = store.libraries[0].writes
+        first = next(document for id, document in writes if id == parked)
+        if dict(writes)[parked] == first:
+            return
+        library = self.world.stores.library((*writes, (parked, first)))
+        after = self.world.stores.with_library(store, 0, library)
+        after = self.world.stores.changed(after, parked=store.parked | {MESSAGE}, put_back=store.put_back + 1)
+        yield "The parked message is put back", (after, queue, workers, delayed, spent(left, PLACES["put_back"]))
 
     def _waits_for_ends(self, state: State) -> bool:
         """Whether a request of an operator is under way, or a write, that will be over by the next tick."""

@@ -146,7 +146,7 @@ class ReturningWorkers(Workers):
         kind, stage, number = self.placed(place)
         task = "attempt" if stage == ARRIVED else "settle"
         start = Start(task, 0, (number,), worker.memories[0], (str(kind), str(stage), *how))
-        return self._begun(start, worker.memories, (place,))
+        return self._begun(start, worker.memories, (place,), worker.book)
 
     def placed(self, place: int) -> tuple[int, int, int]:
         """Kind, stage and message of a place in the queues."""

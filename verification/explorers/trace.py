@@ -6,26 +6,33 @@ Workers are interchangeable and stand sorted in a state; a story gives each proc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import is_
 from string import ascii_uppercase
 from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect
-from exactlyonce.effects.library import DeleteChannels, DeleteParked, DeleteProcessed, DeleteStaged
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
+from exactlyonce.effects.library import DeleteStaged, Unpark
+from exactlyonce.effects.pages import DeletePages
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
+from exactlyonce.records.marks import split
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
+from verification.explorers.processes import FROM_MEMORY
 from verification.explorers.reductions import State
+from verification.world.mentions import WriteDown
 from verification.world.scenario import PLACES
 from verification.world.store import Entity, Store, history_of
+from verification.world.tasks import Start
 from verification.world.workers import Worker
 from yieldcheck import path_through
 
 NOBODY: Final = -1
-BEST_EFFORT: Final = (DeleteStaged, DeleteChannels, DeleteProcessed, DeleteParked, ReplaceCompanions, DeleteCompanions)
+BEST_EFFORT: Final = (DeleteStaged, DeletePages, Unpark, ReplaceCompanions, DeleteCompanions)
 """Writes whose reply does not say whether they took effect."""
+_HAPPENING: Final = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned", PASSES: None}
+"""The budget that what happens takes from."""
 _NAMES: Final = {place: name for name, place in PLACES.items()}
 
 
@@ -46,19 +53,21 @@ class Event:
         delayed: whether the write is still to take effect.
         store: afterwards.
         crashed: whether the process finished with this step, and crashed before it acknowledged.
+        start: how the run starts that the process begins with this step.
     """
 
     process: int
     said: str
     task: str | None
     messages: tuple[str, ...]
-    effect: Effect[Any] | None
+    effect: Effect[Any] | WriteDown | None
     reply: Any
     applied: bool
     fault: str | None
     delayed: bool
     store: Store
     crashed: bool = False
+    start: Start | None = None
 
     @property
     def crash(self) -> bool:
@@ -67,8 +76,8 @@ class Event:
 
     @property
     def from_memory(self) -> bool:
-        """Whether the process began a task and has asked nobody for anything yet."""
-        return self.task is not None and (self.effect is None or isinstance(self.effect, Begin))
+        """Whether the process has asked nobody for anything in this step."""
+        return self.said.startswith(FROM_MEMORY) or (self.task is not None and self.effect is None)
 
     def __str__(self) -> str:
         if self.process == NOBODY:
@@ -79,13 +88,11 @@ class Event:
 
 _TASKS: Final = {
     "attempt": "takes",
-    "mark": "marks",
     "sweep": "sweeps",
     "settle": "settles",
     "requeue": "requeues",
     "clean": "cleans up",
-    "forget": "forgets",
-    "forget channels": "forgets channels",
+    "clean pages": "cleans up pages",
     "stumble": "takes, with a handler that raises,",
     "nudge": "looks after the read model",
     "replay": "sends again",
@@ -132,19 +139,21 @@ def holding(store: Store) -> tuple[str, ...]:
 
 def _held(entity: Entity) -> tuple[str, ...]:
     """What an entity holds, in a few lines that go on from its name."""
-    entries = ", ".join(
-        f"{entry.message} ({entry.tx}{'' if entry.owed is None else ', owes'})" for entry in entity.ledger.entries
-    )
+    ledger = entity.ledger
+    owing = ", ".join(one.tx for one in ledger.outbox)
+    left = f", {ledger.left} have left" if ledger.left else ""
     history = history_of(entity.truth.document) or "nothing"
-    return (f": {history} in its state; {entries or 'nothing'} in its ledger",)
+    return (
+        f": {history} in its state; {len(split(ledger.marks))} marks in its ledger{left}; {owing or 'nothing'} owes",
+    )
 
 
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:
     """The same where its records are companions."""
     ledger = entity.ledger
-    entries = ", ".join(f"{one.message}{'' if one.owed is None else ', which owes'}" for one in ledger.entries)
+    owing = ", ".join(one.tx for one in ledger.outbox)
     received = (f"{one.next} is next in {one.channel}" for one in ledger.receptions)
-    parts = (f"{entries} in its ledger" if entries else "", *received)
+    parts = (f"{owing} owes" if owing else "", *received)
     history = history_of(entity.truth.document) or "nothing"
     companions = ", ".join(_shown(one) for one, _ in entity.now.values())
     return (
@@ -167,17 +176,14 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     """One step as an event. `processes` gives the process in each place of the state before."""
     process = NOBODY if move.slot < 0 else processes[move.slot]
     if isinstance(move.what, str):
-        happened = {GIVES_BACK: None, "crashes": "crashes", GOES_ON: "returned", PASSES: None}.get(
-            move.what, "poisoned"
-        )
-        return Event(process, move.what, None, (), None, None, False, happened, False, move.state[0])
+        fault, late = _HAPPENING.get(move.what, "poisoned"), move.write is not None and move.fault
+        if move.write is not None:
+            fault = "unknown" if late else None
+        return Event(process, move.what, None, (), move.write, None, not late, fault, late, move.state[0])
     answer = move.what
-    task: str | None = None
-    messages: tuple[str, ...] = ()
-    effect: Effect[Any] | None
-    if move.begun is not None and move.begun.situation is not None:
-        task = move.begun.situation.start.task
-        messages = tuple(explorer.keys[number] for number in move.begun.situation.start.messages)
+    start = None if move.begun is None or move.begun.situation is None else move.begun.situation.start
+    messages = () if start is None else tuple(explorer.keys[number] for number in start.messages)
+    effect: Effect[Any] | WriteDown | None
     if move.slot >= 0:
         worker = move.begun or before[2][move.slot]
         effect = worker.asks
@@ -187,11 +193,11 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
     said = answer.said if move.slot >= 0 else f"A delayed write arrives: {answer.said}"
     said += "; it crashes before it acknowledges" if move.crashed else ""
     lost = answer.reply in (UNKNOWN, BEHIND) or (isinstance(effect, BEST_EFFORT) and answer.cost is not None)
-    applied = not lost or answer.store is not before[0]
+    applied = not lost or _has_changed(before[0], answer.store)
     return Event(
         process,
         said,
-        task,
+        None if start is None else start.task,
         messages,
         effect,
         answer.reply,
@@ -200,7 +206,18 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
         answer.delayed is not None,
         move.state[0],
         move.crashed,
+        start,
     )
+
+
+def _has_changed(before: Store, after: Store) -> bool:
+    """Whether a store holds something else, or something was sent. What a process notes of its numbers is in its memory."""
+    there = [one.name for one in fields(Store) if one.name != "books"]
+    return any(getattr(before, one) != getattr(after, one) for one in there) or _written(before) != _written(after)
+
+
+def _written(store: Store) -> list[Any]:
+    return [(one.id, one.written) for one in store.books if one.written]
 
 
 def _placed(move: Move, before: State, processes: list[int]) -> list[int]:

@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from os import cpu_count
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from verification.mutants.finding import Verdict, all_mutants, find, find_again, reached
+from verification.mutants.finding import find, find_again, reached
 from verification.mutants.outside import fails
-from verification.mutants.reviewed import FOLDER, Tables, carried
-from verification.mutants.source import Mutant
+from verification.mutants.reviewed import FOLDER, SoFar, Tables, Verdict, carried
+from verification.mutants.source import Mutant, all_mutants
 
 
 def main() -> int:
@@ -41,7 +42,8 @@ def main() -> int:
     if options.write:
         found = {name: one for name, one in {**tables.found, **verdicts}.items() if one.world}
         order = {mutant.name: place for place, mutant in enumerate(all_mutants())}
-        replace(tables, found=dict(sorted(found.items(), key=lambda row: order[row[0]]))).write()
+        sort = dict(sorted(found.items(), key=lambda row: order[row[0]]))
+        replace(tables, found=sort, due=tables.due - found.keys()).write()
         console.print(f"Written: {FOLDER}")
     return int(bool(surprises))
 
@@ -50,6 +52,9 @@ def _options() -> Namespace:
     parser = ArgumentParser(prog="python -m verification.mutants", description=main.__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose names contain this")
     parser.add_argument("--changed", action="store_true", help="mutants of functions that have changed")
+    parser.add_argument(
+        "--so-far", type=Path, metavar="FILE", help="keep verdicts here as they come, and begin with these"
+    )
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="processes (default %(default)s)")
     parser.add_argument(
         "--no-tests", action="store_true", help="do not run the unit tests that stand in for the checker"
@@ -62,12 +67,18 @@ def _looked_for(console: Console, mutants: Sequence[Mutant], tables: Tables, opt
     """What becomes of each. Where only some are looked for, the first look is where they were found before."""
     if not mutants:
         return {}
-    reached()  # Once, before there are several processes.
-    before = [tables.found.get(mutant.name) if options.changed else None for mutant in mutants]
+    so_far = SoFar(options.so_far)
+    verdicts = {mutant.name: verdict for mutant in mutants if (verdict := so_far.of(mutant)) is not None}
+    left = [mutant for mutant in mutants if mutant.name not in verdicts]
+    if left:
+        reached()  # Once, before there are several processes.
+    before = [tables.found.get(mutant.name) if options.changed else None for mutant in left]
     with ProcessPoolExecutor(options.jobs) as pool:
-        looks = pool.map(find_again, mutants, before) if options.changed else pool.map(find, mutants)
-        shown = track(looks, "Mutants", len(mutants), console=console)
-        return dict(zip((mutant.name for mutant in mutants), shown, strict=True))
+        looks = pool.map(find_again, left, before) if options.changed else pool.map(find, left)
+        for mutant, verdict in zip(left, track(looks, "Mutants", len(left), console=console), strict=True):
+            so_far.keep(mutant, verdict)
+            verdicts[mutant.name] = verdict
+    return verdicts
 
 
 def _print(console: Console, verdicts: dict[str, Verdict]) -> None:

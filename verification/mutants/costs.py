@@ -10,51 +10,50 @@ from typing import Final
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.values.frozen_json import Json
-from verification.mutants.quiet_outbox import ENTITY, NUMBERED, SILENT, QuietWorld, handled_in_turn, repeated, work_of
+from verification.mutants.quiet_outbox import ENTITY, SILENT, UNTIMED, QuietWorld, handled_in_turn, repeated, work_of
 from verification.world.scenario import Scenario
 
-_A, _B = NUMBERED, NUMBERED + 10
 _SERIES: Final = (
     (0, 1, 2, 0, 1, 3),
     (0, 0, 1, 1),
     (SILENT, SILENT + 1, SILENT),
-    (_A, _A + 1, _A, _B, _A + 2, _B, _B + 1, 0, _A + 3),
+    (UNTIMED, UNTIMED + 1, UNTIMED, 0, UNTIMED + 2, UNTIMED + 1, 0),
 )
 _ABSENT: Final = Json.of({"id": ENTITY.id})
 
 
-def costs_of_world(world: Scenario, shipped: Outbox, marking: bool, lagging: bool) -> Iterator[tuple[int, ...]]:
+def costs_of_world(world: Scenario, shipped: Outbox, lagging: bool) -> Iterator[tuple[int, ...]]:
     """What the strategy and then the chores of a world cost, each when it is asked for; the chores with the strategy that
     ships."""
-    yield costs(world.strategy, marking, lagging)
-    yield costs_of_chores(shipped, world, marking, lagging)
+    yield costs(world.strategy, lagging)
+    yield costs_of_chores(shipped, world, lagging)
 
 
-def costs(strategy: Outbox, marking: bool, lagging: bool) -> tuple[int, ...]:
-    """Requests, rounds, sendings, bytes saved, and what is left apart or owed, of some series of messages and two crashes."""
-    worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking) for series in _SERIES]
+def costs(strategy: Outbox, lagging: bool) -> tuple[int, ...]:
+    """Requests, rounds, sendings, bytes saved, and what is left apart, owed or open, of some messages and two crashes."""
+    worlds = [handled_in_turn(strategy, series, QuietWorld(lagging=lagging)) for series in _SERIES]
     for first, second in ((1, 2), (2, 1)):  # The message comes back, or another one comes first.
-        world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging), marking=marking)
+        world = handled_in_turn(strategy, (0,), QuietWorld(lagging=lagging))
         world.stopped_after_commit(strategy, 1)
-        worlds.append(handled_in_turn(strategy, (first, second), world, marking=marking))
+        worlds.append(handled_in_turn(strategy, (first, second), world))
     return _summed(worlds)
 
 
-def costs_of_chores(strategy: Outbox, world_of_chores: Scenario, marking: bool, lagging: bool) -> tuple[int, ...]:
+def costs_of_chores(strategy: Outbox, world_of_chores: Scenario, lagging: bool) -> tuple[int, ...]:
     """The same, of all chores: on an entity that is absent, owes nothing, or owes what a message came to."""
     worlds = []
-    for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0), ((), _A), ((_A,), _B)):
-        for chore in range(5):
-            world = handled_in_turn(strategy, series, QuietWorld(lagging=lagging), marking=marking)
+    for series, stopped in (((), None), ((0, 1), None), ((0,), 1), ((), 0), ((), UNTIMED), ((UNTIMED,), 1)):
+        for chore in range(4):
+            world = handled_in_turn(strategy, series, QuietWorld(lagging=lagging))
             if stopped is not None:
                 world.stopped_after_commit(strategy, stopped)
-            _done(world_of_chores, chore, world, marking=marking)
+            _done(world_of_chores, chore, world)
             worlds.append(world)
     return _summed(worlds)
 
 
-def _done(scenario: Scenario, chore: int, world: QuietWorld, *, marking: bool) -> None:
-    """A chore twice by one process, marking included where wanted."""
+def _done(scenario: Scenario, chore: int, world: QuietWorld) -> None:
+    """A chore twice by one process."""
     strategy, chores, memory = scenario.strategy, scenario.chores, Memory()
     for number in (0, 1):
         match chore:
@@ -63,14 +62,9 @@ def _done(scenario: Scenario, chore: int, world: QuietWorld, *, marking: bool) -
             case 1 | 2:
                 work = work_of((number + chore) % 2)
                 memory = repeated(world, partial(strategy.settle, work, work.messages[0], "given up"), memory)
-            case 3:
+            case _:
                 candidates = (*world.staged, *(("in vain",) if number else ()))
                 memory = repeated(world, partial(chores.clean_staged, ENTITY, candidates, _ABSENT), memory)
-            case _:
-                records = tuple((key, "any") for key in world.records if number)
-                world.run(strategy.clean(ENTITY, records, Memory()))
-        if marking:
-            memory = repeated(world, partial(strategy.mark, ENTITY), memory)
 
 
 def _summed(worlds: Iterable[QuietWorld]) -> tuple[int, ...]:
@@ -80,7 +74,7 @@ def _summed(worlds: Iterable[QuietWorld]) -> tuple[int, ...]:
             *(
                 (
                     *(world.requests.total(), world.rounds, world.published, world.bytes),
-                    *(len(world.staged), len(world.channels), world.owing),
+                    *(len(world.staged), len(world.pages), world.owing, world.open),
                 )
                 for world in worlds
             ),

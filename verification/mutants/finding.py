@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from operator import gt
@@ -14,16 +13,16 @@ from signal import ITIMER_VIRTUAL, SIGVTALRM, setitimer, signal
 from types import FrameType
 from typing import Any, Final
 
-from exactlyonce import Outbox
 from exactlyonce.protocols.outbox import clean as retention
 from verification.checker.search import explore
 from verification.mutants import quiet_companions as quiet
 from verification.mutants.costs import costs_of_world
+from verification.mutants.reviewed import Verdict
 from verification.mutants.scenarios import STATES, WORLDS
-from verification.mutants.scenarios_companions import STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
-from verification.mutants.source import Mutant, mutants_of
-from verification.mutants.twin import Twin
+from verification.mutants.scenarios_companions import PATCHES, STATES_OF_COMPANIONS, WORLDS_OF_COMPANIONS
+from verification.mutants.source import Mutant
 from verification.twins.modules import EVERYTHING, OUTBOX, STEPS
+from verification.twins.twin import Twin
 from verification.world.scenario import Budget, Scenario
 
 GROWTH: Final = 8
@@ -35,41 +34,23 @@ NO_END: Final = "no end"
 QUIET: Final = "nothing goes wrong"
 ALL_WORLDS: Final[tuple[Scenario, ...]] = (*WORLDS, *WORLDS_OF_COMPANIONS)
 ALL_STATES: Final = {**STATES, **STATES_OF_COMPANIONS}
-_SHIPPED: Final = Twin({})
+ROOMS: Final = (0, 2, 9)
+"""Marks for which the ledgers of the quiet worlds have room."""
+_SHIPPED: Final = Twin()
 
 
 class _OutOfPatienceError(BaseException):
     """Not an `Exception`, which would be taken for the outcome of an attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a mutant.
-
-    Attributes:
-        world: where it was found; "" if nowhere.
-        how: the property that fell, or what else gave it away; "" if nothing did.
-        states: explored there.
-    """
-
-    world: str
-    how: str
-    states: int = 0
-
-
 SURVIVED: Final = Verdict("", "")
 
 
-@cache
-def all_mutants() -> tuple[Mutant, ...]:
-    """Every mutant of every module whose generators the worlds run."""
-    return tuple(mutants_of(EVERYTHING))
-
-
 def find(mutant: Mutant, worlds: Sequence[Scenario] | None = None) -> Verdict:
-    """Look for a mutant in these worlds, or in all that reach it; one after the other, and then at its costs."""
+    """Look for a mutant in these worlds, or in all that reach it, the smallest first; then at its costs."""
     if worlds is None:
-        worlds = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+        reaching = [world for world in ALL_WORLDS if (mutant.module, mutant.line) in reached()[world.name]]
+        worlds = sorted(reaching, key=lambda world: ALL_STATES[world.name])
     twin = Twin({mutant.module: mutant.source})
     for look in (_explored, _dearer):
         for world in worlds:
@@ -94,7 +75,7 @@ def _explored(twin: Twin, world: Scenario) -> Verdict | None:
     usual = ALL_STATES[world.name]
     try:
         with _patience():
-            report = explore(twin.within(world), limit=GROWTH * usual, liveness=True)
+            report = explore(in_world(twin, world), limit=GROWTH * usual, liveness=True)
     except _OutOfPatienceError:
         return Verdict(world.name, f"{NO_END}: more than {PATIENCE} seconds", GROWTH * usual)
     except Exception as error:  # The attempt came to something that is no result, or asked for nonsense.
@@ -141,7 +122,7 @@ def reached() -> dict[str, frozenset[tuple[str, int]]]:
     try:
         for world in ALL_WORLDS:
             lines.clear()
-            explore(_SHIPPED.within(world))
+            explore(in_world(_SHIPPED, world))
             found[world.name] = frozenset(lines)
     finally:
         sys.settrace(before)
@@ -156,7 +137,7 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
         usual_costs = _usual(world.name, lagging)  # What ships may not raise.
         try:
             with _patience():
-                now = quiet.costs(_companions(twin, world), lagging=lagging)
+                now = quiet.costs(in_world(twin, world), lagging=lagging)
         except _OutOfPatienceError:
             return Verdict(world.name, f"{QUIET}: no end")
         except Exception as error:
@@ -170,37 +151,39 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
 @cache
 def _usual(name: str, lagging: bool) -> tuple[int, ...]:
     world = next(one for one in WORLDS_OF_COMPANIONS if one.name == name)
-    return quiet.costs(_companions(_SHIPPED, world), lagging=lagging)
+    return quiet.costs(in_world(_SHIPPED, world), lagging=lagging)
 
 
-def _companions(twin: Twin, world: Scenario) -> Scenario:
-    changed = twin.within(world)
-    assert changed.companions  # noqa: S101
-    return changed
+def in_world(twin: Twin, world: Scenario) -> Scenario:
+    """A world with a twin in it, and with what every twin has there."""
+    return twin.within(world, PATCHES.get(world.name, ()))
 
 
 def _dearer_outbox(twin: Twin) -> Verdict | None:
     """The same for the outbox and its chores."""
-    for world, marking, lagging in product(_quiet_outboxes(), (False, True), (False, True)):
-        usual = _usual_outbox(world.strategy, marking, lagging)
+    for room, lagging in product(ROOMS, (False, True)):
+        usual = _usual_outbox(room, lagging)
+        world = _quiet(room)
         try:
-            for now, before in zip(
-                costs_of_world(twin.within(world), world.strategy, marking, lagging), usual, strict=True
-            ):
-                if any(map(gt, now, before)):
-                    return Verdict(QUIET, COSTS)
+            with _patience():
+                for now, before in zip(
+                    costs_of_world(in_world(twin, world), world.strategy, lagging), usual, strict=True
+                ):
+                    if any(map(gt, now, before)):
+                        return Verdict(QUIET, COSTS)
+        except _OutOfPatienceError:
+            return Verdict(QUIET, NO_END)
         except Exception as error:
             return Verdict(QUIET, f"raised {type(error).__name__}: {error}")
     return None
 
 
-def _quiet_outboxes() -> Iterator[Scenario]:
-    """Every preset, with all chores."""
-    chores = Budget(sweeps=1, poisoned=1, cleanings=1)
-    for strategy in dict.fromkeys(world.strategy for world in WORLDS):
-        yield Scenario(QUIET, (), strategy, budget=chores)
+def _quiet(room: int) -> Scenario:
+    """An outbox with all chores, and room for so many marks."""
+    return Scenario(QUIET, (), room=room, budget=Budget(sweeps=1, poisoned=1, cleanings=1))
 
 
 @cache
-def _usual_outbox(shipped: Outbox, marking: bool, lagging: bool) -> tuple[tuple[int, ...], ...]:
-    return tuple(costs_of_world(Scenario(QUIET, (), shipped), shipped, marking, lagging))
+def _usual_outbox(room: int, lagging: bool) -> tuple[tuple[int, ...], ...]:
+    world = in_world(_SHIPPED, _quiet(room))
+    return tuple(costs_of_world(world, _quiet(room).strategy, lagging))

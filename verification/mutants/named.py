@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from verification.mutants.finding import all_mutants
 from verification.mutants.reviewed import Tables
-from verification.mutants.source import Mutant
-from verification.mutants.twin import Twin
+from verification.mutants.source import Mutant, all_mutants
 from verification.twins.modules import Patch
+from verification.twins.twin import Twin
 
 
 @dataclass(frozen=True, slots=True)

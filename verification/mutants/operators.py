@@ -94,7 +94,7 @@ def _in_expression(node: ast.expr, module: ModuleType) -> Iterator[Swap]:
         case ast.JoinedStr():  # Messages are for people.
             return
         case ast.YieldFrom():
-            yield from _of_effect(node, module)
+            yield from _of_effect(node)
         case ast.Call():
             yield from _of_call(node, module)
         case ast.Tuple(elts=elements) if any(isinstance(one, ast.Starred) for one in elements):
@@ -151,8 +151,8 @@ def _ordered(operator: ast.cmpop) -> bool:
     return isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
 
 
-def _of_effect(node: ast.YieldFrom, module: ModuleType) -> Iterator[Swap]:
-    reply = reply_to(node.value, module)
+def _of_effect(node: ast.YieldFrom) -> Iterator[Swap]:
+    reply = reply_to(node.value)
     if reply is not None:
         # Without its only effect a function is still to be a generator.
         yield Swap(f"no '{said(node)}'", node, f"((yield from ()) or {reply})")
@@ -167,12 +167,14 @@ def _of_comparison(node: ast.Compare) -> Iterator[Swap]:
 
 def _of_call(node: ast.Call, module: ModuleType) -> Iterator[Swap]:
     name = ast.unparse(node.func)
-    for (effect, place), text in ARGUMENTS.items():
-        if name == effect and place < len(node.args) and ast.unparse(node.args[place]) != text:
+    for (effect, place), without in ARGUMENTS.items():
+        if name != effect or place >= len(node.args):
+            continue
+        text = without.format(ast.unparse(node.args[place]))
+        if ast.unparse(node.args[place]) != text:
             yield Swap(f"'{said(node)}' with {text} for '{said(node.args[place])}'", node.args[place], text)
-    if (helper := name.rpartition(".")[2]) in UNDONE:
-        first = ast.unparse(node.args[0]) if node.args else ""
-        text = UNDONE[helper].format(name.rpartition(".")[0], first)
+    if name in UNDONE:
+        text = UNDONE[name].format(*map(ast.unparse, node.args))
         yield Swap(f"'{said(node)}' left at '{text}'", node, text)
     for place, argument in enumerate(node.args):
         if place >= _required(name, module):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce.attempt import Again, Memory
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -25,6 +26,7 @@ from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.books import transaction
 from exactlyonce.records.companions import ColocatedRecord, companion_document
 from exactlyonce.values.frozen_json import Json
 from verification.world.answers import STALE, World
@@ -73,6 +75,7 @@ class _Quiet:
             self._store = self._world.stores.with_entity(self._store, 0, adopted)
         self._memory = Memory()
         self._task = ""
+        self._closed: set[str] = set()
         self.counted: Counter[str] = Counter()
 
     def played(self, *, backwards: bool, crashes: bool) -> Counter[str]:
@@ -113,8 +116,6 @@ class _Quiet:
     def _chores(self, coming: list[int]) -> Iterator[Start]:
         """Every chore of the scenario, while these messages are still to come."""
         budget = self._scenario.budget
-        if self._scenario.marking:
-            yield Start("mark", 0)
         if budget.sweeps:
             yield Start("sweep", 0)
         if budget.poisoned:  # What has come.
@@ -178,11 +179,26 @@ class _Quiet:
 
     def _answer(self, effect: Effect[Any]) -> Any:
         self._count(effect)
-        if isinstance(effect, Begin):
-            waited = self._scenario.ordered and self._task == NUDGE
-            at = (HAS_WAITED if waited else AT) + timedelta(seconds=self._store.partition.newest)
-            drawn = self.counted["transactions"]
-            return Begun(at, tuple(f"t{number}" for number in range(drawn - effect.count, drawn)))
+        drawn = self.counted["transactions"]
+        match effect:
+            case Begin():
+                return Begun(self._at(), tuple(f"t{number}" for number in range(drawn - effect.count, drawn)))
+            case OpenNumbers():
+                numbers = range(drawn - effect.count + 1, drawn + 1)
+                return Opened(self._at(), tuple(transaction("b", number) for number in numbers))
+            case FindPaid():
+                return self._closed.intersection(effect.transactions)
+            case CloseNumbers():
+                self._closed.update(effect.transactions)
+                return None
+            case _:
+                return self._answer_of_the_world(effect)
+
+    def _at(self) -> datetime:
+        waited = self._scenario.ordered and self._task == NUDGE
+        return (HAS_WAITED if waited else AT) + timedelta(seconds=self._store.partition.newest)
+
+    def _answer_of_the_world(self, effect: Effect[Any]) -> Any:
         answers = self._world.answers(effect, self._store)
         answer = next(answers)
         if self._lagging:
@@ -200,7 +216,7 @@ class _Quiet:
         counted = self.counted
         counted["effects"] += 1
         match effect:
-            case Begin():
+            case Begin() | OpenNumbers():
                 counted["transactions"] += effect.count
             case Publish():
                 counted["published"] += len(effect.outputs)

@@ -13,43 +13,31 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work, key_of
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteProcessed,
-    DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
-    FoundStaged,
-    HasRecords,
-    LoadStaged,
-    Park,
-    Stage,
-    WriteRecords,
-    Written,
-)
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadStaged, Park, Stage, Written
+from exactlyonce.effects.pages import DeletePages, FindPages, FoundPages, HasPages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.books import transaction
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
-FREE: Final = (Begin, Publish, Together)
+FREE: Final = (Begin, Publish, OpenNumbers, FindPaid, CloseNumbers)
 """No requests to the store."""
 ANY: Final = "*"
-NOW: Final = 1_000_000
+AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ENDLESS: Final = 100
 SILENT: Final = 10
 """Messages from this number on are handled without an output."""
-NUMBERED: Final = 20
-"""Messages from this number on have places: ten of them in each channel, from its first place on."""
+UNTIMED: Final = 20
+"""Messages from this number on have no stable time."""
 Result = TypeVar("Result")
 Version = tuple[Json | None, str | None, int]
 """Document, ETag and position."""
@@ -57,7 +45,7 @@ Version = tuple[Json | None, str | None, int]
 
 @dataclass
 class QuietWorld:
-    """One entity and its partition of the library; writes are answered, reads are fresh.
+    """One entity, its partition of the library, and the book of one process; writes are answered, reads are fresh.
 
     Attributes:
         lagging: reads are as old as their tokens allow instead; of the entity, one version at most. It shows what tokens save.
@@ -70,9 +58,9 @@ class QuietWorld:
     lagging: bool = False
     versions: list[Version] = field(default_factory=lambda: [(None, None, 0)])
     writes: int = 0
-    transactions: int = 0
-    records: dict[str, int] = field(default_factory=dict)
-    channels: dict[str, tuple[ChannelDocument, int]] = field(default_factory=dict)
+    opened: list[str] = field(default_factory=list)
+    closed: set[str] = field(default_factory=set)
+    pages: dict[int, tuple[Page, int]] = field(default_factory=dict)
     staged: dict[str, StagedOutputs] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
     published: int = 0
@@ -101,36 +89,47 @@ class QuietWorld:
         step.close()
 
     def _reply(self, effect: Effect[Any]) -> Any:  # noqa: PLR0911
-        if not isinstance(effect, FREE):
-            self.requests[type(effect).__name__] += 1
+        if isinstance(effect, Together):
+            return (self._reply(effect.first), self._reply(effect.second))
+        if isinstance(effect, FREE):
+            return self._without_store(effect)
+        self.requests[type(effect).__name__] += 1
         match effect:
-            case Together():
-                return (self._reply(effect.first), self._reply(effect.second))
-            case Begin():
-                self.transactions += effect.count
-                numbers = range(self.transactions - effect.count, self.transactions)
-                return Begun(datetime(2026, 1, 1, tzinfo=timezone.utc), tuple(f"t{number}" for number in numbers))
-            case Publish():
-                self.published += 1
-                return PUBLISHED
             case LoadEntity():
                 old = self.lagging and len(self.versions) > 1 and self.versions[-1][2] > _position(effect.token)
                 document, etag, position = self.versions[-2 if old else -1]
-                return Loaded(document, etag, 0 if document is None else NOW, f"0:-1#{position}")
-            case FindProcessed():
+                return Loaded(document, etag, 0 if document is None else int(AT.timestamp()), f"0:-1#{position}")
+            case FindPages():
                 seen = _position(effect.token) if self.lagging else self.writes
-                found = (message for message in effect.messages if self.records.get(message, self.writes + 1) <= seen)
-                return Found(frozenset(found), f"0:-1#{seen}")
-            case FindChannels():
-                seen = _position(effect.token) if self.lagging else self.writes
-                documents = (one for one, position in self.channels.values() if position <= seen)
-                return FoundChannels(tuple(filter(effect.asks_for, documents)))
-            case HasRecords():
-                return bool(self.records or self.channels)
+                pages = (page for page, position in self.pages.values() if position <= seen)
+                return FoundPages(tuple(filter(effect.asks_for, pages)))
+            case HasPages():
+                return bool(self.pages)
             case LoadStaged():
                 return FoundStaged(tuple(self.staged[tx] for tx in effect.transactions if tx in self.staged))
             case _:
                 return self._write(effect)
+
+    def _without_store(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case Begin():
+                return Begun(AT, self._numbers(effect.count))
+            case OpenNumbers():
+                return Opened(AT, self._numbers(effect.count))
+            case FindPaid():
+                return self.closed.intersection(effect.transactions)
+            case CloseNumbers():
+                self.closed.update(effect.transactions)
+                return None
+            case _:
+                self.published += 1
+                return PUBLISHED
+
+    def _numbers(self, count: int) -> tuple[str, ...]:
+        first = len(self.opened) + 1
+        numbers = tuple(transaction("b", number) for number in range(first, first + count))
+        self.opened += numbers
+        return numbers
 
     def _write(self, effect: Effect[Any]) -> Any:  # One case for each write.
         self.writes += 1
@@ -141,8 +140,8 @@ class QuietWorld:
                 self.bytes += effect.document.size
                 self.versions.append((effect.document, str(self.writes), self.writes))
                 return Saved(str(self.writes), self._token)
-            case WriteRecords():
-                self._record(effect)
+            case WritePage():
+                self.pages.setdefault(effect.page.number, (effect.page, self.writes))
             case Stage():
                 self.staged.update({document.tx: document for document in effect.documents})
             case Park():
@@ -152,24 +151,14 @@ class QuietWorld:
                 return None
         return Written(self._token)
 
-    def _record(self, effect: WriteRecords) -> None:
-        for record in effect.records:
-            if isinstance(record, ProcessedRecord):
-                self.records[record.message] = self.writes
-            elif isinstance(record, ChannelDocument):
-                self.channels[record.name] = (record, self.writes)
-
     def _delete(self, effect: Effect[Any]) -> None:
         match effect:
             case DeleteStaged():
                 for tx in effect.transactions:
                     self.staged.pop(tx, None)
-            case DeleteChannels():
-                for name in effect.documents:
-                    self.channels.pop(name, None)
-            case DeleteProcessed():
-                for key, _ in effect.records:
-                    self.records.pop(key, None)
+            case DeletePages():
+                for after, _ in effect.pages:
+                    self.pages.pop(after, None)
             case _:
                 raise TypeError(effect)
 
@@ -177,24 +166,24 @@ class QuietWorld:
     def owing(self) -> int:
         """How many transactions owe something, as the entity says."""
         ledger = read_entity(ENTITY, self.versions[-1][0]).ledger
-        return 0 if ledger is None else len(ledger.owing)
+        return 0 if ledger is None else len(ledger.outbox)
+
+    @property
+    def open(self) -> int:
+        """How many numbers are open."""
+        return len(self.opened) - len(self.closed.intersection(self.opened))
 
     @property
     def _token(self) -> str:
         return f"0:-1#{self.writes}"
 
 
-def handled_in_turn(
-    strategy: Attempts, messages: Iterable[int], world: QuietWorld | None = None, *, marking: bool = False
-) -> QuietWorld:
+def handled_in_turn(strategy: Attempts, messages: Iterable[int], world: QuietWorld | None = None) -> QuietWorld:
     """Each of these messages, one after the other by one process, again where it must; a number may come twice."""
     world = world or QuietWorld()
     memory = Memory()
     for number in messages:
-        work = work_of(number)
-        memory = repeated(world, partial(strategy.attempt, work), memory)
-        if marking:
-            memory = repeated(world, partial(strategy.mark, ENTITY), memory)
+        memory = repeated(world, partial(strategy.attempt, work_of(number)), memory)
     return world
 
 
@@ -214,9 +203,8 @@ def work_of(*numbers: int) -> Work:
 
 
 def _envelope(number: int) -> Envelope:
-    channel, place = divmod(number - NUMBERED, 10)
-    extensions = Place(f"c{channel}", ENTITY.source, place + 1).extensions if number >= NUMBERED else ()
-    return Envelope("web", f"m{number}", "test", Json("{}"), extensions=extensions)
+    time = () if number >= UNTIMED else ((STABLE_TIME, stable_text(milliseconds(AT))),)
+    return Envelope("web", f"m{number}", "test", Json("{}"), extensions=time)
 
 
 def number_of(envelope: Envelope) -> int:
@@ -230,7 +218,7 @@ def _position(token: str | None) -> int:
 
 def _handle(before: Before, envelope: Envelope) -> Handled:
     count = 0 if before.body is None else before.body.value["handled"]
-    if SILENT <= number_of(envelope) < NUMBERED:
+    if SILENT <= number_of(envelope) < UNTIMED:
         return Handled(Json.of({"id": "a", "handled": count + 1}))
     output = Output(f"out:{key_of(envelope)}", "out", Json.of({"on": count}))
     return Handled(Json.of({"id": "a", "handled": count + 1}), (output,))

@@ -1,4 +1,5 @@
-"""What was written down about mutants: where each was found, which no world of the checker has, and which do no harm.
+"""What was written down about mutants: where each was found, which no world of the checker has, which do no harm, and which
+nobody has looked for yet.
 
 All of it is kept by name, for people, and with the key of each mutant. So it is carried on by itself when files are moved and
 names are changed: `carried`.
@@ -11,9 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from verification.mutants.finding import Verdict
 from verification.mutants.keys import Key
 from verification.mutants.source import Mutant
 
@@ -22,6 +22,23 @@ _FOUND: Final = "found.json"
 _OUTSIDE: Final = "outside.json"
 _HARMLESS: Final = "harmless.json"
 _TWINS: Final = "twins.json"
+_DUE: Final = "due.json"
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a mutant.
+
+    Attributes:
+        world: where it was found; "" if nowhere.
+        how: the property that fell, or what else gave it away; "" if nothing did.
+        states: explored there.
+    """
+
+    world: str
+    how: str
+    states: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,7 @@ class Tables:
             handlers and the like are not in the model's world.
         harmless: for each that does no harm, the reason. Reviewed by hand.
         twins: broken twins that are mutants, or several at once, by their names.
+        due: those of which nothing is known since their functions were written. `make model` looks for them.
     """
 
     keys: Mapping[str, Key]
@@ -42,6 +60,7 @@ class Tables:
     outside: Mapping[str, str]
     harmless: Mapping[str, str]
     twins: Mapping[str, tuple[str, ...]]
+    due: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls) -> Tables:
@@ -50,10 +69,12 @@ class Tables:
         grouped: list[dict[str, dict[str, str]]] = [_read(_OUTSIDE), _read(_HARMLESS)]
         keys = {name: Key.read(row[0]) for name, row in found.items()}
         keys |= {name: Key.read(key) for table in grouped for rows in table.values() for name, key in rows.items()}
+        due: dict[str, str] = _read(_DUE)
+        keys |= {name: Key.read(key) for name, key in due.items()}
         outside, harmless = ({name: one for one, rows in table.items() for name in rows} for table in grouped)
         verdicts = {name: Verdict(*row[1:]) for name, row in found.items()}
         twins = {name: tuple(mutants) for name, mutants in _read(_TWINS).items()}
-        return cls(keys, verdicts, outside, harmless, twins)
+        return cls(keys, verdicts, outside, harmless, twins, frozenset(due))
 
     def write(self) -> None:
         """Write it down, a line for each mutant."""
@@ -64,13 +85,38 @@ class Tables:
                 grouped[one][name] = str(self.keys[name])
             _write(file, grouped)
         _write(_TWINS, self.twins)
+        _write(_DUE, {name: str(key) for name, key in self.keys.items() if name in self.due})
+
+
+class SoFar:
+    """Verdicts in a file, a line for each as it comes, so that a long look may be interrupted.
+
+    Args:
+        path: of the file; it need not exist. None to keep nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        rows: list[list[Any]] = [json.loads(line) for line in lines]
+        self._verdicts = {(name, key): Verdict(*row) for name, key, *row in rows}
+
+    def of(self, mutant: Mutant) -> Verdict | None:
+        """What became of a mutant, if that was looked for since its function changed."""
+        return self._verdicts.get((mutant.name, str(mutant.key)))
+
+    def keep(self, mutant: Mutant, verdict: Verdict) -> None:
+        """Write a verdict down."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([mutant.name, str(mutant.key), *_row(verdict)], ensure_ascii=False) + "\n")
 
 
 def carried(tables: Tables, mutants: Iterable[Mutant]) -> tuple[Tables, frozenset[str]]:
     """What was written down, for the mutants that there are now; and the names of those that have to be looked for.
 
     A mutant whose function is as it was keeps what is known of it, whatever its file and its names are. One that is
-    recognised by its name or its shape only keeps it for the time being. Of the others nothing is known.
+    recognised by its name or its shape only keeps it for the time being. Of the others nothing is known: they are due.
     """
     now = {mutant.name: mutant.key for mutant in mutants}
     same = _matched(now, tables.keys)
@@ -80,14 +126,15 @@ def carried(tables: Tables, mutants: Iterable[Mutant]) -> tuple[Tables, frozense
         taken = set(likely.values())
         likely |= _paired(left, {name: key for name, key in tables.keys.items() if name not in taken}, form)
     before = {old: name for name, old in likely.items()}
-    carried_on = Tables(
-        now,
-        {name: tables.found[old] for name, old in likely.items() if old in tables.found},
-        {name: tables.outside[old] for name, old in likely.items() if old in tables.outside},
-        {name: tables.harmless[old] for name, old in likely.items() if old in tables.harmless},
-        {twin: tuple(before.get(old, old) for old in parts) for twin, parts in tables.twins.items()},
-    )
-    return carried_on, frozenset(now.keys() - same.keys())
+    found = _renamed(tables.found, likely)
+    outside, harmless = _renamed(tables.outside, likely), _renamed(tables.harmless, likely)
+    twins = {twin: tuple(before.get(old, old) for old in parts) for twin, parts in tables.twins.items()}
+    due = frozenset(now.keys() - found.keys() - outside.keys() - harmless.keys())
+    return Tables(now, found, outside, harmless, twins, due), frozenset(now.keys() - same.keys()) | due
+
+
+def _renamed(table: Mapping[str, Row], likely: Mapping[str, str]) -> dict[str, Row]:
+    return {name: table[old] for name, old in likely.items() if old in table}
 
 
 def _matched(now: Mapping[str, Key], then: Mapping[str, Key]) -> dict[str, str]:

@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import cache
 from types import ModuleType
 from typing import Final
 
 from verification.mutants.keys import Key, form_of, key_of
 from verification.mutants.operators import Swap, conditions, forced, swaps
+from verification.twins.modules import EVERYTHING
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Operators = Callable[[Function, ModuleType], Iterable[Swap]]
@@ -77,6 +79,12 @@ class _Function:
     name: str
     node: Function
     outermost: Function
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    """Every mutant of every module whose generators the worlds run."""
+    return tuple(mutants_of(EVERYTHING))
 
 
 def mutants_of(modules: Iterable[ModuleType], operators: Operators | None = None) -> Iterator[Mutant]:

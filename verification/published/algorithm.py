@@ -1,8 +1,8 @@
 """The algorithm of the published library, in this project's effects and records: the first of the broken twins.
 
-Steps and order are the published ones; the words are ours. The entity carries a transaction-id marker (a ledger whose one entry
-is not finished yet), outputs are staged under the transaction id before the commit, and a record by message id in the library's
-partition says that a message is done. Every attempt first finishes what the marker names.
+Steps and order are the published ones; the words are ours. The entity carries a transaction-id marker (a ledger with one entry,
+which is not finished yet). Outputs are staged under the transaction id before the commit. A record in the library's partition,
+a page with one mark, says that a message is done. Every attempt first finishes what the marker names.
 
 Each known repair is a switch, so that the checker shows which fault it ends and what it costs.
 """
@@ -16,17 +16,24 @@ from typing import Final
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work, key_of
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FindProcessed, LoadStaged, Stage, WriteRecords, Written
+from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, Written
+from exactlyonce.effects.pages import FindPages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.ledger import LEDGER, Entry, Ledger, entity_document, read_entity
-from exactlyonce.records.library import StagedOutputs, processed_record
-from exactlyonce.records.outputs import digest
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.protocols.steps.since import since_of_outputs
+from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity
+from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.marks import Mark, destination_digit, hash_in
+from exactlyonce.records.outbox import OutboxEntry
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 
+NONE: Final = -1
+"""The version of no page."""
 WHATEVER: Final = "*"
 """In place of an ETag: save, whatever is there. The world of the checker knows it; no adapter does."""
+_FOR_EVER: Final = 2**31 - 1
 
 
 class Deletion(Enum):
@@ -103,7 +110,7 @@ class PublishedAlgorithm:
         memory = replace(memory, entity_token=loaded.token)
         stored = read_entity(work.entity, loaded.document)
         seen = _Seen(loaded.document, loaded.etag, stored.ledger or Ledger(), memory)
-        if seen.ledger.entries:
+        if seen.ledger.outbox:
             finished = yield from self._finish(work.entity, seen)
             if isinstance(finished, Again):
                 return finished
@@ -111,38 +118,25 @@ class PublishedAlgorithm:
             seen = finished if self.repairs.fresh_etag else replace(finished, etag=seen.etag)
         message = key_of(work.messages[0])
         token = seen.ledger.token if self.repairs.record_token else seen.memory.library_token
-        found = yield from FindProcessed(work.entity, (message,), token)
+        found = yield from FindPages(work.entity, (), (message_hash(message),), NONE, token)
         if isinstance(found, NoAnswer):
             return Again(seen.memory, "records could not be read")
-        if message in found.messages:
+        if found.pages:
             return Finished(seen.memory)
         begun = yield from Begin((message,))
         if not begun.given:
             return Finished(seen.memory)
-        before = Before(stored.body, begun.at, begun.given[0], seen.ledger.sequences)
+        since = since_of_outputs(work.messages[0].since, begun.at, work.send_limit)
+        before = Before(stored.body, begun.at, begun.given[0], seen.ledger.sequences, since=since)
         handled = work.handle(before, work.messages[0])
-        entry = _entry(message, handled, begun, seen.ledger.version + 1)
-        ledger = replace(
-            seen.ledger,
-            version=entry.version,
-            entries=(entry,),
-            deleted=handled.deleted,
-            type=work.entity.type,
-            sequences=handled.sequences,
-        )
-        outcome = yield from self._commit(work.entity, handled, replace(seen, ledger=ledger))
+        ledger = _marked(work.entity, seen.ledger, message, handled, begun)
+        outcome = yield from self._commit(work.entity, message, handled, replace(seen, ledger=ledger))
         return outcome
 
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is remembered, so nothing is left to mark."""
-        del entity, memory
-        yield from ()
-        return Finished(Memory())
-
-    def _commit(self, entity: EntityRef, handled: Handled, seen: _Seen) -> Step[Finished | Again]:
+    def _commit(self, entity: EntityRef, message: str, handled: Handled, seen: _Seen) -> Step[Finished | Again]:
         """Stage the outputs, save state and marker, finish; after a save without success, undo the staging."""
-        entry = seen.ledger.entries[0]
-        outputs = StagedOutputs(entity.key, entry.message, entry.tx, entry.at, handled.outputs)
+        entry = seen.ledger.outbox[0]
+        outputs = StagedOutputs(entity.key, message, entry.tx, entry.at, handled.outputs)
         staged = yield from Stage(entity, (outputs,))
         if not isinstance(staged, Written):
             return Again(seen.memory, "whether the outputs were staged is not known")
@@ -155,11 +149,11 @@ class PublishedAlgorithm:
             return Again(seen.memory, "the entity was not saved")
         memory = replace(seen.memory, entity_token=saved.token)
         finished = yield from self._finish(entity, _Seen(document, saved.etag, seen.ledger, memory))
-        return finished if isinstance(finished, Again) else Finished(finished.memory, processed=(entry.message,))
+        return finished if isinstance(finished, Again) else Finished(finished.memory, processed=(message,))
 
     def _finish(self, entity: EntityRef, seen: _Seen) -> Step[_Seen | Again]:
         """Send and record what the marker names, then clear it. Staged outputs that are gone mean that it was done."""
-        entry = seen.ledger.entries[0]
+        entry = seen.ledger.outbox[0]
         token = seen.ledger.token if self.repairs.staged_token else seen.memory.library_token
         found = yield from LoadStaged(entity, (entry.tx,), token)
         if isinstance(found, NoAnswer):
@@ -169,13 +163,13 @@ class PublishedAlgorithm:
             if published is not PUBLISHED:
                 return Again(seen.memory, "the outputs could not be published")
         if found.documents or self.repairs.record_again:
-            recorded = yield from WriteRecords(entity, (processed_record(entity, entry),))
-            if isinstance(recorded, NoAnswer):
+            recorded = yield from WritePage(entity, _record(entity, seen.ledger), _FOR_EVER)
+            if not isinstance(recorded, Written):
                 return Again(seen.memory, "whether the record was written is not known")
             seen = self._wrote(seen, recorded)
         if found.documents:
             yield from DeleteStaged(entity, (entry.tx,))
-        cleared = replace(seen.ledger, entries=())
+        cleared = replace(seen.ledger, outbox=())
         document = with_ledger(seen.document, cleared)
         saved = yield from SaveEntity(entity, document, seen.etag)
         if not isinstance(saved, Saved):
@@ -219,17 +213,30 @@ def with_ledger(document: Json | None, ledger: Ledger) -> Json:
 
 def _is_marked(entity: EntityRef, loaded: Loaded, tx: str) -> bool:
     ledger = read_entity(entity, loaded.document).ledger or Ledger()
-    return any(entry.tx == tx for entry in ledger.entries)
+    return any(entry.tx == tx for entry in ledger.outbox)
 
 
-def _entry(message: str, handled: Handled, begun: Begun, version: int) -> Entry:
-    return Entry(
-        message=message,
-        tx=begun.given[0],
-        version=version,
-        at=begun.at,
-        outputs=tuple(output.ref for output in handled.outputs),
-        digest=digest(handled.outputs),
-        staged=True,
-        owed="staged",
+def _marked(entity: EntityRef, ledger: Ledger, message: str, handled: Handled, begun: Begun) -> Ledger:
+    """The ledger of the commit of a message, with its marker."""
+    cause = message_hash(message)
+    to = tuple(dict.fromkeys((*ledger.to, *(output.destination for output in handled.outputs))))
+    sent = "".join(destination_digit(to.index(output.destination)) for output in handled.outputs)
+    mark = Mark(milliseconds(begun.at), cause, "f", timed=False, content="----", sent=sent)
+    return replace(
+        ledger,
+        version=ledger.version + 1,
+        entity=entity.key,
+        type=entity.type,
+        deleted=handled.deleted,
+        sequences=handled.sequences,
+        marks=mark.text,
+        to=to,
+        left=ledger.version,
+        outbox=(OutboxEntry(cause, begun.given[0], begun.at),),
     )
+
+
+def _record(entity: EntityRef, ledger: Ledger) -> Page:
+    """The record of the message whose marker a ledger has."""
+    mark = ledger.marks
+    return Page(entity.key, ledger.version, ledger.version, 0, 0, mark, to=ledger.to, hashes=(hash_in(mark),))

@@ -18,6 +18,12 @@ from verification.world.scenario import Budget, Scenario
 
 PAGE: Final = Path(__file__).parents[2] / "docs/protocols/published-algorithm.md"
 WIDTH: Final = 126
+_RECORDS: Final = (
+    (re.compile(r"writes page .*? with 1 marks"), "writes the record"),
+    (re.compile(r"finds page \d+"), "finds the record"),
+    (re.compile("finds no page"), "finds no record"),
+)
+"""The algorithm's words for what is a page in ours."""
 _STORIES: Final = re.compile("(<!-- stories -->\n```text\n).*?(```\n)", re.DOTALL)
 
 
@@ -51,6 +57,8 @@ class Fault:
         paragraphs: list[tuple[str, list[str]]] = []
         for step in report.story:
             who, _, what = step.partition(" ")
+            for pattern, words in _RECORDS:
+                what = pattern.sub(words, what)
             if what.startswith("delayed write"):  # Nobody's step.
                 who, what = "—", step
             if not paragraphs or paragraphs[-1][0] != who or what.startswith(("takes", "loads")):

@@ -22,14 +22,17 @@ from verification.reproduction.correspondence import TornViewError
 from verification.reproduction.reality import emulator_of_the_model, opened
 from verification.reproduction.stories import Story, retraced
 from verification.reproduction.walks import exact_explorer, walk
-from verification.scenarios import companions, numbers, outbox
+from verification.scenarios import books, companions, kept, outbox, outbox_ages, restores
 from verification.world.scenario import Scenario
 
 Found = TypeVar("Found")
 
 WALKED: Final[tuple[Scenario, ...]] = (
     *(*outbox.SMALL, *outbox.LARGE),
-    *(*numbers.SMALL, *numbers.LARGE),
+    *(*books.SMALL, *books.LARGE),
+    *(*kept.SMALL, *kept.LARGE),
+    *(*outbox_ages.SMALL, *outbox_ages.LARGE),
+    *(*restores.SMALL, *restores.LARGE),
     *(*companions.SMALL, *companions.LARGE),
 )
 """Scenarios that a random walk may be asked of."""
@@ -96,13 +99,12 @@ def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None
 
 def _twins() -> Iterator[tuple[str, Callable[[], Scenario]]]:
     """The zoo, which lives with the tests and is not needed for walks: names, and what makes the scenarios."""
+    from tests.model.broken_books import TWINS as OF_BOOKS  # noqa: PLC0415
     from tests.model.broken_chores import BROKEN_CHORES  # noqa: PLC0415
-    from tests.model.broken_numbers import TWINS as NUMBERED  # noqa: PLC0415
-    from tests.model.broken_strategies import TWINS  # noqa: PLC0415
+    from tests.model.broken_memory import TWINS as OF_MEMORY  # noqa: PLC0415
     from tests.model.test_broken_companions import ZOO, name_of  # noqa: PLC0415
 
-    yield from ((twin.name, twin.scenario_with_twin) for twin in (*TWINS, *NUMBERED))
-    yield from ((chore.name, chore.scenario_with_twin) for chore in BROKEN_CHORES)
+    yield from ((twin.name, twin.scenario_with_twin) for twin in (*OF_MEMORY, *OF_BOOKS, *BROKEN_CHORES))
     yield from ((name_of(twin), twin.scenario_with_twin) for twin in ZOO)
 
 

@@ -1,4 +1,4 @@
-"""An adapter for twins that write without a condition, which the shipped one cannot be asked to do."""
+"""Adapters for twins that write without a condition, which the shipped one cannot be asked to do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import WritePage
 from exactlyonce.effects.port import Busy
 from exactlyonce.records.companions import companion_document
+from exactlyonce.stores.cosmos.layout import to_library
 from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
@@ -38,6 +41,15 @@ class CarelessStore(CosmosStore):
         if not isinstance(reply, Applied):
             return reply
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
+
+
+class OverwritingStore(CarelessStore):
+    """Writes pages over what there is of them."""
+
+    async def write_page(self, effect: WritePage) -> Any:
+        document = to_library(effect.entity, effect.page, effect.seconds)
+        reply = await self._library(effect.entity).write_all([document], Operation.PAGE)
+        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
 
 
 def _writing(document: dict[str, Any], etag: str | None) -> BatchWrite:

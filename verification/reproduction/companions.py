@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.companions import LoadCompanions
+from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
 from exactlyonce.protocols.stream.replay import Replayed
 from verification.explorers.trace import Event
 from verification.reproduction.companion_holdings import companion_differences
 from verification.reproduction.companions_judge import fallen_companions
-from verification.reproduction.correspondence import Correspondence
-from verification.reproduction.families import Deeds, Task
-from verification.reproduction.reality import ENTITIES, Documents, Reality
+from verification.reproduction.correspondence import Correspondence, TornViewError
+from verification.reproduction.families import Deeds, Versioned
+from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
 from verification.world.answers import World
 from verification.world.companions_handler import ENTITY, HAS_WAITED, keys_of
 from verification.world.scenario import AT, Scenario
 from verification.world.store import Entity, Store, Stores, position_of
-from verification.world.tasks import ANSWER, EVERYTHING, NUDGE, Start
+from verification.world.tasks import ANSWER, NUDGE, Start
 from verification.world.workers import COMES_BACK, Workers
 
 
@@ -43,47 +43,43 @@ class CompanionRecords:
         self._workers = Workers(scenario)
         self._stores = Stores()
 
-    def task(self, event: Event, before: Store, documents: Documents) -> Task:
-        """What a process begins with a step."""
-        del before
-        assert event.task is not None  # noqa: S101
-        messages = tuple(map(self._keys.index, event.messages))
-        candidates: tuple[str, ...] = ()
-        match event.task, event.effect:
-            case ("stumble", _):
-                raising = (number for number in messages if self.scenario.messages[number].raises)
-                candidates = tuple(dict.fromkeys(self._keys[number] for number in raising))
-            case ("replay", _):
-                candidates = EVERYTHING
-            case ("clean", LoadCompanions(ids=ids)):
-                etags = {id: document["_etag"] for (_, id), document in documents[ENTITIES.container].items()}
-                candidates = tuple(part for id in ids for part in (id, etags[id]))
-        return Task(event.task, 0, messages, candidates)
+    def start(self, event: Event, documents: Documents) -> Start:
+        """What a process begins with a step, with the names of reality."""
+        start = event.start
+        assert start is not None  # noqa: S101
+        if start.task == "clean":
+            etags = {id: document["_etag"] for (_, id), document in documents[ENTITIES.container].items()}
+            ids = start.candidates[::2]
+            return replace(start, candidates=tuple(part for id in ids for part in (id, etags[id])))
+        return start
 
-    def step(self, task: Task, memory: Memory) -> Step[Any]:
+    def step(self, start: Start) -> Step[Any]:
         """The production generator that does a task."""
-        return self._workers.step(Start(task.name, task.entity, task.messages, memory, task.candidates))
+        return self._workers.step(start)
 
-    def following(self, task: Task, result: Any) -> Task | None:
+    def following(self, start: Start, result: Any) -> Start | None:
         """The same again; what is still to be sent again; or those deliveries that failed and come back."""
         match result:
             case Again():
-                return task
+                return start
             case Replayed(following=int(version)):
-                return Task("replay", 0, candidates=(str(version), task.candidates[-1]))
-            case (first, last) if task.name == ANSWER:
-                return Task("replay", 0, candidates=(str(first), str(last)))
+                return Start("replay", 0, candidates=(str(version), start.candidates[-1]))
+            case (first, last) if start.task == ANSWER:
+                return Start("replay", 0, candidates=(str(first), str(last)))
             case Finished():
                 again = {key for key, error in result.failed if isinstance(error, COMES_BACK)}
-                messages = tuple(number for number in task.messages if self._keys[number] in again)
-                return Task("attempt", 0, messages) if messages else None
+                messages = tuple(number for number in start.messages if self._keys[number] in again)
+                return Start("attempt", 0, messages) if messages else None
             case _:
                 return None
 
-    def time(self, task: Task, loaded: Loaded) -> datetime:
+    def time(self, start: Start, event: Event, store: Store) -> datetime | None:
         """It stands for the version the attempt loaded, so that a later attempt is given another."""
-        waited = self.scenario.ordered and task.name == NUDGE
-        return (HAS_WAITED if waited else AT) + timedelta(seconds=position_of(loaded.token))
+        del store
+        if not isinstance(event.reply, Loaded):
+            return None
+        waited = self.scenario.ordered and start.task == NUDGE
+        return (HAS_WAITED if waited else AT) + timedelta(seconds=position_of(event.reply.token))
 
     def position(self, event: Event, entity: int, before: Store) -> int | None:
         """The position in the model's log that a read saw: the newest that shows this to a reader without an older view."""
@@ -96,14 +92,16 @@ class CompanionRecords:
             alone = self._alone(partition, position, before)
             if next(self._world.answers(event.effect, alone)).reply == event.reply:  # type: ignore[arg-type]
                 return position
-        raise LookupError(f"no view of the model's log has what {event} found")
+        raise TornViewError(f"no view of the model's log has what {event} found")
 
-    def etags(self, store: Store) -> Iterator[tuple[str, str]]:
-        """Id and ETag of the entity and of its companions."""
+    def versions(self, store: Store) -> Iterator[Versioned]:
+        """The entity and its companions."""
         partition = store.partition
+        etags = {id: etag for id, (_, etag) in partition.now.items()}
         if partition.truth.etag is not None:
-            yield ENTITY.id, partition.truth.etag
-        yield from ((id, etag) for id, (_, etag) in partition.now.items())
+            etags[ENTITY.id] = partition.truth.etag
+        place = partition_text(ENTITY.id)
+        yield from (Versioned(id, ENTITIES.container, (place, id), etag) for id, etag in etags.items())
 
     def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
         """Where reality holds something else than the model."""

@@ -13,9 +13,9 @@ from exactlyonce.attempt import Before
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outputs import digest
 from exactlyonce.testing.guarantee import Commit, Facts, Position, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
+from exactlyonce.values.identity import message_hash
 from exactlyonce.values.ranges import holds
 from verification.reproduction.families import Deeds
 from verification.reproduction.moments import Moment, ledger_in, moments, numbered
@@ -47,6 +47,7 @@ class _Judge:
         self._scenario = scenario
         self._reality = reality
         self._messages = by_key(scenario.messages)
+        self._by_hash = {message_hash(key): key for key in self._messages}
         self._moments = tuple(moments(reality))[scenario.adopted :]
         self._parked = {
             write.document["message"] for write in reality.writes if write.id.startswith("parked:") and write.document
@@ -58,7 +59,7 @@ class _Judge:
         self._skipped: set[Position] = set()
         self._late: set[str] = set()
         self._commits = [commit for moment in self._moments for commit in self._commits_of(moment)]
-        self._committed = {commit.message for commit in self._commits}
+        self._committed = {self._by_hash[commit.message] for commit in self._commits}
 
     def of_batches(self) -> Iterator[str]:
         """What fell with a batch."""
@@ -71,21 +72,26 @@ class _Judge:
 
     def of_outputs(self) -> Iterator[str]:
         """What fell with an output. That the same are published again and again is for `violations`."""
-        made = {record.message: record for moment in self._moments for record in moment.made}
+        made = {record.message: record for moment in self._moments for record in moment.made(self._by_hash)}
         for output in self._reality.published:
             said = output.envelope.value
             record = made.get(said["message"])
             number = None if output.place is None else output.place.number
-            if record is not None and (output.ref not in record.outputs or number != said["number"]):
+            known = number == said["number"] or (number is None and self._scenario.protocol == "resequencer")
+            if record is not None and (output.id not in record.commit.outputs or not known):
                 yield "consistent_state_and_output"
 
     def of_messages(self) -> Iterator[str]:
         """What fell with the messages, as far as nobody else will do anything about it."""
-        key = ENTITY.key
+        key, published = ENTITY.key, self._reality.published
+        if (
+            self._scenario.protocol == "resequencer"
+        ):  # Places are in what the model's outputs say, and nowhere else once owed.
+            published = tuple(replace(output, place=None) for output in published)
         done = frozenset((key, message) for message in self._messages if self._is_done(message))
         facts = Facts(
             tuple(self._commits),
-            self._reality.published,
+            published,
             done | frozenset((key, message) for message in self._to_be_sent_again()),
             skipped=frozenset((key, place) for place in self._skipped),
             late=frozenset((key, message) for message in self._late),
@@ -109,22 +115,22 @@ class _Judge:
                         self._late.add(message)
                     else:
                         places[message] = (one.channel, one.number)
-        for record in moment.made:
-            yield replace(Commit.of(ENTITY.key, record), place=places.get(record.message))
+        for record in moment.made(self._by_hash):
+            yield replace(record.commit, place=places.get(record.message))
 
     def _is_serial(self, moment: Moment) -> bool:
         """Whether the state follows from the one before by the messages that the batch commits."""
         old, new = ledger_in(moment.before), ledger_in(moment.after)
         body, sequences, version = moment.before.body, old.sequences, old.version
         messages = self._scenario.messages
-        for record in moment.made:
+        for record in moment.made(self._by_hash):
             number = keys_of(messages).index(record.message)
             given = Before(body, record.at, record.tx, sequences)
             handled = handle(
                 given, envelope_of(number, messages[number]), messages=messages, sourced=self._scenario.sourced
             )
             version += 1
-            if (record.version, record.digest) != (version, digest(handled.outputs)):
+            if record.version != version or not record.owes(handled.outputs):
                 return False
             body, sequences = None if handled.deleted else handled.body, handled.sequences
         return (moment.after.body, new.sequences, new.version) == (body, sequences, version)
@@ -145,7 +151,7 @@ class _Judge:
         if self._scenario.protocol != "resequencer" or not self._moments:
             return False
         held = {one.message for one in numbered(self._moments[-1].held) if one.held is not None}
-        return message in held | {entry.message for entry in self._ledger.entries if entry.owed is not None}
+        return message in held | {self._by_hash[entry.cause] for entry in self._ledger.outbox}
 
     @property
     def _ledger(self) -> Ledger:
@@ -161,7 +167,7 @@ class _Judge:
         ledger, scenario = self._ledger, self._scenario
         ready = any(holds(one.held, one.next) for one in ledger.receptions)
         gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
-        return arrived and not (self._may_be_nudged and (ready or gap or ledger.owing))
+        return arrived and not (self._may_be_nudged and (ready or gap or ledger.outbox))
 
     @property
     def _may_be_nudged(self) -> bool:
@@ -189,7 +195,7 @@ class _Judge:
 
     def _to_be_sent_again(self) -> Iterator[str]:
         """Keys of the messages whose outputs a stream was asked to send again, by who has done so to the end."""
-        entries = [record for moment in self._moments for record in moment.made if isinstance(record, StreamEntry)]
+        entries = [one for moment in self._moments for one in moment.written if isinstance(one, StreamEntry)]
         for version in self._sent_again:
             for entry in entries:
                 if self._scenario.missing is None:

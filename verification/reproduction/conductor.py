@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from itertools import chain, starmap
 from typing import Any, Final
 
+from exactlyonce.effects.books import FindPaid, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.entity import Conflict, Loaded, SaveEntity
-from exactlyonce.errors import ExactlyOnceError
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.errors import ExactlyOnceError, LedgerRemoved
+from exactlyonce.records.books import transaction
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from verification.explorers.choice import explorer_of
+from verification.explorers.explorer import PASSES
+from verification.explorers.putting_back import REMOVED
 from verification.explorers.trace import NOBODY, Event
+from verification.reproduction.book_holdings import memory_differences
 from verification.reproduction.companions import CompanionRecords
 from verification.reproduction.correspondence import entity_log, library_log, log_of
 from verification.reproduction.families import Family
@@ -24,7 +29,7 @@ from verification.reproduction.library import LibraryRecords
 from verification.reproduction.processes import MakeStore, Process
 from verification.reproduction.reality import ENTITIES, Documents, Reality
 from verification.reproduction.trouble import Trouble
-from verification.world.mentions import Write
+from verification.world.mentions import Write, WriteDown
 from verification.world.scenario import Scenario
 from verification.world.store import Store, entity_number, entity_ref
 from verification.world.workers import IN_VAIN
@@ -103,7 +108,7 @@ class _Conductor:
     """Plays one trace."""
 
     def __init__(self, scenario: Scenario, reality: Reality, make_store: MakeStore) -> None:
-        self._reality = reality
+        self._scenario, self._reality = scenario, reality
         self._family = family_of(scenario)
         self._names = self._family.names
         self._trouble = Trouble(reality, self._family)
@@ -125,23 +130,19 @@ class _Conductor:
     async def step(self, number: int, event: Event) -> None:
         """Do what a step says, and compare."""
         self._number, self._event = number, event
+        self._tell_the_time(event)
         if event.process == NOBODY:
-            if event.effect is not None:
-                self._land(event)
+            await self._happen(event)
+        elif isinstance(event.effect, WriteDown):
+            await self._write_down(event)
         elif event.crash:
             await self.processes[event.process].crash()
-        elif event.from_memory:
-            await self._begin(event)
-            if event.effect is None:
-                await self._finish(event)
-        elif event.effect is None:
+        elif event.effect is None and event.task is None:
             await self.processes[event.process].give_back()
         else:
-            if event.task is not None:
-                await self._begin(event)
-            await self._answer(event)
-        if event.process == NOBODY or event.effect is None or event.from_memory:
-            self._follow(event.store)
+            await self._work(event)
+        self._note_numbers(event)
+        self._follow(event.store)
         self._store = event.store
         self.steps.append(Step(str(event), self._reality.requests()))
 
@@ -162,50 +163,129 @@ class _Conductor:
     def fallen(self) -> frozenset[str]:
         """The properties that do not hold in reality, and what was raised there."""
         deeds = [process.deeds for process in self.processes]
-        raised = {f"raised {type(error).__name__}" for one in deeds for error in one.raised}
+        removed = LedgerRemoved if self._scenario.budget.removed else ()  # It is right of an entity that was deleted.
+        errors = (error for one in deeds for error in one.raised if not isinstance(error, removed))
+        raised = {f"raised {type(error).__name__}" for error in errors}
         return self._family.fallen(self._reality, deeds) | raised
 
-    async def _begin(self, event: Event) -> None:
-        """Let a process begin a task, as far as its first request."""
+    async def _work(self, event: Event) -> None:
+        """A process begins a task, gets an answer, or does what needs nobody else; and acknowledges what it is done with."""
         process = self.processes[event.process]
-        self._require(("it is at work still",) if process.busy else ())
-        task = self._family.task(event, self._store, self._reality.documents)
-        self._about[event.process] = task.entity
-        await process.begin(task)
-
-    async def _finish(self, event: Event) -> None:
-        """A process has done its task."""
-        process = self.processes[event.process]
-        self._require(("it is at work still",) if process.busy else ())
+        if event.task is not None:
+            self._require(("it is at work still",) if process.busy else ())
+            start = self._family.start(event, self._reality.documents)
+            self._about[event.process] = start.entity
+            await process.begin(start)
+            self._tell_the_time(event)
+        else:
+            await process.go_on()
+        if not event.from_memory:
+            await self._answer(event, process)
         if event.crashed:
             await process.crash()
         process.acknowledge()
 
-    async def _answer(self, event: Event) -> None:
+    async def _answer(self, event: Event, process: Process) -> None:
         """Open the gate of a process for one request."""
-        process = self.processes[event.process]
         entity = self._about[event.process]
         turn = process.turn
         if turn is None:
             raise self._divergence(("it asks for nothing",))
         self._require(self._effect_differences(turn.effect, event.effect, entity))
-        effect, caught = self._trouble.arrange(event, turn.effect, entity, self._store)
+        effect, caught = turn.effect, None
+        if isinstance(turn.effect, ReadBooks):
+            known = process.books.known(tuple(map(self._names.transaction, _paid_asked(event))))
+            self._trouble.of_books(event, turn.effect, known)
+        else:
+            effect, caught = self._trouble.arrange(event, turn.effect, entity, self._store)
+        reply = await self._performed(process.perform(effect))
+        if caught is not None:
+            self._delayed.append((_write(event.effect), caught))
+        if not isinstance(turn.effect, ReadBooks):
+            self._names_of_commits(event.store)
+            self._require(self._reply_differences(reply, event, entity))
+        if isinstance(event.effect, OpenNumbers) and reply is UNKNOWN and event.applied:
+            process.books.is_there()
+        self._tell_the_time(event)
+        await process.hear()
+        if isinstance(turn.effect, ReadBooks):
+            paid = frozenset(map(self._names.transaction, event.reply))
+            self._require(() if process.books.paid == paid else (f"{process.books.paid} are paid in place of {paid}",))
+
+    async def _performed(self, reply: Awaitable[Any]) -> Any:
+        """The reply to a request, after which all is calm."""
         try:
-            reply = await process.perform(effect)
+            return await reply
         except ExactlyOnceError as error:
             raise self._divergence((f"the adapter raises {type(error).__name__}: {error}",)) from error
-        self._reality.calm()
+        finally:
+            self._reality.calm()
+
+    async def _write_down(self, event: Event) -> None:
+        """A process writes its book."""
+        process = self.processes[event.process]
+        caught = self._trouble.lose(event) if event.delayed else None
+        reply = await self._performed(process.write_down())
         if caught is not None:
-            assert event.effect is not None  # noqa: S101
             self._delayed.append((_write(event.effect), caught))
-        self._follow(event.store)
-        self._require(self._reply_differences(reply, event, entity))
-        if isinstance(event.reply, Loaded) and process.task is not None:
-            process.clock.time = self._family.time(process.task, event.reply)
-        await process.hear()
-        if event.crashed:
-            await process.crash()
-        process.acknowledge()
+        self._require(() if (reply is UNKNOWN) is event.delayed else (f"{reply} to a book",))
+
+    async def _happen(self, event: Event) -> None:
+        """Something happens that no process does."""
+        before, after = self._store, event.store
+        if event.effect is not None:
+            self._land(event)
+        elif event.said == PASSES:
+            self._reality.pass_time()
+        for number, entity in enumerate(after.entities if after.put_back > before.put_back else ()):
+            if entity is not before.entities[number]:
+                version = int(event.said.rpartition(" ")[2])
+                for process in self.processes:
+                    await process.crash()
+                    process.deeds.acknowledged.clear()  # What was acknowledged before may be undone.
+                await self._reality.put_back(entity_ref(number), self._names.lsn_after(entity_log(number), version))
+        if event.said == REMOVED:
+            await self._remove(after)
+        for number, library in enumerate(after.libraries if after.emptied > before.emptied else ()):
+            if library is not before.libraries[number]:
+                await self._reality.lose_pages(entity_ref(number))
+
+    async def _remove(self, after: Store) -> None:
+        """Delete the document that is gone afterwards; no process goes on."""
+        for number, entity in enumerate(after.entities):
+            if entity is not self._store.entities[number]:
+                for process in self.processes:
+                    await process.crash()
+                await self._reality.remove(entity_ref(number))
+
+    def _tell_the_time(self, event: Event) -> None:
+        """Tell a process the present, if the model does."""
+        process = self.processes[event.process]
+        start = event.start or process.start
+        time = None if event.process == NOBODY or start is None else self._family.time(start, event, self._store)
+        if time is not None:
+            process.clock.time = time
+
+    def _note_numbers(self, event: Event) -> None:
+        """Note what the transactions stand for that were given out, and compare what processes hold open."""
+        before = {(book.id, *one) for book in self._store.books for one in book.open}
+        fresh = [
+            transaction(book.id, one[0])
+            for book in event.store.books
+            for one in book.open
+            if (book.id, *one) not in before
+        ]
+        open_now = frozenset[str]().union(*(process.books.open_now for process in self.processes))
+        given = [tx for process in self.processes for tx in process.books.given]
+        self._names.given(*given)
+        for process in self.processes:
+            process.books.given.clear()
+        given = [tx for tx in given if tx in open_now]
+        if len(given) < len(fresh):
+            raise self._divergence((f"{given} were given out in place of {fresh}",))
+        for real, model in zip(given, fresh, strict=False):
+            self._require(self._names.stands_for(real, model))
+        self._require(tuple(memory_differences(open_now, event.store, self._names)))
 
     def _land(self, event: Event) -> None:
         """A delayed write arrives."""
@@ -220,24 +300,37 @@ class _Conductor:
         self._delayed.remove(landed)
         self._reality.emulator.release_delayed_writes(self._reality.database, landed[1])
 
-    def _follow(self, after: Store) -> None:
-        """Take note of what was written, and compare what is held."""
+    def _names_of_commits(self, after: Store) -> None:
+        """Take note of what was written: which commits came to which positions, and which ETags stand for which versions."""
         self._reality.catch_up()
         for entity, found in enumerate(after.entities):
             self._names.advance(entity_log(entity), found.newest, self._reality.lsn[ENTITIES.container])
         for entity, library in enumerate(after.libraries):
             self._names.advance(library_log(entity), library.end, self._reality.lsn[LIBRARY_CONTAINER])
-        real = self._reality.etags
-        versions = ((id, etag, real[id]) for id, etag in self._family.etags(after) if id in real)
-        self._require(tuple(chain.from_iterable(starmap(self._names.version_differences, versions))))
+        documents = self._reality.documents
+        versions = (one for one in self._family.versions(after) if one.place in documents[one.container])
+        for one in versions:
+            real = documents[one.container][one.place]["_etag"]
+            self._require(tuple(self._names.version_differences(one.name, one.etag, real)))
+
+    def _follow(self, after: Store) -> None:
+        """Take note of what was written, and compare what is held."""
+        self._names_of_commits(after)
         self._require(self._holding_differences(self._reality.documents, after))
 
     def _effect_differences(self, asked: Any, effect: Any, entity: int) -> tuple[str, ...]:
         if effect is IN_VAIN:  # Of a save that has to fail the model has forgotten what it would say.
             return () if isinstance(asked, SaveBatch) else (f"{type(asked).__name__} in place of a save in vain",)
+        if isinstance(
+            effect, OpenNumbers | FindPaid
+        ):  # The store is asked for what the process does not know of books.
+            wanted = WriteBook if isinstance(effect, OpenNumbers) else ReadBooks
+            return () if isinstance(asked, wanted) else (f"{type(asked).__name__} in place of {wanted.__name__}",)
         return self._names.differences(asked, effect, entity)
 
     def _reply_differences(self, reply: Any, event: Event, entity: int) -> tuple[str, ...]:
+        if isinstance(event.effect, OpenNumbers):
+            return () if (reply is UNKNOWN) is (event.reply is UNKNOWN) else (f"{reply} to the first book",)
         if isinstance(event.reply, Conflict):
             return self._names.conflict_differences(reply, event.reply, log_of(event.effect, entity))
         return self._names.differences(reply, event.reply, entity)
@@ -254,6 +347,11 @@ class _Conductor:
         lines += ["What the local Cosmos DB saw of it:", *self._reality.requests()]
         before = [f"  {number}. {step.said}" for number, step in enumerate(self.steps, 1)]
         return Divergence("\n  ".join(lines) + "\nBefore it:\n" + "\n".join(before))
+
+
+def _paid_asked(event: Event) -> tuple[str, ...]:
+    assert isinstance(event.effect, FindPaid)  # noqa: S101
+    return event.effect.transactions
 
 
 def _write(effect: Any) -> Write:

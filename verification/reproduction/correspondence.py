@@ -22,10 +22,11 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteChannels, DeleteProcessed, FoundChannels
+from exactlyonce.effects.pages import DeletePages, FoundAbove, FoundPages
 from exactlyonce.records.companions import Companion, id_of
+from exactlyonce.records.kept import keeper_of
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument
+from exactlyonce.records.pages import Page
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
 from verification.reproduction.reality import ENTITIES
@@ -89,15 +90,30 @@ class Correspondence:
         self._recurring = recurring
         self._model_tx: dict[str, str] = {}
         self._real_tx: dict[str, str] = {}
+        self._order: dict[str, int] = {}
         self._digests: dict[str, str] = {}
         self._etags: dict[tuple[str, str], str] = {}
         self._reached: dict[Log, list[int]] = {}
         self._left: dict[Log, list[int]] = {}
         self._seen: dict[Log, int] = {}
 
+    def given(self, *real: str) -> None:
+        """Note real transactions in the order in which they are given out."""
+        for one in real:
+            self._order.setdefault(one, len(self._order))
+
     def transaction(self, model: str) -> str:
-        """The real id of a transaction of the model."""
-        return self._real_tx[model]
+        """The real id of a transaction of the model, or of what a transaction keeps."""
+        keeper = keeper_of(model)
+        return self._real_tx[keeper] + model.removeprefix(keeper)
+
+    def stands_for(self, real: str, model: str) -> tuple[str, ...]:
+        """Note what a real transaction stands for; where that is not so, what is wrong."""
+        return tuple(self._transactions(real, model, "given out"))
+
+    def lsn_after(self, log: Log, position: int) -> int:
+        """The commit with which the model's log came to a position."""
+        return self._reached[log][position - 1]
 
     def advance(self, log: Log, position: int, lsn: int) -> None:
         """The model's log has come to a position, with a commit of reality."""
@@ -166,7 +182,7 @@ class Correspondence:
     def _fields(self, real: Any, model: Any, name: str, entity: int, at: str) -> Iterator[str]:
         mine, other = getattr(real, name), getattr(model, name)
         match name:
-            case "tx" | "turn" if mine and other:
+            case "tx" if mine and other:
                 yield from self._transactions(mine, other, at)
             case "transactions":
                 yield from self._between(_named(mine), _named(other), entity, at)
@@ -178,10 +194,8 @@ class Correspondence:
                 yield from self._digests_of(mine, other, at)
             case "companions" | "replace" if len(mine) == len(other):
                 yield from self._companions(mine, other, entity, at)
-            case "records" if isinstance(model, DeleteProcessed):  # The model leaves their ETags out.
-                yield from self._between(tuple(key for key, _ in mine), tuple(key for key, _ in other), entity, at)
-            case "documents" if isinstance(model, DeleteChannels | FoundChannels):  # In any order.
-                yield from self._between(_in_order(mine), _in_order(other), entity, at)
+            case "pages" if isinstance(model, FoundAbove | FoundPages | DeletePages) and len(mine) == len(other):
+                yield from self._pages(mine, other, entity, at)
             case "document" if isinstance(model, SaveEntity | SaveBatch | Loaded):
                 yield from self._documents(mine, other, entity, at)
             case _:
@@ -205,6 +219,15 @@ class Correspondence:
                 other if isinstance(other, str) else id_of(ref, other), had, has, f"{at}[{number}]"
             )
 
+    def _pages(self, real: tuple[Any, ...], model: tuple[Any, ...], entity: int, at: str) -> Iterator[str]:
+        """Pages, or their numbers, in any order; each with its ETag, if it has one."""
+        for mine, other in zip(sorted(real, key=_number), sorted(model, key=_number), strict=True):
+            if isinstance(other, Page):
+                yield from self._between(mine, other, entity, at)
+            else:
+                yield from self._between(mine[0], other[0], entity, at)
+                yield from self._versions(page_name(entity, _number(other)), mine[1], other[1], at)
+
     def _contents(self, real: Json, model: Json, at: str) -> Iterator[str]:
         """JSON to the letter, but for the transaction that an output may name."""
         mine, other = real.value, model.value
@@ -222,13 +245,14 @@ class Correspondence:
 
     def _transactions(self, real: str, model: str, at: str) -> Iterator[str]:
         """The model gives an id again once nothing refers to it; reality never does."""
-        known = self._model_tx.setdefault(real, model)
-        if known != model:
+        mine, other = keeper_of(real), keeper_of(model)
+        known = self._model_tx.setdefault(mine, other)
+        if known != other or real.removeprefix(mine) != model.removeprefix(other):
             yield f"{at}: transaction {known} in place of {model}"
-        elif self._real_tx.setdefault(model, real) != real:
-            if not self._recurring and _number(real) < _number(self._real_tx[model]):
+        elif self._real_tx.setdefault(other, mine) != mine:
+            if not self._recurring and self._order[mine] < self._order[self._real_tx[other]]:
                 yield f"{at}: an earlier transaction in place of {model}"
-            self._real_tx[model] = real
+            self._real_tx[other] = mine
 
     def _tokens(self, real: str | None, model: str | None, log: Log, at: str) -> Iterator[str]:
         if real is None or model is None:
@@ -252,7 +276,7 @@ class Correspondence:
 
 
 class TornViewError(Exception):
-    """The model lets a read see a part of a batch, which the service does not."""
+    """The model lets a read see what the service never shows: a part of a batch, or a page whose time is over."""
 
 
 def lsn_of(token: str) -> int:
@@ -264,18 +288,15 @@ def _named(transactions: tuple[str, ...]) -> tuple[_Tx, ...]:
     return tuple(_Tx(tx) for tx in transactions)
 
 
-def _in_order(documents: tuple[ChannelDocument, ...] | tuple[str, ...]) -> tuple[Any, ...]:
-    return tuple(sorted((_turned(one) if isinstance(one, str) else one for one in documents), key=str))
+def page_name(entity: int, number: int) -> str:
+    """A name for the page of an entity."""
+    return f"{entity_ref(entity).id}, page {number}"
 
 
-def _turned(document: str) -> tuple[str | _Tx, ...]:
-    """The name of a channel's document, apart from the turn in it: the id of a transaction."""
-    name, _, turn = document.rpartition(":")
-    return (name, turn) if turn.isdigit() else (name, _Tx(turn))
-
-
-def _number(real: str) -> int:
-    return int(real.rpartition("-")[2])
+def _number(page: Any) -> int:
+    """The number of a page: given as it is, with its ETag, or as that number with an ETag."""
+    first = page if isinstance(page, Page) else page[0]
+    return first.number if isinstance(first, Page) else int(first)
 
 
 def _history(document: Json) -> Any:

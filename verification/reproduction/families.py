@@ -1,40 +1,35 @@
-"""What is played differently where records are in the library, and where they are companions."""
+"""What is played differently where marks lie in pages, and where records are companions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.entity import Loaded
 from exactlyonce.errors import ExactlyOnceError
 from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence
-from verification.reproduction.reality import Documents, Reality
+from verification.reproduction.reality import Documents, Place, Reality
 from verification.world.scenario import Scenario
 from verification.world.store import Store
+from verification.world.tasks import Start
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a process is to do.
+class Versioned(NamedTuple):
+    """A document of which the model knows the version.
 
     Attributes:
-        name: as in an event.
-        entity: number of the entity.
-        messages: numbers of the messages.
-        candidates: what else it is about, as in `tasks.Start`.
-        records: key and ETag of records to be forgotten.
+        name: of the document among all of its container.
+        container, place: where it is in reality.
+        etag: that the model gives it.
     """
 
     name: str
-    entity: int
-    messages: tuple[int, ...] = ()
-    candidates: tuple[str, ...] = ()
-    records: tuple[tuple[str, str], ...] = ()
+    container: str
+    place: Place
+    etag: str
 
 
 @dataclass
@@ -69,34 +64,37 @@ class Family(Protocol):
         """What stands for what."""
         ...
 
-    def task(self, event: Event, before: Store, documents: Documents) -> Task:
-        """What a process begins with a step.
+    def start(self, event: Event, documents: Documents) -> Start:
+        """What a process begins with a step, with the names of reality.
 
         Args:
             event: the step.
-            before: what the model held before it.
             documents: what reality holds.
         """
         ...
 
-    def step(self, task: Task, memory: Memory) -> Step[Any]:
+    def step(self, start: Start) -> Step[Any]:
         """The production generator that does a task."""
         ...
 
-    def following(self, task: Task, result: Any) -> Task | None:
+    def following(self, start: Start, result: Any) -> Start | None:
         """What a process does after a run came to this: the same again, or a rest of it; None if it is done."""
         ...
 
-    def time(self, task: Task, loaded: Loaded) -> datetime:
-        """The present of an attempt that has loaded this, by the model."""
+    def time(self, start: Start, event: Event, store: Store) -> datetime | None:
+        """The present of a process that is told the reply of a step, by the model; None if it stays as it was."""
         ...
 
     def position(self, event: Event, entity: int, before: Store) -> int | None:
-        """The position in the model's log that a read saw; None for the newest."""
+        """The position in the model's log that a read saw; None for the newest.
+
+        Raises:
+            TornViewError: no view that the service can show has what it found.
+        """
         ...
 
-    def etags(self, store: Store) -> Iterator[tuple[str, str]]:
-        """Id and ETag of what the model holds in the containers of entities."""
+    def versions(self, store: Store) -> Iterator[Versioned]:
+        """What the model holds, as far as it knows the versions."""
         ...
 
     def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:

@@ -1,32 +1,31 @@
-"""The outbox and its chores: records, staged outputs and parked messages lie in the library's container."""
+"""The outbox and its chores: pages, books, kept messages and parked messages lie in the library's container."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.effect import Effect, Step
+from exactlyonce.attempt import Again, Finished
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Loaded
-from exactlyonce.effects.library import FindChannels, Found, FoundChannels, FoundStaged, LoadStaged
-from exactlyonce.errors import ForgottenChannel
-from exactlyonce.records.library import ChannelDocument
+from exactlyonce.effects.library import FoundStaged
+from exactlyonce.effects.pages import FindPages, FindPagesAbove, FoundAbove, FoundPages, HasPages
+from exactlyonce.effects.publish import Publish
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.layout import page_id
 from verification.explorers.trace import Event
-from verification.reproduction.correspondence import Correspondence, library_log
-from verification.reproduction.families import Deeds, Task
-from verification.reproduction.library_holdings import holding_differences, library_documents
+from verification.reproduction.correspondence import Correspondence, TornViewError, library_log, page_name
+from verification.reproduction.families import Deeds, Versioned
+from verification.reproduction.library_holdings import holding_differences
 from verification.reproduction.library_judge import fallen
-from verification.reproduction.reality import Documents, Reality
-from verification.world.scenario import AT, Scenario
-from verification.world.store import Library, Store, entity_number, entity_ref, position_of
+from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
+from verification.world.outbox_handler import keys_in
+from verification.world.scenario import AT, TICK, Scenario
+from verification.world.store import Library, Store, StoredPage, entity_ref, position_of
 from verification.world.tasks import Start
-from verification.world.workers import Workers
-
-
-def _asked_first(effect: Effect[Any] | None) -> int:
-    """The number of the entity that a chore asks for first."""
-    return entity_number(effect.entity)  # type: ignore[union-attr]  # Every chore begins with a request about one.
+from verification.world.workers import COMES_BACK, Workers
 
 
 class LibraryRecords:
@@ -42,76 +41,72 @@ class LibraryRecords:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self._workers = Workers(scenario)
+        self._keys = keys_in(scenario)
         self.names = Correspondence()
 
-    def task(self, event: Event, before: Store, documents: Documents) -> Task:
-        """What a process begins with a step."""
-        assert event.task is not None  # noqa: S101
-        messages = tuple(int(key.rpartition("/m")[2]) for key in event.messages)
-        entity = self.scenario.target(messages[0]) if event.task == "attempt" else _asked_first(event.effect)
-        library = before.libraries[entity].now
-        staged = sorted(id.removeprefix("staged:") for id in library if id.startswith("staged:"))
-        candidates = tuple(self.names.transaction(tx) for tx in staged) if event.task == "clean" else ()
-        found = library_documents(documents, entity, "processed")
-        records = tuple((key, found[key]["_etag"]) for key in event.messages) if event.task == "forget" else ()
-        return Task(event.task, entity, messages, candidates, records)
+    def start(self, event: Event, documents: Documents) -> Start:
+        """What a process begins with a step, with the names of reality."""
+        start = event.start
+        assert start is not None  # noqa: S101
+        if start.task == "clean":
+            return replace(start, candidates=tuple(map(self.names.transaction, start.candidates)))
+        if start.task == "clean pages":
+            partition, pages = partition_text(entity_ref(start.entity).key), start.candidates[::2]
+            etags = (documents[LIBRARY_CONTAINER][partition, page_id(int(one))]["_etag"] for one in pages)
+            return replace(start, candidates=tuple(part for pair in zip(pages, etags, strict=True) for part in pair))
+        return start
 
-    def step(self, task: Task, memory: Memory) -> Step[Any]:
+    def step(self, start: Start) -> Step[Any]:
         """The production generator that does a task."""
-        if task.name == "forget":
-            step: Step[Any] = self.scenario.strategy.clean(entity_ref(task.entity), task.records, memory)
-            return step
-        return self._workers.step(Start(task.name, task.entity, task.messages, memory, task.candidates))
+        return self._workers.step(start)
 
-    def following(self, task: Task, result: Any) -> Task | None:
-        """The same again, if it has to be; or what was refused for good is settled at once."""
+    def following(self, start: Start, result: Any) -> Start | None:
+        """The same again, if it has to be; or those deliveries that failed and come back."""
+        if isinstance(result, Again):
+            return start
         failed = result.failed if isinstance(result, Finished) else ()
-        for key, error in failed:
-            if isinstance(error, ForgottenChannel):
-                return Task("settle", task.entity, (int(key.rpartition("/m")[2]),))
-        return task if isinstance(result, Again) else None
+        again = {key for key, error in failed if isinstance(error, COMES_BACK)}
+        messages = tuple(number for number in start.messages if self._keys[number] in again)
+        return Start("attempt", start.entity, messages) if messages else None
 
-    def time(self, task: Task, loaded: Loaded) -> datetime:
-        """Time never moves."""
-        del task, loaded
-        return AT
+    def time(self, start: Start, event: Event, store: Store) -> datetime | None:
+        """The store's present, or, of an attempt, one as far behind as its may be. Age at sending is by the store's."""
+        behind = 0 if isinstance(event.effect, Publish) else start.behind
+        return AT + max(store.now - behind, 0) * TICK
 
     def position(self, event: Event, entity: int, before: Store) -> int | None:
-        """The position in the model's log that a read saw; None for the newest."""
+        """The position in the model's log that a read saw: the newest that shows this; None for the newest of all."""
+        library, effect = before.libraries[entity], event.effect
         match event.reply:
-            case Loaded() | Found():
+            case Loaded():
                 return position_of(event.reply.token)
-            case FoundStaged():
-                assert isinstance(event.effect, LoadStaged)  # noqa: S101
-                library, wanted = before.libraries[entity], event.effect.transactions
-                found = {document.tx for document in event.reply.documents}
-                for position in range(library.end, position_of(event.effect.token) - 1, -1):
-                    view = library.view(position)
-                    if {tx for tx in wanted if f"staged:{tx}" in view} == found:
-                        return position
-                raise LookupError(f"no view of the model's log has what {event} found")
-            case FoundChannels():
-                return self._position_of_channels(event, entity, before.libraries[entity])
+            case FoundStaged(documents=documents):
+                wanted = {f"staged:{tx}" for tx in effect.transactions}  # type: ignore[union-attr]
+                found = {f"staged:{one.tx}" for one in documents}
+                fits: Callable[[dict[str, Any]], bool] = lambda view: wanted & view.keys() == found  # noqa: E731
+            case FoundPages() | FoundAbove() | bool():
+                fits = lambda view: _shown(effect, _living(view, before.now)) == _found(event.reply)  # noqa: E731
             case _:
                 return None
+        return self._newest(event, library, entity, fits)
 
-    def _position_of_channels(self, event: Event, entity: int, library: Library) -> int:
-        """The newest view that shows these documents. Which batch they came in does not matter, so one between two will do."""
-        effect, reply = event.effect, event.reply
-        assert isinstance(effect, FindChannels)  # noqa: S101
-        assert isinstance(reply, FoundChannels)  # noqa: S101
-        for position in range(library.end, position_of(effect.token) - 1, -1):
-            view = library.view(position).values()
-            documents = {one for one in view if isinstance(one, ChannelDocument) and effect.asks_for(one)}
-            if documents == {*reply.documents} and not self.names.is_torn(library_log(entity), position):
+    def _newest(self, event: Event, library: Library, entity: int, fits: Callable[[dict[str, Any]], bool]) -> int:
+        """The newest view that fits and is none within a batch."""
+        oldest = position_of(getattr(event.effect, "token", None))
+        for position in range(library.end, oldest - 1, -1):
+            if fits(library.view(position)) and not self.names.is_torn(library_log(entity), position):
                 return position
-        raise LookupError(f"no view of the model's log has what {event} found")
+        raise TornViewError(f"no view that the service can show has what {event}")
 
-    def etags(self, store: Store) -> Iterator[tuple[str, str]]:
-        """Id and ETag of the entities."""
+    def versions(self, store: Store) -> Iterator[Versioned]:
+        """Entities and pages."""
         for number, entity in enumerate(store.entities):
+            ref = entity_ref(number)
             if entity.truth.etag is not None:
-                yield entity_ref(number).id, entity.truth.etag
+                yield Versioned(ref.id, ENTITIES.container, (partition_text(ref.id), ref.id), entity.truth.etag)
+            for one in _living(store.libraries[number].now, store.now):
+                place = (partition_text(ref.key), page_id(one.page.number))
+                yield Versioned(page_name(number, one.page.number), LIBRARY_CONTAINER, place, one.etag)
 
     def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
         """Where reality holds something else than the model."""
@@ -120,4 +115,28 @@ class LibraryRecords:
 
     def fallen(self, reality: Reality, deeds: Sequence[Deeds]) -> frozenset[str]:
         """The names of the properties that do not hold in reality."""
-        return fallen(reality, self.scenario, {done for one in deeds for done in one.acknowledged})
+        return fallen(reality, self.scenario, deeds)
+
+
+def _living(view: dict[str, Any], now: int) -> tuple[StoredPage, ...]:
+    """The pages of a view whose time is not over, at a tick: the service shows no others."""
+    seconds = now * int(TICK.total_seconds())
+    pages = (one for id, one in sorted(view.items()) if id.startswith("page:"))
+    return tuple(one for one in pages if one.expires is None or seconds < one.expires)
+
+
+def _shown(effect: Any, pages: tuple[StoredPage, ...]) -> object:
+    """What a read of pages finds among these."""
+    match effect:
+        case FindPages():
+            return frozenset(effect.found(one.page for one in pages).pages)
+        case FindPagesAbove():
+            return frozenset((one.page, one.etag) for one in pages if one.page.number > effect.number)
+        case HasPages():
+            return bool(pages)
+    raise TypeError(effect)
+
+
+def _found(reply: FoundPages | FoundAbove | bool) -> object:
+    """What a read of pages found, in any order."""
+    return reply if isinstance(reply, bool) else frozenset(reply.pages)

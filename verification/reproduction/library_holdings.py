@@ -1,21 +1,24 @@
-"""Whether reality holds what the model holds: entities, records, channels, staged and published outputs, parked messages."""
+"""Whether reality holds what the model holds: entities, pages, books, kept and published messages, parked messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.library import read_channel, read_parked, read_staged
+from exactlyonce.drivers.overdue import place_of
+from exactlyonce.records.library import read_parked, read_staged
+from exactlyonce.records.pages import read_page
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import from_library
+from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import EntityRef
+from verification.reproduction.book_holdings import book_differences
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Documents, Reality, partition_text
 from verification.world.outbox_handler import content_of
-from verification.world.store import Store, entity_ref
+from verification.world.store import Library, Store, StoredPage, entity_ref, ledger_of
 
 
 def entity_document(documents: Documents, entity: int) -> Json | None:
@@ -25,14 +28,9 @@ def entity_document(documents: Documents, entity: int) -> Json | None:
     return None if found is None else taken_from(found)
 
 
-def library_documents(documents: Documents, entity: int, kind: str) -> dict[str, dict[str, Any]]:
-    """What lies in an entity's partition of the library, by transaction if it is staged, else by message."""
-    found = _of_kind(documents, entity, kind)
-    return {one["tx" if kind == "staged" else "message"]: one for one in found}
-
-
-def _of_kind(documents: Documents, entity: int, kind: str) -> Iterator[dict[str, Any]]:
-    partition = partition_text(entity_ref(entity).key)
+def _of_kind(documents: Documents, entity: EntityRef, kind: str) -> Iterator[dict[str, Any]]:
+    """What lies in an entity's partition of the library."""
+    partition = partition_text(entity.key)
     found = (one for (key, _), one in documents[LIBRARY_CONTAINER].items() if key == partition)
     return (one for one in found if one["kind"] == kind)
 
@@ -47,60 +45,58 @@ def holding_differences(
         documents: what is stored.
         store: what the model holds.
         names: what stands for what.
-        sweeps: whether the model leaves out staged outputs that nothing refers to.
+        sweeps: whether the model leaves out staged messages that nothing refers to.
     """
-    for entity in range(len(store.entities)):
+    for entity, library in enumerate(store.libraries):
         truth = store.entities[entity].truth.document
         yield from names.document_differences(entity_document(documents, entity), truth, entity)
-        library = store.libraries[entity].now
-        recorded = library_documents(documents, entity, "processed").keys()
-        expected = {id.removeprefix("processed:") for id in library if id.startswith("processed:")}
-        if recorded != expected:
-            yield f"entity {entity}: records of {sorted(recorded)} in place of {sorted(expected)}"
-        yield from _channel_differences(documents, entity, library, names)
+        yield from _page_differences(reality, documents, entity, library)
         yield from _staged_differences(documents, entity, library, names, sweeps=sweeps)
+    yield from book_differences(documents, store, names)
     yield from outside_differences(reality, documents, store)
 
 
 def outside_differences(reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
     """Where other messages lie parked, or other outputs arrived, than in the model."""
-    parked: set[str] = set()
+    parked, overdue = set[str](), set[str]()
     for entity in range(len(store.entities)):
-        for message, found in library_documents(documents, entity, "parked").items():
-            read_parked(from_library(found))
-            parked.add(message)
+        ref = entity_ref(entity)
+        parked |= {read_parked(from_library(one)).message for one in _of_kind(documents, ref, "parked")}
+        outputs = (read_parked(from_library(one)).envelope for one in _of_kind(documents, place_of(ref), "parked"))
+        overdue |= {Envelope.read(one.text).data.value["message"] for one in outputs}
     if parked != store.parked:
         yield f"parked: {sorted(parked)} in place of {sorted(store.parked)}"
+    if overdue != store.overdue:
+        yield f"parked as too old to be sent: outputs of {sorted(overdue)} in place of {sorted(store.overdue)}"
     published = {content_of(output)[0] for output in reality.published}
     if published != store.published:
         yield f"published: outputs of {sorted(published)} in place of {sorted(store.published)}"
 
 
-def _channel_differences(
-    documents: Documents, entity: int, library: dict[str, Any], names: Correspondence
-) -> Iterator[str]:
-    found = {one.name: one for one in map(read_channel, map(from_library, _of_kind(documents, entity, "channel")))}
-    written = [one for id, one in library.items() if id.startswith("channel:")]
-    real = (replace(one, turn=names.transaction(one.turn)) if one.turn else one for one in written)
-    expected = {one.name: one for one in real}
-    if found != expected:
-        yield f"entity {entity}: documents of channels {sorted(found)} in place of {sorted(expected)}"
+def _page_differences(reality: Reality, documents: Documents, entity: int, library: Library) -> Iterator[str]:
+    stored = [one for one in _of_kind(documents, entity_ref(entity), "page") if not reality.is_over(one)]
+    found = {read_page(from_library(one)): one["_ts"] + one["ttl"] for one in stored}
+    pages = [one for one in library.now.values() if isinstance(one, StoredPage)]
+    expected = {one.page: one.expires for one in pages if not reality.is_past(one.expires)}
+    if found.keys() != expected.keys():
+        yield f"entity {entity}: the pages {found.keys() - expected.keys()} in place of {expected.keys() - found.keys()}"
+    for page, expires in expected.items():
+        if expires is not None and page in found and not reality.is_at(expires, found[page]):
+            yield f"entity {entity}: page {page.number} goes at {found[page]}"
 
 
 def _staged_differences(
-    documents: Documents, entity: int, library: dict[str, Any], names: Correspondence, *, sweeps: bool
+    documents: Documents, entity: int, library: Library, names: Correspondence, *, sweeps: bool
 ) -> Iterator[str]:
-    found = library_documents(documents, entity, "staged")
-    expected = {id.removeprefix("staged:"): content for id, content in library.items() if id.startswith("staged:")}
+    found = {one["tx"]: one for one in _of_kind(documents, entity_ref(entity), "staged")}
+    expected = {id.removeprefix("staged:"): content for id, content in library.now.items() if id.startswith("staged:")}
     for tx, content in expected.items():
         real = found.pop(names.transaction(tx), None)
         if real is None:
-            yield f"entity {entity}: the staged outputs {tx} are gone"
+            yield f"entity {entity}: what {tx} keeps is gone"
         else:
             yield from names.differences(read_staged(from_library(real)), content, entity)
-    document = entity_document(documents, entity)
-    ledger = Ledger() if document is None else read_entity(entity_ref(entity), document).ledger or Ledger()
-    named = {entry.tx for entry in ledger.entries}
+    named = ledger_of(entity_document(documents, entity)).transactions
     for tx in found:
         if not sweeps or tx in named:
-            yield f"entity {entity}: there are staged outputs {tx} that the model does not know"
+            yield f"entity {entity}: there is what {tx} keeps, which the model does not know"

@@ -4,16 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
-from exactlyonce.records.ledger import EntityView, Entry, Ledger, read_entity
+from exactlyonce.records.ledger import EntityView, Ledger, read_entity
+from exactlyonce.records.outputs import Output, digest
+from exactlyonce.testing.guarantee import Commit
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality
 from verification.world.companions_handler import ENTITY
 
-Record = ColocatedRecord | StreamEntry | Entry
-"""A record of a commit, of any protocol."""
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a batch says of one message that it commits.
+
+    Attributes:
+        message: its key.
+        tx, version, at: of the commit.
+        commit: as records have it.
+        outputs: that it owes; None where a record has their digest only.
+    """
+
+    message: str
+    tx: str
+    version: int
+    at: datetime
+    commit: Commit
+    outputs: tuple[Output, ...] | None = None
+
+    def owes(self, outputs: tuple[Output, ...]) -> bool:
+        """Whether these are its outputs."""
+        if self.outputs is None:
+            return self.commit.digest == digest(outputs)
+        return [*map(_in_short, self.outputs)] == [*map(_in_short, outputs)]
+
+
+def _in_short(output: Output) -> tuple[str, str]:
+    """What an outbox keeps of an output: the place of the model's is in what they say."""
+    return output.id, output.envelope.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +64,23 @@ class Moment:
     written: tuple[Companion, ...]
     saved: bool
 
-    @property
-    def made(self) -> tuple[Record, ...]:
-        """The records of the messages that it commits, in their order."""
+    def made(self, keys: Mapping[str, str]) -> tuple[Made, ...]:
+        """What it says of the messages that it commits, in their order.
+
+        Args:
+            keys: of all messages, by their hashes.
+        """
         if not self.saved:
             return ()
-        old = {(entry.message, entry.tx) for entry in ledger_in(self.before).entries}
-        found: list[Record] = [one for one in self.written if isinstance(one, ColocatedRecord | StreamEntry)]
-        found += (one for one in ledger_in(self.after).entries if (one.message, one.tx) not in old)
+        records = (one for one in self.written if isinstance(one, ColocatedRecord | StreamEntry))
+        found = [Made(one.message, one.tx, one.version, one.at, Commit.of(ENTITY.key, one)) for one in records]
+        old, new = ledger_in(self.before), ledger_in(self.after)
+        known = {entry.tx for entry in old.outbox}
+        fresh = (entry for entry in new.outbox if entry.tx not in known)
+        for version, entry in enumerate(fresh, old.version + 1):
+            outputs = tuple(entry.owed_outputs(ENTITY, new.to, new.sequences))
+            commit = Commit(ENTITY.key, entry.cause, entry.tx, version, tuple(output.id for output in outputs))
+            found.append(Made(keys[entry.cause], entry.tx, version, entry.at, commit, outputs))
         return tuple(sorted(found, key=lambda one: one.version))
 
 

@@ -6,8 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -17,27 +16,29 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime, SystemClock
-from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.books import WriteBook
+from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.entity import Loaded
+from exactlyonce.effects.library import Written
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.outbox.protocol import TRUSTED
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
-from exactlyonce.values.lifetimes import Lifetimes, Retention
-from verification.reproduction.families import Deeds, Family, Task
+from exactlyonce.values.lifetimes import Lifetimes
+from verification.reproduction.families import Deeds, Family
 from verification.reproduction.placing import Perform, placing
+from verification.reproduction.played_books import PlayedBooks
 from verification.reproduction.reality import BOARD, ENTITIES, OUTSIDE, SOURCES, Reality, forget_sessions
 from verification.world.scenario import AT
 from verification.world.store import ledger_of
-from verification.world.tasks import ANSWER, STUMBLE
+from verification.world.tasks import ANSWER, STUMBLE, Start
 from verification.world.workers import COMES_BACK
 
 MakeStore = Callable[..., CosmosStore]
-ATTEMPTS: Final = ("attempt", "mark", STUMBLE)
+ATTEMPTS: Final = ("attempt", STUMBLE)
 """Tasks that begin with what their process remembers."""
-AGELESS = Lifetimes(Retention(timedelta(days=10_000)))
-"""The worlds that are played have no ages: nothing in them is ever too old."""
 IMPATIENT = Retrying(Backoff(tries=1), Random(0))
 """In the model a strategy hears of every refusal: its retries are used up."""
 
@@ -96,15 +97,23 @@ class Turn:
         self._heard.set_result(None)
 
 
-class _GatedPublisher(Publisher):
-    """The publisher, behind the gate."""
+class _GatedDriver(AsyncDriver):
+    """The driver, which sends behind the gate: what is too old to be sent is parked instead, as a part of that.
 
-    def __init__(self, reality: Reality, gate: Callable[..., Awaitable[Any]]) -> None:
-        super().__init__({name: Address(reality.transport, name) for name in (OUTSIDE, SOURCES, BOARD)})
+    Args:
+        gate: where requests wait.
+        aged: whether messages have an age. Otherwise the model's outputs carry no time to tell it by.
+        driver: arguments of the driver.
+    """
+
+    def __init__(self, gate: Callable[..., Awaitable[Any]], *driver: Any, aged: bool, **more: Any) -> None:
+        super().__init__(*driver, **more)
         self._gate = gate
+        self._aged = aged
 
-    async def publish(self, effect: Publish) -> SendReply:
-        reply: SendReply = await self._gate(super().publish, effect)
+    async def _publish(self, effect: Publish) -> SendReply:
+        send = super()._publish if self._aged else self._publisher.publish
+        reply: SendReply = await self._gate(send, effect)
         return reply
 
 
@@ -117,9 +126,10 @@ class Process:
         make_store: makes the adapter; a broken twin may need a broken one.
 
     Attributes:
-        task: what it does, or has done last.
+        start: how it began what it does, or has done last.
         deeds: what it came to.
         clock: its own.
+        books: its books; others after a crash.
     """
 
     def __init__(self, family: Family, reality: Reality, make_store: MakeStore) -> None:
@@ -131,30 +141,32 @@ class Process:
         self._turns: deque[Turn] = deque()
         self._changed = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._paused: asyncio.Future[None] | None = None
         self._done: list[tuple[int, int]] = []
         self._version = 0
-        self.task: Task | None = None
+        self.start: Start | None = None
         self.deeds = Deeds()
         self.clock = ModelClock()
+        self.books = self._new_books()
 
     @property
     def busy(self) -> bool:
         """Whether it is at work."""
         return self._running is not None
 
-    async def begin(self, task: Task) -> None:
+    async def begin(self, start: Start) -> None:
         """Begin a task, as far as its first request."""
         for container in self._reality.documents:
             await self._connection.container(container)  # The trouble of a step is not for what opens them.
-        self.task = task
-        self.deeds.begun.append(task.name)
-        self._running = asyncio.create_task(self._run(task))
+        self.start = start
+        self.deeds.begun.append(start.task)
+        self._running = asyncio.create_task(self._run(start))
         self._running.add_done_callback(lambda _: self._changed.set())
         await self.settled()
 
     async def settled(self) -> None:
         """Wait until it stands at the gate, or is done."""
-        while self._running is not None and not self._turns and not self._running.done():
+        while self._running is not None and not (self._turns or self._paused) and not self._running.done():
             self._changed.clear()
             await self._changed.wait()
         if self._running is not None and self._running.done():
@@ -163,6 +175,18 @@ class Process:
                 await running
             except Exception as error:  # It is the attempt's outcome, as in the model.
                 self.deeds.raised.append(error)
+
+    async def go_on(self) -> None:
+        """Begin another run, as far as its first request, if it has come to the end of one and has to try again."""
+        if self._paused is not None:
+            self._paused.set_result(None)
+            self._paused = None
+            await self.settled()
+
+    async def write_down(self) -> Any:
+        """Write its book as it is now."""
+        await self._connection.container(LIBRARY_CONTAINER)
+        return await self.books.write_down(self._forgetting(self._store().perform))
 
     @property
     def turn(self) -> Turn | None:
@@ -187,6 +211,7 @@ class Process:
     async def give_back(self) -> None:
         """It has tried often enough, and keeps what it remembers."""
         running, self._running = self._running, None
+        self._paused = None
         self._turns.clear()
         if running is not None:
             running.cancel()
@@ -195,47 +220,82 @@ class Process:
     async def crash(self) -> None:
         """Nothing volatile survives."""
         await self.give_back()
+        self.books.abandon()
+        self.books = self._new_books()
         self._memories.clear()
         self._done.clear()
         await self._connection.close()  # It is opened again on its next use.
 
-    async def _run(self, task: Task) -> None:
+    async def _run(self, start: Start) -> None:
         """Run a task, and what follows it, until it comes to an end."""
-        remembered = self._memories.pop(task.entity, Memory())
+        remembered = self._memories.pop(start.entity, Memory())
         # Chores belong to processes of their own, which remember nothing of it.
-        memory = remembered if task.name in ATTEMPTS else Memory()
-        following: Task | None = task
+        memory = remembered if start.task in ATTEMPTS else Memory()
+        following: Start | None = start
         while following is not None:
-            task = following
-            self._memories[task.entity] = memory
-            result = await self._run_once(task, memory)
-            memory = self._kept(getattr(result, "memory", Memory()))
-            following = self._family.following(task, result)
-            self._note(task, result, following)
-        self._memories[task.entity] = memory
+            start = following
+            self._memories[start.entity] = memory
+            result = await self._run_once(replace(start, memory=memory))
+            memory = self._memories[start.entity] = self._kept(getattr(result, "memory", Memory()))
+            following = self._family.following(start, result)
+            self._note(start, result, following)
+            if following is not None:
+                self._paused = asyncio.get_running_loop().create_future()
+                self._changed.set()
+                await self._paused
 
-    def _note(self, task: Task, result: Any, following: Task | None) -> None:
+    def _note(self, start: Start, result: Any, following: Start | None) -> None:
         """What a run came to."""
         if isinstance(result, Finished | Settled):
             again = () if following is None else following.messages
-            self._done += ((task.entity, number) for number in task.messages if number not in again)
+            self._done += ((start.entity, number) for number in start.messages if number not in again)
         if isinstance(result, Finished):
             self.deeds.failed += (one for one in result.failed if not isinstance(one[1], COMES_BACK))
-        if following is None and task.name in ("replay", ANSWER):
+        if following is None and start.task in ("replay", ANSWER):
             self.deeds.sent_again.append(self._version)
 
-    async def _run_once(self, task: Task, memory: Memory) -> Any:
+    async def _run_once(self, start: Start) -> Any:
         """One run."""
-        store = self._make_store(self._connection, [ENTITIES])
-        runtime = Runtime(self.clock, Random(0), self._reality.new_transaction)
-        publisher = _GatedPublisher(self._reality, self._at_gate)
-        driver = AsyncDriver(self._gated(store), publisher, runtime, lifetimes=lambda: AGELESS)
-        return await driver.run(IMPATIENT.insist(self._family.step(task, memory)))
+        ages, transport = self._family.scenario.ages, self._reality.transport
+        driver = _GatedDriver(
+            self._at_gate,
+            self._gated(self._store()),
+            Publisher({name: Address(transport, name) for name in (OUTSIDE, SOURCES, BOARD)}),
+            Runtime(self.clock, Random(0), self._new_transaction),
+            lifetimes=lambda: Lifetimes() if ages is None else ages.lifetimes,
+            books=self.books,
+            aged=ages is not None and ages.limits,
+        )
+        return await driver.run(IMPATIENT.insist(self._family.step(start)))
+
+    def _new_transaction(self) -> str:
+        """An id that nobody else has."""
+        fresh = self._reality.new_transaction()
+        self._family.names.given(fresh)
+        return fresh
+
+    def _new_books(self) -> PlayedBooks:
+        """The books of a process that has just begun."""
+        chores = self._family.scenario.chores
+        return PlayedBooks(self._of_books, self._reality.new_transaction, self.clock, chores.shelf)
+
+    async def _of_books(self, effect: Any) -> Any:
+        """Write or read books, where the scenario has them in the store."""
+        if not self._family.scenario.books:
+            return Written("0:-1#0") if isinstance(effect, WriteBook) else UNKNOWN
+        return await self._at_gate(self._forgetting(self._store().perform), effect)
+
+    def _store(self) -> CosmosStore:
+        return self._make_store(self._connection, [ENTITIES])
 
     def _gated(self, store: CosmosStore) -> AsyncStore:
-        return cast(
-            "AsyncStore", SimpleNamespace(perform=partial(self._at_gate, self._forgetting(placing(store.perform))))
-        )
+        perform = self._forgetting(placing(store.perform))
+
+        async def performed(effect: Effect[Any]) -> Any:
+            is_sending = self.turn is not None and isinstance(self.turn.effect, Publish)
+            return await (perform(effect) if is_sending else self._at_gate(perform, effect))
+
+        return cast("AsyncStore", SimpleNamespace(perform=performed))
 
     def _forgetting(self, perform: Perform) -> Perform:
         """A request by a client that remembers no session.
@@ -262,11 +322,8 @@ class Process:
     def _kept(self, memory: Memory) -> Memory:
         """What of a memory the scenario looks at, as in the model."""
         scenario = self._family.scenario
-        if scenario.remembering:
-            saved = memory.saved and replace(memory.saved, right=TRUSTED)
-        else:
-            saved = memory.saved and replace(memory.saved, right=0) if scenario.marking else None
-        memory = replace(memory, saved=saved)
+        trusts = scenario.remembering
+        memory = replace(memory, saved=memory.saved and replace(memory.saved, right=TRUSTED) if trusts else None)
         if not scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory

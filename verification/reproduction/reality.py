@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,12 +13,12 @@ from typing import Any, Final
 from unittest import mock
 
 from azure.cosmos import PartitionKey
-from azure.cosmos.aio import _retry_utility_async
+from azure.cosmos.aio import ContainerProxy, _retry_utility_async
 
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer, without_system
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
@@ -29,6 +29,7 @@ from local_cosmos.semantics.history import AcceptedWrite
 from local_cosmos.semantics.replicas import Lag
 from local_cosmos.semantics.request_log import LoggedRequest
 from verification.reproduction.placing import PLACE, placed
+from verification.world.scenario import TICK
 from verification.world.store import NOW, entity_ref
 
 ENTITIES: Final = EntityContainer(entity_ref(0).type, "entities", (f"/{PLACE}",), companions=True)
@@ -43,6 +44,19 @@ _EVERYTHING_KEPT: Final = Lag(writes=1_000_000, share=0.0)
 """Reads meet the primary, and every version stays within reach of a replica."""
 
 _numbers = count(1)
+
+
+class _StoreTime:
+    """The time of the local Cosmos DB: that of the model, which begins anew with each trace."""
+
+    ticks = 0
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        return NOW + self.ticks * TICK.total_seconds()
+
+
+_store_time = _StoreTime()
 
 Place = tuple[str, str]
 """Of a document: the text of its partition key, and its id."""
@@ -68,6 +82,7 @@ class Reality:
         lsn: of each container: how many commits it has seen.
         writes: every accepted write, in order.
         fate: of the next send.
+        restored: numbers of the accepted writes by which somebody put an earlier document back.
         transport: has every output that arrived, copies included.
     """
 
@@ -77,11 +92,13 @@ class Reality:
     lsn: dict[str, int] = field(default_factory=dict)
     writes: list[AcceptedWrite] = field(default_factory=list)
     fate: Fate = field(default_factory=Fate)
+    restored: set[int] = field(default_factory=set)
     transport: MemoryTransport = field(init=False)
     _transactions: Iterator[int] = field(default_factory=count)
     _read: int = 0
     _logged: int = 0
     _batches: set[int] = field(default_factory=set)
+    _log: list[tuple[str, int, Place, dict[str, Any] | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.documents = {ENTITIES.container: {}, LIBRARY_CONTAINER: {}}
@@ -98,11 +115,6 @@ class Reality:
     def requested(self) -> tuple[Output, ...]:
         """Every request to send again that arrived, copies included."""
         return tuple(self.transport.queues[SOURCES])
-
-    @property
-    def etags(self) -> dict[str, str]:
-        """ETag of each document in the container of entities, by id. No two partitions have the same ids there."""
-        return {id: document["_etag"] for (_, id), document in self.documents[ENTITIES.container].items()}
 
     def new_transaction(self) -> str:
         """An id that nobody else has."""
@@ -121,6 +133,27 @@ class Reality:
         behind = self.lsn[container] - lsn
         if behind > 0:
             self.emulator.set_lag(self.database, container, Lag(writes=behind))
+
+    def pass_time(self) -> None:
+        """One tick passes."""
+        _store_time.ticks += 1
+
+    def is_over(self, document: Mapping[str, Any]) -> bool:
+        """Whether the time of a document is over: nobody sees it any more."""
+        return "ttl" in document and document["_ts"] + document["ttl"] <= _store_time()
+
+    def is_past(self, seconds: int | None) -> bool:
+        """Whether a time has come, in seconds since the model's clock began; None never comes."""
+        return seconds is not None and NOW + seconds <= _store_time()
+
+    def is_at(self, seconds: int, time: int) -> bool:
+        """Whether a time of the store is that of the model, in seconds since its clock began."""
+        return NOW + seconds == time
+
+    def documents_at(self, container: str, lsn: int) -> dict[Place, dict[str, Any]]:
+        """The documents of a container after so many commits."""
+        last = {place: document for name, at, place, document in self._log if name == container and at <= lsn}
+        return {place: document for place, document in last.items() if document is not None}
 
     def calm(self) -> None:
         """No fault, no lag; whatever waits for its arrival goes on waiting."""
@@ -143,6 +176,7 @@ class Reality:
                 self.lsn[write.container] += 1
             if write.batch is not None:
                 self._batches.add(write.batch)
+            self._log.append((write.container, self.lsn[write.container], place, write.document))
         self.writes += found
         return found
 
@@ -154,25 +188,48 @@ class Reality:
 
     async def create(self, entity: EntityRef, document: Json) -> None:
         """An entity that was there before anything happened."""
+        async with self._container(ENTITIES.container) as container:
+            await container.create_item(placed(entity, document).value)
+
+    async def put_back(self, entity: EntityRef, lsn: int) -> None:
+        """Put an entity's document back to what it was after so many commits."""
+        place = (partition_text(entity.id), entity.id)
+        document = self.documents_at(ENTITIES.container, lsn)[place]
+        async with self._container(ENTITIES.container) as container:
+            await container.upsert_item(without_system(document))
+        self.restored.add(self.emulator.history(self.database, after=self._read)[-1].sequence)
+
+    async def remove(self, entity: EntityRef) -> None:
+        """Delete an entity's document."""
+        async with self._container(ENTITIES.container) as container:
+            await container.delete_item(entity.id, entity.id)
+        self.restored.add(self.emulator.history(self.database, after=self._read)[-1].sequence)
+
+    async def lose_pages(self, entity: EntityRef) -> None:
+        """All pages of an entity are gone."""
+        partition = partition_text(entity.key)
+        async with self._container(LIBRARY_CONTAINER) as container:
+            for key, id in [*self.documents[LIBRARY_CONTAINER]]:
+                if key == partition and id.startswith("page:"):
+                    await container.delete_item(id, entity.key)
+
+    @asynccontextmanager
+    async def _container(self, name: str) -> AsyncIterator[ContainerProxy]:
+        """A container, by a connection of its own."""
         connection = self.connection()
         try:
-            container = await connection.container(ENTITIES.container)
-            await container.create_item(placed(entity, document).value)
+            yield await connection.container(name)
         finally:
             await connection.close()
 
     async def read_documents(self) -> Documents:
         """All documents, read by the SDK instead of from the log."""
-        connection = self.connection()
-        try:
-            held: Documents = {}
-            for name, path in ((ENTITIES.container, PLACE), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
-                container = await connection.container(name)
+        held: Documents = {}
+        for name, path in ((ENTITIES.container, PLACE), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
+            async with self._container(name) as container:
                 documents = [document async for document in container.read_all_items()]
-                held[name] = {(partition_text(one[path]), one["id"]): one for one in documents}
-            return held
-        finally:
-            await connection.close()
+            held[name] = {(partition_text(one[path]), one["id"]): one for one in documents}
+        return held
 
 
 async def forget_sessions(connection: CosmosConnection) -> None:
@@ -190,8 +247,8 @@ def partition_text(value: str) -> str:
 
 @contextmanager
 def emulator_of_the_model() -> Iterator[RunningEmulator]:
-    """A local Cosmos DB whose time is the model's, which never moves; nor does anybody wait for it."""
-    with running_emulator(clock=Clock(lambda: float(NOW))) as emulator, _sent_again_at_once():
+    """A local Cosmos DB whose time is the model's; nobody waits for it."""
+    with running_emulator(clock=Clock(_store_time)) as emulator, _sent_again_at_once():
         yield emulator
 
 
@@ -206,6 +263,7 @@ def _sent_again_at_once() -> Iterator[None]:
 @asynccontextmanager
 async def opened(emulator: RunningEmulator) -> AsyncIterator[Reality]:
     """A fresh database with the containers that a scenario needs."""
+    _store_time.ticks = 0
     reality = Reality(emulator, f"reproduction-{next(_numbers)}")
     connection = reality.connection()
     try:

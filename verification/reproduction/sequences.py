@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from verification.reproduction.moments import Moment, Record, ledger_in, numbered
+from exactlyonce.values.identity import message_hash
+from verification.reproduction.moments import Made, Moment, ledger_in, numbered
 from verification.world.companions_handler import HAS_WAITED, by_key, channel_of
 from verification.world.scenario import Message, Scenario
 
@@ -33,7 +34,7 @@ def out_of_order(moment: Moment, scenario: Scenario) -> bool:
     messages = by_key(scenario.messages)
     documents = {one.message: one for one in numbered(moment.held)}
     handled = [one.message for one in numbered(moment.known) if one.held is None and one.message is not None]
-    for record in moment.made:
+    for record in moment.made({message_hash(key): key for key in messages}):
         rank = _rank(messages[record.message])
         late = any(_rank(messages[one]) > rank for one in handled)
         if documents[record.message].late is not late:
@@ -44,7 +45,7 @@ def out_of_order(moment: Moment, scenario: Scenario) -> bool:
     return False
 
 
-def _overtakes(record: Record, moment: Moment, handled: list[str], messages: Mapping[str, Message]) -> bool:
+def _overtakes(record: Made, moment: Moment, handled: list[str], messages: Mapping[str, Message]) -> bool:
     """Whether some other channel has an earlier message there, or may still send one."""
     mine = messages[record.message]
     present = {one.message for one in (*numbered(moment.known), *numbered(moment.held))}

@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, cast
 
+from exactlyonce.effects.books import ReadBooks
 from exactlyonce.effects.companions import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import FindChannels, FindProcessed, LoadStaged
+from exactlyonce.effects.library import LoadStaged
+from exactlyonce.effects.pages import FindPages, FindPagesAbove, HasPages
 from exactlyonce.effects.publish import Publish
+from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
 from verification.explorers.trace import BEST_EFFORT, Event
-from verification.reproduction.correspondence import Log, log_of, lsn_of
+from verification.reproduction.book_holdings import books_in, pays
+from verification.reproduction.correspondence import Log, TornViewError, log_of, lsn_of
 from verification.reproduction.families import Family
 from verification.reproduction.reality import Fate, Reality
 from verification.world.store import Store
@@ -48,7 +52,7 @@ SENT_AGAIN: Final[tuple[Manner, ...]] = (
 """What makes the SDK send a write again by itself."""
 
 _READS: Final = (
-    *(LoadEntity, FindProcessed, FindChannels, LoadStaged),
+    *(LoadEntity, FindPages, FindPagesAbove, HasPages, LoadStaged),
     *(LoadCompanions, FindEntries, FindNumbered, FindOwing, HasCompanions),
 )
 
@@ -78,15 +82,40 @@ class Trouble:
         self._step += 1
         if isinstance(asked, Publish):
             self._reality.fate = Fate(arrives=event.applied, answered=event.fault is None)
+            if not event.applied:  # What is too old to be sent is not parked either.
+                self._reality.arm(when="before", **self._manner(NO_REPLY))
         elif isinstance(asked, _READS):
             return self._read(event, asked, entity, before), None
         elif event.fault == "unknown":
-            return asked, self._lose(event)
+            return asked, self.lose(event)
         elif event.fault == "repeated":
             self._reality.arm(when="after", times=1, **self._manner(SENT_AGAIN))
         return asked, None
 
-    def _lose(self, event: Event) -> int | None:
+    def of_books(self, event: Event, asked: ReadBooks, known: frozenset[str]) -> None:
+        """Let a replica answer that has the books which prove what the model's have.
+
+        Args:
+            event: the step, whose reply says what is paid.
+            asked: what the process asks for.
+            known: what it knows to be paid before it is answered.
+
+        Raises:
+            TornViewError: no view has them: the model reads each book in a view of its own.
+        """
+        self._step += 1
+        wanted = frozenset(map(self._family.names.transaction, event.reply))
+        transactions = tuple(map(self._family.names.transaction, event.effect.transactions))  # type: ignore[union-attr]
+        for lsn in range(self._reality.lsn[LIBRARY_CONTAINER], -1, -1):
+            books = books_in(self._reality.documents_at(LIBRARY_CONTAINER, lsn), asked.books)
+            if known | {tx for tx in transactions if pays(books, tx)} == wanted:
+                self._reality.view(LIBRARY_CONTAINER, lsn)
+                return
+        if known != wanted:
+            raise TornViewError(f"no view has all the books that {event} read")
+        self._reality.arm(when="before", **self._manner(NO_REPLY))
+
+    def lose(self, event: Event) -> int | None:
         """No reply to any send; the first one may be applied, now or later."""
         caught = None
         if event.delayed:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
-from exactlyonce.effects.library import Found
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.pages import DeletePages, FoundPages
 from exactlyonce.records.companions import id_of
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State
-from verification.explorers.trace import Event, replayed
-from verification.world.scenario import Scenario
-from verification.world.store import position_of
+from verification.explorers.trace import Event, events_of
+from verification.world.scenario import TICK, Scenario
+from verification.world.store import StoredPage
 from verification.world.writes import ANY, Answer
 
 LONGEST: Final = 80
@@ -35,40 +35,52 @@ def walk(scenario: Scenario, seed: int, longest: int = LONGEST) -> tuple[Event, 
     """
     random = Random(seed)
     explorer = exact_explorer(scenario)
-    states = [explorer.start()]
+    start = state = explorer.start()
     taken: list[Move] = []
-    ends = {0}
-    while len(states) <= longest and not explorer.is_good_end(states[-1]):
-        before = states[-1]
-        moves = [one for one in explorer.moves(before) if not _is_torn(one, ends) and not _is_in_part(one, before)]
+    while len(taken) < longest and not explorer.is_good_end(state):
+        moves = [one for one in explorer.moves(state) if not _is_out_of_reach(one, state)]
         if not moves:
             break
         chosen = random.choice(moves)
         if chosen.violation is not None:
             raise AssertionError(f"{scenario.name}, seed {seed}: {chosen.violation}")
         taken.append(chosen)
-        states.append(chosen.state)
-        ends |= {library.end for library in chosen.state[0].libraries}
-    return tuple(map(_as_taken, replayed(explorer, states), taken))
+        state = chosen.state
+    return events_of(explorer, start, taken)
 
 
-def _as_taken(event: Event, move: Move) -> Event:
-    """The step, with the view that was chosen: others may lead to the same state, torn ones included."""
-    if isinstance(move.what, Answer) and isinstance(event.reply, Found) and isinstance(move.what.reply, Found):
-        return replace(event, reply=move.what.reply, said=move.what.said)
-    return event
+def _is_out_of_reach(move: Move, before: State) -> bool:
+    """Whether the model allows a step for other stores, which the service does not take."""
+    return _meets_expired(move, before) or _is_in_part(move, before) or _is_parked_unheard(move, before)
 
 
-def _is_torn(move: Move, ends: set[int]) -> bool:
-    """Whether a read sees a part of a batch: the model has it for stores that write one by one, and the service has not."""
-    found = move.what.reply if isinstance(move.what, Answer) else None
-    return isinstance(found, Found) and position_of(found.token) not in ends
+def _is_parked_unheard(move: Move, before: State) -> bool:
+    """Whether what is too old is parked, the rest is sent, and the sender learns of neither: these are several requests."""
+    return isinstance(move.what, Answer) and move.what.reply is UNKNOWN and move.state[0].overdue != before[0].overdue
+
+
+def _meets_expired(move: Move, before: State) -> bool:
+    """Whether a step shows or deletes a page whose time is over: in the model it may still be there."""
+    seconds = before[0].now * int(TICK.total_seconds())
+    writes = (one for library in before[0].libraries for _, one in library.writes if isinstance(one, StoredPage))
+    over = {one for one in writes if one.expires is not None and one.expires <= seconds}
+    asked, reply = _asked(move, before), move.what.reply if isinstance(move.what, Answer) else None
+    shown = {one.page for one in over} & set(reply.pages if isinstance(reply, FoundPages) else ())
+    deleted = {one.etag for one in over} & {etag for _, etag in (asked.pages if isinstance(asked, DeletePages) else ())}
+    return bool(shown or deleted)
+
+
+def _asked(move: Move, before: State) -> Any:
+    """What a step does, or answers."""
+    if move.slot < 0:
+        return move.write
+    return (move.begun or before[2][move.slot]).asks
 
 
 def _is_in_part(move: Move, before: State) -> bool:
     """Whether a note of several companions takes effect in part, though it is one batch: because the rest is lost, or, if it
     comes late, because some have changed. The model has both for stores that write one by one."""
-    note = move.write if move.slot < 0 else (move.begun or before[2][move.slot]).asks
+    note = _asked(move, before)
     if (
         not isinstance(note, ReplaceCompanions | DeleteCompanions)
         or len(note.companions) == 1

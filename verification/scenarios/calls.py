@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from exactlyonce import Outbox
-from verification.scenarios.numbers import A1, A2, MEMORY, NUMBERS
+from verification.explorers.processes import FROM_MEMORY as MEMORY
 from verification.scenarios.outbox import LATE, OTHER, OWN, PARKED, STALE
 from verification.world.scenario import Budget, Reply, Scenario
 
@@ -14,16 +13,13 @@ TWICE: Final = Reply(0, copies=2)
 """Comes in two copies: the call was made twice."""
 SECOND: Final = Reply(0, version=2)
 """Comes if the first message was committed after another one."""
-STAGED: Final = Outbox(window=1, inline_limit=0)
 SENT_AGAIN: Final = "a parked message was sent again"
 Replies = tuple[Reply | None, ...]
 
 
-def _scenario(
-    name: str, copies: tuple[int, ...], replies: Replies, *seen: str, strategy: Outbox = NUMBERS, **more: object
-) -> Scenario:
+def _scenario(name: str, copies: tuple[int, ...], replies: Replies, *seen: str, **more: object) -> Scenario:
     witnesses = frozenset(seen)
-    return Scenario(f"calls: {name}", copies, strategy, replies=replies, witnesses=witnesses, **more)  # type: ignore[arg-type]
+    return Scenario(f"calls: {name}", copies, replies=replies, witnesses=witnesses, **more)  # type: ignore[arg-type]
 
 
 SMALL: Final = (
@@ -54,12 +50,12 @@ SMALL: Final = (
         budget=Budget(crashes=1, stale=1), deletes=True,
     ),
     _scenario(
-        "from memory", (1, 1, 0, 0), (None, None, FIRST, SECOND), MEMORY, STALE, OTHER, places=(A1, A2, None, None),
+        "from memory", (1, 1, 0, 0), (None, None, FIRST, SECOND), MEMORY, STALE, OTHER,
         remembering=True, budget=Budget(stale=1),
     ),
     _scenario(
-        "from memory, marking", (1, 0), (None, TWICE), MEMORY, OTHER, places=(A1, None), remembering=True,
-        marking=True, budget=Budget(crashes=1, unknown=1),
+        "from memory, a crash", (1, 0), (None, TWICE), MEMORY, OTHER, remembering=True,
+        budget=Budget(crashes=1, unknown=1),
     ),
     _scenario(
         "given up", (1, 0), (None, TWICE), PARKED, STALE, OTHER, budget=Budget(crashes=1, stale=1, poisoned=1)
@@ -68,8 +64,7 @@ SMALL: Final = (
         "given up and sent again", (1, 0), (None, TWICE), PARKED, SENT_AGAIN, workers=1,
         budget=Budget(1, 1, 0, 1, poisoned=1, requeues=1),
     ),
-    _scenario("outputs staged", (1, 0), (None, TWICE), LATE, strategy=STAGED, workers=1, budget=Budget(1, 1)),
-    _scenario("everything embedded", (1, 0), (None, TWICE), LATE, OTHER, strategy=Outbox.embedded(), budget=Budget(1, 1)),
+    _scenario("marks leave", (1, 1, 0, 0), (None, None, TWICE, SECOND), room=0, workers=1, budget=Budget(crashes=1)),
     _scenario("the sweeper", (1, 0), (None, TWICE), LATE, OTHER, budget=Budget(1, 1, sweeps=1)),
 )  # fmt: skip
 
@@ -78,5 +73,4 @@ LARGE: Final = (
         "two instances, all faults", (2, 1, 0, 0), (None, None, TWICE, SECOND), OWN, LATE, STALE,
         budget=Budget(1, 1, 1, 1),
     ),
-    _scenario("two instances, outputs staged", (1, 0), (None, TWICE), LATE, strategy=STAGED, budget=Budget(1, 1)),
 )  # fmt: skip

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from verification.scenarios import (
+    books,
     calls,
-    chains,
     companions,
     companions_ages,
     deliveries,
+    endless,
     kept,
-    numbers,
     opened,
     outbox,
     outbox_ages,
     renewals,
     requests,
+    restores,
     returns,
 )
-from verification.scenarios.matrix import matrix
 from verification.world.scenario import Scenario
 
 
@@ -32,8 +32,10 @@ class Scenarios(NamedTuple):
 
 
 CATALOGUE: Final = {
-    "table": Scenarios((*outbox.SMALL, outbox.STREAM), outbox.LARGE),
-    "numbers": Scenarios((*numbers.SMALL, *chains.SMALL, numbers.STREAM), (*numbers.LARGE, *chains.LARGE)),
+    "table": Scenarios(outbox.SMALL, outbox.LARGE),
+    "endless": Scenarios(endless.SMALL, endless.LARGE),
+    "books": Scenarios(books.SMALL, books.LARGE),
+    "restores": Scenarios(restores.SMALL, restores.LARGE),
     "opened": Scenarios(opened.SMALL, opened.LARGE),
     "requests": Scenarios((*requests.SMALL, *requests.IN_ONE_PARTITION), requests.LARGE),
     "calls": Scenarios(calls.SMALL, calls.LARGE),
@@ -49,7 +51,6 @@ CATALOGUE: Final = {
 
 
 def everything() -> Iterator[Scenario]:
-    """Every scenario, those of the matrix included."""
+    """Every scenario."""
     for scenarios in CATALOGUE.values():
         yield from (*scenarios.small, *scenarios.large)
-    yield from matrix()

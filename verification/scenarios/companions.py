@@ -13,7 +13,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.stream.protocol import VersionStream
 from verification.explorers.explorer import COPY, PART, REFUSED, SENT_AGAIN, STOPPED
-from verification.scenarios.outbox import BEHIND, LATE, OTHER, OWN, PARKED, RECORD, STALE
+from verification.scenarios.outbox import BEHIND, LATE, OTHER, OWN, PARKED, STALE
 from verification.twins.alterations import seeing
 from verification.twins.modules import around, twin_of
 from verification.world.answers import ASKED
@@ -29,6 +29,7 @@ FAULTS: Final = Budget(crashes=1, unknown=1, repeated=1, stale=UNLIMITED)
 """Every fault once, and any read as old as its token allows."""
 READS: Final = Budget(stale=UNLIMITED)
 FRESH: Final = Budget(crashes=1, unknown=1, repeated=1)
+RECORD: Final = "duplicate found its record"
 WITHOUT_TOKENS: Final = (RECORD, OWN, OTHER, LATE, STALE)
 SEEN: Final = (*WITHOUT_TOKENS, BEHIND)
 READ: Final = SEEN[1:]
@@ -119,17 +120,15 @@ RECORDED: Final = (
 )
 
 RESEQUENCED: Final = (
-    scenario_of("resequencer: all faults", numbered(1, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS),
-    scenario_of("resequencer: copies", numbered(2, 1, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=Budget(1, 1)),
-    scenario_of("resequencer: distinct attempts", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FAULTS, apart=True),
+    scenario_of("resequencer: all faults", numbered(1, 1), IN_ORDER, OWN, OTHER, LATE, HELD, COPY, budget=FRESH),
+    scenario_of("resequencer: copies", numbered(2, 1), IN_ORDER, OTHER, LATE, HELD, COPY, budget=Budget(1, 1)),
+    scenario_of("resequencer: distinct attempts", numbered(1, 1), IN_ORDER, HELD, COPY, budget=FRESH, apart=True),
     scenario_of("resequencer: two sources", TWO_SOURCES, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)),
     scenario_of(
         "resequencer: two channels of one source", TWO_CHANNELS, IN_ORDER, HELD, OTHER, budget=Budget(crashes=1)
     ),
     scenario_of("resequencer: two sources, stale reads", TWO_SOURCES, IN_ORDER, HELD, OTHER, STALE, budget=READS),
-    scenario_of(
-        "resequencer: released one by one", numbered(1, 1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=Budget(1, 1)
-    ),
+    scenario_of("resequencer: released one by one", numbered(1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=Budget(1, 1)),
     scenario_of(
         "resequencer: groups of two",
         numbered(1, 1, 1),
@@ -145,7 +144,7 @@ RESEQUENCED: Final = (
         IN_ORDER,
         STOPPED,
         RESUMED,
-        budget=replace(READS, crashes=1, raising=1, nudges=UNLIMITED),
+        budget=Budget(crashes=1, raising=1, nudges=UNLIMITED),
     ),
     scenario_of(
         "resequencer: two messages with one number",
@@ -156,7 +155,7 @@ RESEQUENCED: Final = (
         budget=replace(READS, crashes=1),
     ),
     scenario_of(
-        "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=FAULTS, adopted=True
+        "resequencer: a document without a ledger", numbered(1, 1), IN_ORDER, HELD, budget=Budget(1, 1), adopted=True
     ),
     scenario_of("resequencer: one order", ORDERED, IN_TIME, HELD, COPY, budget=Budget(1, nudges=UNLIMITED)),
     scenario_of("resequencer: one order, two channels", IN_CHANNELS, IN_TIME, HELD, budget=Budget(nudges=UNLIMITED)),
@@ -176,10 +175,9 @@ RESEQUENCED: Final = (
         ASKED,
         HELD,
         COPY,
-        budget=Budget(1, 1, nudges=UNLIMITED),
+        budget=Budget(1, nudges=UNLIMITED),
     ),
-    scenario_of("resequencer: the settler", numbered(1, 1), IN_ORDER, PARKED, budget=replace(FRESH, poisoned=1)),
-    scenario_of("resequencer: marking", numbered(2, 1), IN_ORDER, HELD, COPY, budget=FRESH, marking=True),
+    scenario_of("resequencer: the settler", numbered(1, 1), IN_ORDER, PARKED, budget=Budget(1, 1, poisoned=1)),
 )
 
 ONCE: Final = Budget(crashes=1, unknown=1, forgotten=1)
@@ -222,6 +220,14 @@ CLEANED: Final = (
 SMALL: Final = (*STREAMS, *RECORDED, *RESEQUENCED, *CLEANED)
 
 LARGE: Final = (
+    scenario_of(
+        "resequencer: three messages, all faults", numbered(1, 1, 1), IN_ORDER, *READ, HELD, COPY, budget=FAULTS
+    ),
+    scenario_of("resequencer: copies of three messages", numbered(2, 1, 1), IN_ORDER, HELD, COPY, budget=Budget(1, 1)),
+    scenario_of("resequencer: three one by one", numbered(1, 1, 1), ONE_BY_ONE, HELD, PART, LATE, budget=Budget(1, 1)),
+    scenario_of(
+        "resequencer: the settler, all faults", numbered(1, 1), IN_ORDER, PARKED, budget=replace(FRESH, poisoned=1)
+    ),
     scenario_of("stream: all faults, distinct attempts", (TWO, TWO), STREAM, *SEEN, budget=FAULTS, apart=True),
     scenario_of("stream: three messages, all faults", (TWO, ONE, ONE), STREAM, *SEEN, budget=FAULTS),
     scenario_of("stream: three workers", (TWO, ONE), STREAM, *SEEN, budget=FAULTS, workers=3),

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from exactlyonce.values.lifetimes import Retention
 from verification.explorers.ages import KNOWN, REFUSED
-from verification.scenarios.companions import COLOCATED, KEEPS, KEEPS_ONCE, ONE, STREAM, TWO
-from verification.scenarios.outbox import LATE, OTHER, RECORD
+from verification.scenarios.companions import COLOCATED, KEEPS, KEEPS_ONCE, ONE, RECORD, STREAM, TWO
+from verification.scenarios.outbox import LATE, OTHER
 from verification.scenarios.outbox_ages import changing
 from verification.world.answers import OLD, OVERDUE
 from verification.world.scenario import UNLIMITED, Ages, Budget, Message, Scenario, scenario_of

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from exactlyonce import Outbox
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
 from verification.world.scenario import UNLIMITED, Budget, Scenario
 
-INLINE: Final = Outbox(window=1)
-WIDE: Final = Outbox(window=3)
 CLEANED: Final = "staged outputs were cleaned up"
 GONE: Final = "staged outputs were gone"
 
 
-def _scenario(name: str, copies: tuple[int, ...], *seen: str, strategy: Outbox = INLINE, **more: object) -> Scenario:
+def _scenario(name: str, copies: tuple[int, ...], *seen: str, **more: object) -> Scenario:
     """The first message keeps its output; the second one, if there is one, cancels it."""
     cancels = (None, 0, *(None,) * len(copies))[: len(copies)]
     return Scenario(
-        f"kept: {name}", copies, strategy, keeps=frozenset({0}), cancels=cancels, witnesses=frozenset(seen), **more  # type: ignore[arg-type]
+        f"kept: {name}", copies, keeps=frozenset({0}), cancels=cancels, witnesses=frozenset(seen), **more  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -30,11 +27,11 @@ def swept(**faults: int) -> Budget:
 SMALL: Final = (
     _scenario("released, lost replies", (1,), LATE, OTHER, budget=swept(crashes=1, unknown=1)),
     _scenario("released, repeated saves", (1,), OWN, OTHER, budget=swept(repeated=1)),
-    _scenario("released, stale reads", (1,), STALE, OTHER, GONE, budget=swept(stale=1)),
+    _scenario("released, stale reads", (1,), STALE, OTHER, budget=swept(stale=1)),
     _scenario("cancelled, lost replies", (1, 1), LATE, OTHER, workers=1, budget=swept(unknown=1, repeated=1)),
     _scenario("cancelled, stale reads", (1, 1), STALE, workers=1, budget=swept(crashes=1, stale=1)),
     _scenario("cancelled, two instances", (1, 1), OTHER, budget=swept()),
-    _scenario("cancelled in the commit that keeps", (1, 1), strategy=WIDE, group=2, workers=1, budget=swept(crashes=1)),
+    _scenario("cancelled in the commit that keeps", (1, 1), room=3, group=2, workers=1, budget=swept(crashes=1)),
     _scenario("cleaned up meanwhile", (1,), CLEANED, workers=1, budget=swept(crashes=1, cleanings=1, unknown=1)),
     _scenario("the entity is deleted before it is due", (1, 1, 1), workers=1, deletes=True, budget=swept()),
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from exactlyonce import Outbox
 from verification.explorers.opened import CLOSED, UNKNOWN_NOW
 from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
 from verification.scenarios.requests import swept
@@ -15,17 +14,14 @@ from verification.world.scenario import Request, Scenario
 O0: Final = Request(0, opened=True)
 O1: Final = Request(1, opened=True)
 LARGE_ANSWER: Final = Request(0, LARGE_BODY, opened=True)
-NUMBERS: Final = Outbox(foreign="refuse")
-STAGED: Final = Outbox(inline_limit=0, foreign="refuse")
 
 
 def _scenario(
     name: str, copies: tuple[int, ...], *seen: str, requests: tuple[Request, ...] = (O0, O1), **more: object
 ) -> Scenario:
     witnesses = frozenset((CLOSED, UNKNOWN_NOW, *seen))
-    strategy = more.pop("strategy", NUMBERS)
     asked = requests[: len(copies)]
-    return Scenario(f"opened: {name}", copies, strategy, requests=asked, witnesses=witnesses, **more)  # type: ignore[arg-type]
+    return Scenario(f"opened: {name}", copies, requests=asked, witnesses=witnesses, **more)  # type: ignore[arg-type]
 
 
 SMALL: Final = (
@@ -34,9 +30,7 @@ SMALL: Final = (
     _scenario("two instances", (3,), ANSWERED, OTHER, budget=swept(crashes=1)),
     _scenario("two requests", (1, 1), STALE, workers=1, budget=swept(stale=1)),
     _scenario("two requests in groups", (1, 1), workers=1, group=2, budget=swept(crashes=1)),
-    _scenario("marking", (2,), ANSWERED, OTHER, marking=True, budget=swept(crashes=1)),
-    _scenario("outputs staged", (2,), ANSWERED, LATE, strategy=STAGED, workers=1, budget=swept(crashes=1, unknown=1)),
-    _scenario("everything embedded", (2,), ANSWERED, OTHER, strategy=Outbox.embedded(), budget=swept(crashes=1)),
+    _scenario("marks leave", (2, 1), ANSWERED, workers=1, room=0, budget=swept(crashes=1)),
     _scenario("a large answer", (1, 1), requests=(LARGE_ANSWER, O1), workers=1, budget=swept(crashes=1)),
 )
 

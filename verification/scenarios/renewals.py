@@ -6,24 +6,28 @@ from typing import Final
 
 from verification.explorers.ages import REFUSED
 from verification.explorers.renewal import ONCE_MORE, renewing_of
-from verification.scenarios.outbox import INLINE, OTHER
+from verification.scenarios.outbox import OTHER
 from verification.world.scenario import Budget
 
 SMALL: Final = (
     renewing_of(
-        "a parked message is renewed, a crash", 3, REFUSED, ONCE_MORE, strategy=INLINE, workers=1,
+        "a parked message is renewed, a crash", 3, REFUSED, ONCE_MORE, workers=1,
         budget=Budget(crashes=1, requeues=2),
     ),
     renewing_of(
-        "a parked message is renewed, lost replies", 2, REFUSED, ONCE_MORE, strategy=INLINE, workers=1,
+        "a parked message is renewed, lost replies", 2, REFUSED, ONCE_MORE, workers=1,
         budget=Budget(unknown=1, requeues=2),
     ),
-    renewing_of("a parked message is renewed by two", 1, OTHER, strategy=INLINE, budget=Budget(requeues=2)),
+    renewing_of("a parked message is renewed by two", 1, OTHER, budget=Budget(requeues=2)),
+    renewing_of(
+        "a parked message is renewed, and put back", 3, REFUSED, ONCE_MORE, workers=1,
+        budget=Budget(requeues=2, put_back=1),
+    ),
 )  # fmt: skip
 
 LARGE: Final = (
     renewing_of(
-        "a parked message is renewed by two, a crash", 3, REFUSED, ONCE_MORE, OTHER, strategy=INLINE,
+        "a parked message is renewed by two, a crash", 3, REFUSED, ONCE_MORE, OTHER,
         budget=Budget(crashes=1, requeues=2),
     ),
 )  # fmt: skip

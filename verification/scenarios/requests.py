@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from exactlyonce import Colocated, Outbox, VersionStream
+from exactlyonce import Colocated, VersionStream
 from exactlyonce.attempt import Strategy
 from verification.explorers.requests import LEFT, REFUSED
-from verification.scenarios.outbox import LATE, OTHER, OWN, RECORD, STALE
-from verification.world.answers import READ
+from verification.scenarios.outbox import LATE, OTHER, OWN, STALE
+from verification.world.answers import ANSWERED_THERE, FOUND
 from verification.world.outbox_handler import LARGE_BODY
 from verification.world.scenario import UNLIMITED, Budget, Message, Request, Scenario, scenario_of
 
-ROOM_FOR_ONE: Final = Outbox(window=1)
 STREAM: Final = VersionStream(snapshot_every=2)
 K0: Final = Request(0)
 K1: Final = Request(1)
@@ -23,11 +22,9 @@ LARGE_ANSWER: Final = Request(0, LARGE_BODY)
 Requests = tuple[Request | None, ...]
 
 
-def _scenario(
-    name: str, copies: tuple[int, ...], requests: Requests, *seen: str, strategy: Outbox = ROOM_FOR_ONE, **more: object
-) -> Scenario:
+def _scenario(name: str, copies: tuple[int, ...], requests: Requests, *seen: str, **more: object) -> Scenario:
     witnesses = frozenset((LEFT, *seen))
-    return Scenario(name, copies, strategy, requests=requests, witnesses=witnesses, **more)  # type: ignore[arg-type]
+    return Scenario(name, copies, requests=requests, witnesses=witnesses, **more)  # type: ignore[arg-type]
 
 
 def _with_companions(
@@ -46,30 +43,24 @@ def swept(**faults: int) -> Budget:
 
 SMALL: Final = (
     _scenario("requests: lost replies", (2,), (K0,), OWN, OTHER, LATE, budget=swept(crashes=1, unknown=1, repeated=1)),
-    _scenario("requests: answers leave with their entries", (2, 1), (K0, K1), RECORD, READ, budget=swept(crashes=1)),
+    _scenario("requests: marks leave", (2, 1), (K0, K1), FOUND, room=0, budget=swept(crashes=1)),
+    _scenario("requests: keys have no time", (2, 1), (K0, K1), FOUND, room=0, since=(None, None), budget=swept(crashes=1)),
     _scenario(
-        "requests: stale reads, one instance", (2, 1), (K0, K1), READ, STALE, workers=1,
+        "requests: stale reads, one instance", (2, 1), (K0, K1), FOUND, STALE, workers=1, room=0,
         budget=swept(crashes=1, unknown=1, stale=1),
     ),
     _scenario("requests: two bodies under one key", (1, 1), (K0, OTHER_BODY), REFUSED, budget=swept(crashes=1, unknown=1)),
     _scenario(
-        "requests: two bodies in one commit", (1, 1, 1), (K0, OTHER_BODY, K2), REFUSED, READ, workers=1, group=3,
+        "requests: two bodies in one commit", (1, 1, 1), (K0, OTHER_BODY, K2), REFUSED, workers=1, group=3, room=0,
         budget=swept(crashes=1),
     ),
     _scenario(
-        "requests: beside messages from a queue", (2, 1), (K0, None), READ, workers=1, group=2,
+        "requests: beside messages from a queue", (2, 1), (K0, None), workers=1, group=2, room=0,
         budget=swept(crashes=1, unknown=1),
     ),
     _scenario(
-        "requests: outputs staged", (2, 1), (K0, K1), READ, strategy=Outbox.transaction_id(), workers=1,
-        budget=swept(crashes=2),
-    ),
-    _scenario(
-        "requests: everything embedded", (2, 1), (K0, K1), OTHER, strategy=Outbox.embedded(), budget=swept(crashes=1)
-    ),
-    _scenario(
-        "requests: a large answer leaves with the next commit", (2, 1), (LARGE_ANSWER, K1), RECORD, READ,
-        strategy=Outbox(window=3), budget=swept(crashes=1),
+        "requests: a large answer leaves before its mark", (2, 1), (LARGE_ANSWER, K1), ANSWERED_THERE, room=3,
+        budget=swept(crashes=1),
     ),
 )  # fmt: skip
 
@@ -120,11 +111,11 @@ IN_ONE_PARTITION: Final = (
 
 LARGE: Final = (
     _scenario(
-        "requests: two instances, all faults", (2, 1), (K0, K1), READ, OWN, LATE, STALE,
+        "requests: two instances, all faults", (2, 1), (K0, K1), OWN, LATE, STALE,
         budget=swept(crashes=1, unknown=1, repeated=1, stale=1),
     ),
     _scenario(
-        "requests: two bodies and another key in groups", (2, 1, 1), (K0, OTHER_BODY, K2), REFUSED, READ, group=2,
+        "requests: two bodies and another key in groups", (2, 1, 1), (K0, OTHER_BODY, K2), REFUSED, group=2,
         budget=swept(crashes=1),
     ),
 )  # fmt: skip

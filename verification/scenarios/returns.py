@@ -8,7 +8,7 @@ from exactlyonce.hosting.deliveries.failures import Cause
 from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
 from verification.explorers.returns import ASIDE, REFUSED, REQUEUED, RETURNED, STAYS, TOO_OLD
 from verification.explorers.settlement import ReturningScenario
-from verification.scenarios.outbox import INLINE, LATE, OTHER, PARKED
+from verification.scenarios.outbox import LATE, OTHER, PARKED
 from verification.world.scenario import Ages, Budget
 
 SPOILED: Final = "a batch came again"
@@ -17,9 +17,7 @@ SOME: Final = (Cause.OWN, Cause.UNKNOWN)
 
 def _scenario(name: str, budget: Budget, *seen: str, **more: Any) -> ReturningScenario:
     witnesses = frozenset((RETURNED, PARKED, *seen))
-    return ReturningScenario(
-        name, **{"copies": (1,), "strategy": INLINE, "budget": budget, "witnesses": witnesses, **more}
-    )
+    return ReturningScenario(name, **{"copies": (1,), "budget": budget, "witnesses": witnesses, **more})
 
 
 SMALL: Final = (

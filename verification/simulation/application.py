@@ -36,7 +36,7 @@ class Application:
     def work(self, entity: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""
         runner = Runner(self.type_of(entity), entity, self.routes)
-        return Work(entity, messages, runner, runner.absent)
+        return Work(entity, messages, runner, runner.absent, release=runner.release)
 
     def shipped(self, type: Entity[Any]) -> Entity[Any]:
         """An entity type with the library's own strategy in place of a twin of it: hosting asks for its class."""

@@ -6,8 +6,10 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -16,21 +18,26 @@ from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.resequencer.gaps import read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
+from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.testing.loop import START
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts
 from verification.simulation.plans import Plan
+from verification.simulation.weather import HOUR
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import tallies
 
 Thing = TypeVar("Thing")
 _STAGED: Final = "staged:"
-_PROCESSED: Final = "processed:"
+_PAGE: Final = "page:"
 _MOST_AT_ONCE: Final = 100  # Companions that one clean-up takes.
 _A_ROUND: Final = 10
 _ATTRACTED: Final = 0.2
+_A_MINUTE: Final = timedelta(minutes=1)
+_HALF_A_DAY: Final = 12 * HOUR
+_DAYS: Final = 8
 
 
 class Caretakers:
@@ -51,6 +58,7 @@ class Caretakers:
         self._protocols = application.protocols
         self._application = application
         self._plan = plan
+        self._listing = MemoryListing(world.store)
 
     def answer(self, request: Envelope) -> None:
         """Send again, soon, what a board lacks."""
@@ -72,18 +80,27 @@ class Caretakers:
             job = self._random.choice((self.sweep, self.sweep, self.clean_up, self.forget))
             await job()
 
-    async def sweep(self, at_least: float = 60.0) -> None:
-        """Finish what has been owed or held for so many seconds."""
-        for entity in self._world.owing.since(self._world.loop.time() - at_least):
-            await self._sweep(entity)
+    async def sweep(self, at_least: timedelta = _A_MINUTE) -> None:
+        """Finish what is owed, due, or held for so long."""
+        process = self._hosts.any_process()
+        swept = None if process is None else await process.sweep(at_least)
+        self._world.weather.counted["entity swept"] += 0 if swept is None else swept.swept
 
     async def finish(self, most: int) -> None:
-        """Sweep until nothing is owed or held: `most` times, since each sweep finds the first gap of a channel only."""
+        """Sweep until nothing is owed or held: `most` times, since each sweep finds the first gap of a channel only.
+
+        A book whose process died is searched when it has been silent, and then after an hour and a day.
+        """
         for _ in range(most):
-            await self.sweep(at_least=0.0)
-            if not self.owed:
+            await self.sweep(timedelta(0))
+            if not await self._holds():
                 break
             await asyncio.sleep(self._plan.reading.patience)
+        for _ in range(_DAYS):
+            if self._listing.first_owing() is None:
+                return
+            await asyncio.sleep(_HALF_A_DAY)
+            await self.sweep(timedelta(0))
 
     async def clean_up(self, most: int = _A_ROUND) -> None:
         """Delete staged documents that nothing refers to, of so many entities at most. No age is too low for it."""
@@ -92,14 +109,17 @@ class Caretakers:
             await self._clean_up(self._entity(key))
 
     async def forget(self) -> None:
-        """Delete processed records and companions older than the retention."""
+        """Delete pages and companions older than the retention. Where pages expire, the store deletes them by itself."""
         old: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for key, version in self._documents(_PROCESSED):
-            if self._is_old(version):
-                old[key].append((version.id.removeprefix(_PROCESSED), version.etag))
-        for key, records in old.items():
-            self._world.weather.counted["processed record cleaned up"] += len(records)
-            await self._run(self._entity(key), partial(Outbox().clean, self._entity(key), tuple(records)))
+        for key, version in self._documents(_PAGE):
+            if self._plan.lifetimes.expiry == "job" and self._is_old(self._newest_in(version)):
+                old[key].append((version.id.removeprefix(_PAGE), version.etag))
+            elif self._world.expire.get(version.etag, inf) < self._world.loop.time():
+                self._world.store.library[key].append(replace(version, document=None))
+                self._world.weather.counted["page expired"] += 1
+        for key, pages in old.items():
+            self._world.weather.counted["page cleaned up"] += len(pages)
+            await self._run(self._entity(key), partial(Outbox().clean, self._entity(key), tuple(pages)))
         if self._plan.reading.on_gap != "rebuild":  # In eight days nobody may have come to ask for what is missing.
             await self._truncate()
 
@@ -108,7 +128,11 @@ class Caretakers:
         for partition in self._world.store.entities.values():
             for version in {version.id: version for version in partition.log}.values():
                 # What was given up stays known: its sender may not have been swept for days.
-                if self._is_old(version) and (companion := version.companion) and companion["message"] is not None:
+                if (
+                    self._is_old(version.timestamp)
+                    and (companion := version.companion)
+                    and companion["message"] is not None
+                ):
                     old[companion["entity"]].append(version)
         for key, versions in old.items():
             oldest = sorted(versions, key=lambda one: one.timestamp)[:_MOST_AT_ONCE]
@@ -117,16 +141,23 @@ class Caretakers:
             entity = self._entity(key)
             await self._run(entity, partial(self._strategy(entity).clean, entity, candidates))
 
-    def _is_old(self, version: Version) -> bool:
+    @staticmethod
+    def _newest_in(page: Version) -> float:
+        """When the newest of the messages in a page came about, in seconds since 1970."""
+        assert page.document is not None  # noqa: S101  # Only pages that are there are listed.
+        until: int = page.document.value["until"]
+        return until / 1000
+
+    def _is_old(self, time: float) -> bool:
         now = START + timedelta(seconds=self._world.loop.time())
         kept: timedelta = self._protocols.kept(self._plan.lifetimes, now)
-        return now.timestamp() - version.timestamp > kept.total_seconds()
+        return now.timestamp() - time > kept.total_seconds()
 
     def _strategy(self, entity: EntityRef) -> Strategy:
         """The protocol under test that an entity belongs to."""
         if self._application.is_board(entity):
             return self._application.boards.strategy
-        return self._protocols.companions[0] if self._protocols.companions else self._protocols.outbox()
+        return self._protocols.strategies[0]
 
     def garbage(self) -> Iterator[str]:
         """Entities with staged documents that their newest document does not name."""
@@ -140,16 +171,17 @@ class Caretakers:
             if version.id.removeprefix(_STAGED) not in (named or ""):
                 yield entity.id
 
-    @property
-    def owed(self) -> bool:
+    async def owes(self) -> bool:
         """Whether something is owed, or held."""
-        return bool(self._world.owing)
+        return self._listing.first_owing() is not None or await self._holds()
+
+    async def _holds(self) -> bool:
+        """Whether a board holds messages."""
+        later = START + timedelta(seconds=self._world.loop.time()) + timedelta(days=1)
+        return any([found async for found in self._listing.holding(self._application.boards.name, later)])
 
     async def _sweep(self, entity: EntityRef) -> None:
-        strategy = self._strategy(entity)
-        swept = await self._run(entity, partial(strategy.sweep, self._application.work(entity)))
-        if swept and not self._application.is_board(entity) and strategy.unfinished:
-            self._world.weather.counted["entity swept"] += 1
+        await self._run(entity, partial(self._strategy(entity).sweep, self._application.work(entity)))
 
     async def _answer(self, request: Envelope) -> None:
         source, missing = read_request(request)

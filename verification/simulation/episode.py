@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import accumulate
 from math import log10
 from random import Random
@@ -26,27 +26,30 @@ from verification.simulation.host import Hosts, Message
 from verification.simulation.judge import judge
 from verification.simulation.model import Order
 from verification.simulation.operators import Operators
-from verification.simulation.owing import Owing
 from verification.simulation.plans import Plan
 from verification.simulation.protocols import Protocols, shipped
-from verification.simulation.sources import Sources, with_place
+from verification.simulation.restores import Restores
 from verification.simulation.weather import HOUR, Climate, Weather
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import (
     ASKED,
     RELAYED,
     REQUEUED,
+    ROUTES,
     SHOWN,
     boards,
     envelope_of,
-    routes_of,
     tallies,
     tallies_of,
+    timed,
 )
 
 PATIENCE: Final = 30 * 24 * HOUR
 """How long after the last fault everything may take to come to rest, in virtual seconds."""
-_TIMERS_A_MESSAGE: Final = 1000  # A batch comes again as a whole: the worst climates need hundreds.
+_ONE_IN: Final = 8
+_RESTORED: Final = (2, 6)
+"""Of so many seeds in a row, those are of episodes with backups."""
+_TIMERS_A_MESSAGE: Final = 500  # A batch comes again as a whole: the worst climates need hundreds.
 _VERY_LATE: Final = 0.03  # Share of messages that are delivered once more when all is done.
 
 
@@ -83,27 +86,26 @@ class Episode:
     def __init__(self, seed: int, messages: int, protocols: Protocols | None = None) -> None:
         protocols = protocols or shipped(seed)
         self._seed = seed
-        self._tells_forks = protocols.protocol == "outbox"
         self._random = random = Random(seed)
-        self._plan = plan = Plan.draw(random, messages, streams=protocols.protocol == "stream")
+        self._plan = plan = Plan.draw(random, messages, protocols.protocol)
+        if protocols.protocol == "outbox" and seed % _ONE_IN in _RESTORED:
+            self._plan = plan = plan.with_restores(random)
         self._counted: Counter[str] = Counter()
         self._loop = VirtualLoop(limit=_TIMERS_A_MESSAGE * (messages + 100))  # type: ignore[abstract]  # It has no I/O.
         self._weather = Weather(random, Climate.draw(random, slow=plan.crowded), self._counted)
         self._history = History(self._loop.time, plan.reading.promises)
         store = MemoryStore(VirtualClock(self._loop).now, self._weather)
-        owing = Owing(self._loop.time)
         world = Surrounding(
-            self._loop, self._weather, self._history, store, self._arrived, self._look_after, owing, self._kept
+            self._loop, self._weather, self._history, store, self._arrived, self._look_after, self._kept
         )
         self._boards = boards(plan.reading.strategy(protocols.resequencer), self._is_broken)
-        self._sources = sources = Sources(seed, messages)
-        routes = routes_of(numbered=sources.many > 0)
-        application = Application(protocols, self._boards, tallies_of(self._lacks_something), routes, self._fails)
-        settings = plan.settings(application, sources.channels)
+        application = Application(protocols, self._boards, tallies_of(self._lacks_something), ROUTES, self._fails)
+        settings = plan.settings(application)
         self._hosts = Hosts(world, random, settings, plan.processes, self._parked)
+        self._restores = Restores(world, random, self._hosts, plan.restored)
         self._caretakers = Caretakers(world, random, self._hosts, application, plan)
         self._operators = Operators(world, random, self._hosts, application, plan)
-        self._ahead = random.uniform(-1, 1) * plan.wrong
+        self._ahead = {source: random.uniform(-1, 1) * plan.wrong for source in ("web", "shop")}
         self._tries: Counter[str] = Counter()
         self._lost: list[Message] = []
         self._messages: dict[str, Message] = {}
@@ -121,11 +123,11 @@ class Episode:
             self._until_idle()
             self._until_idle(self._caretakers.finish(most=len(self._messages)))
             self._until_idle(self._caretakers.clean_up(most=len(self._messages)))
-            self._check_rest()
+            self._until_idle(self._check_rest())
         except Interrupted:
             return self._report(self._history.violations)
-        except Overdue:
-            self._history.convict("termination", "", "something was still under way long after the last fault")
+        except Overdue as over:
+            self._history.convict("termination", "", f"not everything came to rest: {over}")
         # First those that have a story.
         return self._report(sorted(judge(self._history), key=lambda one: not one.tally))
 
@@ -150,8 +152,8 @@ class Episode:
         for task in tasks:
             task.result()
 
-    def _check_rest(self) -> None:
-        if self._caretakers.owed:
+    async def _check_rest(self) -> None:
+        if await self._caretakers.owes():
             self._history.convict("termination", "", "something is still owed or held, after the last round")
         for tally in self._caretakers.garbage():
             self._history.convict("no_garbage", tally, "a staged document is left that nothing refers to")
@@ -163,7 +165,7 @@ class Episode:
         while number < plan.messages:
             for _ in range(min(random.randint(1, plan.burst), plan.messages - number)):
                 order = self._order(number)
-                self._accept(order, self._sent(order))
+                self._accept(order, self._sent(order, number))
                 number += 1
                 if plan.gap:
                     await asyncio.sleep(random.expovariate(1 / plan.gap))
@@ -171,26 +173,17 @@ class Episode:
             await asyncio.sleep(random.expovariate(1 / plan.pause))
         self._weather.calm = True
 
-    def _sent(self, order: Order) -> Envelope:
-        """An order as its sender sends it."""
-        envelope = envelope_of(order, self._time_of(order))
-        if not order.name.startswith("shop"):
-            return envelope
-        return self._sources.numbered(order.name, tallies.ref_of(envelope), envelope)
+    def _sent(self, order: Order, number: int) -> Envelope:
+        """An order as its sender sends it, who has a clock, and may promise a time."""
+        ahead = self._ahead[order.name.partition("-")[0]]
+        envelope = envelope_of(order, START + timedelta(seconds=self._loop.time() + ahead))
+        return timed(envelope, number) if self._random.random() < self._plan.timed else envelope
 
     def _restore(self) -> None:
-        """A source is restored, perhaps, and gives a number a second time: to a message that nobody may take."""
-        restored = self._sources.restored(self._history.acknowledged)
-        if restored is not None and self._tells_forks:
-            entity, place = restored
-            order = Order(f"shop-again{len(self._messages)}", entity.id, forked=True)
-            self._weather.counted["number given twice"] += 1
-            self._accept(order, with_place(envelope_of(order, self._time_of(order)), place))
-
-    def _time_of(self, order: Order) -> datetime:
-        """The time by the clock of an order's sender."""
-        ahead = self._ahead if order.name.startswith("shop") else 0.0
-        return START + timedelta(seconds=self._loop.time() + ahead)
+        """Documents are put back, perhaps. Whoever sent what took place since the backup sends it again."""
+        for name in self._restores.perhaps():
+            pause = 10 ** self._random.uniform(-1, 3.5)
+            self._hosts.enqueue(self._messages[name], pause)
 
     def _order(self, number: int) -> Order:
         plan, random = self._plan, self._random
@@ -203,6 +196,7 @@ class Episode:
         if random.random() < plan.looking:
             return Order(name, tally, reports=random.choice((1, 1, 2)), looks=True)
         closes = random.random() < plan.closing
+        asked = random.random() < plan.asking
         return Order(
             name=name,
             tally=tally,
@@ -211,7 +205,9 @@ class Episode:
             shows=plan.reading.shows(random, tally),
             filler=random.choice(plan.fillers),
             closes=closes,
-            refused=random.random() < plan.refusing,
+            refused=not asked and random.random() < plan.refusing,
+            kept=random.random() < plan.keeping,
+            asked=asked,
         )
 
     def _any_tally(self) -> str:
@@ -222,6 +218,9 @@ class Episode:
         entity = (tallies if order.place is None else self._boards).ref_of(envelope)
         message = Message(order.name, entity, envelope, self._loop.time())
         self._messages[order.name] = message
+        if order.asked:
+            self._hosts.ask(message)
+            return
         if order.place is None:
             self._hosts.enqueue(message)
         else:
@@ -255,10 +254,10 @@ class Episode:
         if relayed is not None:
             self._accept(relayed, envelope)
         elif output.destination == RELAYED:
-            self._hosts.enqueue_copy(self._messages[output.envelope.value["data"]["name"]], 0.0)
+            self._hosts.enqueue_copy(replace(self._messages[envelope.data.value["name"]], envelope=envelope), 0.0)
         elif output.destination == SHOWN:
             # However old: a board knows every number that it has seen.
-            self._carry(self._messages[output.envelope.value["data"]["name"]])
+            self._carry(self._messages[envelope.data.value["name"]])
 
     def _find_last_words(self) -> None:
         """What was lost is found if it was the last of its channel: nobody could ever miss it."""
@@ -286,7 +285,7 @@ class Episode:
 
     def _fails(self, name: str) -> bool:
         """Whether the handler raises for a message at some time."""
-        return self._history.orders[name].hopeless or self._plan.failures(name) > 0
+        return self._history.orders[name].refused or self._plan.failures(name) > 0
 
     def _parked(self, name: str, envelope: Envelope) -> None:
         self._operators.parked(replace(self._messages[name], envelope=envelope))
@@ -300,7 +299,8 @@ class Episode:
     def _send_very_late_copies(self) -> None:
         """Deliver some of the old messages once more, when nothing is under way any more."""
         for message in self._messages.values():
-            if self._random.random() < _VERY_LATE and not self._history.orders[message.name].hopeless:
+            order = self._history.orders[message.name]
+            if self._random.random() < _VERY_LATE and not order.refused and not order.asked:
                 self._hosts.enqueue_copy(message, self._random.random() * self._plan.retention)
 
 

@@ -59,7 +59,7 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message as it was published first: data and all attributes, to the letter."""
+    """A message as it was published: data and all attributes, to the letter."""
 
     text: str
     data: dict[str, Any]
@@ -79,6 +79,9 @@ class History:
         copies: of each message, in queues and under way.
         took_place: messages that are known to have changed their entity.
         kept: outputs that were parked since they are too old to be published.
+        sent: each published message, in the forms that it had: one, but for what was sent once more after a restore.
+        undone: messages that took place, and then their entity was put back to a moment before.
+        restored: whether any entity was: what was kept may be released once more, at another time.
     """
 
     def __init__(self, now: Callable[[], float], promises: Promises | None = None) -> None:
@@ -91,12 +94,14 @@ class History:
         self.violations: list[Violation] = []
         self.orders: dict[str, Order] = {}
         self.writes: dict[str, list[Tally]] = {}
-        self.sent: dict[str, Sent] = {}
+        self.sent: dict[str, list[Sent]] = {}
         self.acknowledged: set[str] = set()
         self.parked: set[str] = set()
         self.copies = Copies()
         self.took_place: set[str] = set()
         self.kept: set[str] = set()
+        self.undone: set[str] = set()
+        self.restored = False
         self._unprocessed: dict[str, int] = {}
         self._numbered: dict[tuple[str, str], str] = {}
 
@@ -118,7 +123,7 @@ class History:
         self.acknowledged.add(name)
         self.note(order.tally, how, name)
         there = self.sent.keys() | self.kept
-        if order.place is None and (missing := [output for output in order.outputs if output not in there]):
+        if order.place is None and (missing := [output for output in order.prompt if output not in there]):
             self.convict("nothing_lost", order.tally, f"{name} was {how} before {missing[0]} was published")
 
     def park(self, name: str, copy: int | None = None) -> None:
@@ -138,8 +143,10 @@ class History:
 
     def is_done(self, name: str) -> bool:
         """Whether anything shows that a message took place."""
-        settled = name in self.took_place or name in self.acknowledged
-        return settled or any(output in self.sent or output in self.kept for output in self.orders[name].outputs)
+        if name in self.took_place or name in self.acknowledged:
+            return True
+        outputs = () if name in self.undone else self.orders[name].outputs
+        return any(output in self.sent or output in self.kept for output in outputs)
 
     def keep(self, name: str) -> None:
         """A message was not published, since it is too old, but kept for an operator."""
@@ -185,6 +192,27 @@ class History:
                     "parked_is_unprocessed", tally, f"{name} took place after it was parked, of which there is no copy"
                 )
 
+    @property
+    def written_so_far(self) -> dict[str, int]:
+        """How many states of each tally were seen: a moment to which it may be put back."""
+        return {tally: len(states) for tally, states in self.writes.items()}
+
+    def put_back(self, tally: str, states: int) -> list[str]:
+        """A tally was put back to a moment when so many states of it had been seen; returned is what took place since."""
+        writes = self.writes.get(tally, [NOTHING])
+        undone = [
+            name
+            for before, after in zip(writes[states - 1 :], writes[states:], strict=False)
+            for name in after.recent[len(after.recent) - (after.count - before.count) :]
+        ]
+        del writes[states:]
+        self.restored = True
+        self.took_place.difference_update(undone)
+        self.acknowledged.difference_update(undone)
+        self.undone.update(undone)
+        self.note(tally, "put back", *undone)
+        return undone
+
     def gave_up(self, spot: Spot) -> None:
         """A board gives up a number: it does not wait for it any more."""
         self.skipped.add(spot)
@@ -206,11 +234,13 @@ class History:
         cause = self.orders.get(name.rpartition(".")[0])
         tally = cause.tally if cause else ""
         self.note(tally, "published", name)
-        if first := self.sent.get(name):
-            if first.text != text:
+        if name in self.sent:
+            if cause is not None and (cause.name in self.undone or (cause.kept and self.restored)):
+                self.sent[name].append(Sent(text, data))
+            elif all(one.text != text for one in self.sent[name]):
                 self.convict("at_most_one_output", tally, f"{name} was published with different contents")
             return None
-        self.sent[name] = Sent(text, data)
+        self.sent[name] = [Sent(text, data)]
         self.took_place.update(data.get("closed", ()))
         self._number(tally, name, envelope)
         if cause is None:
@@ -240,8 +270,8 @@ class History:
         return hashed.hexdigest()
 
     def story(self, violation: Violation, longest: int = 60) -> list[str]:
-        """What happened to the entity that a violation is about; the latest events if there are many."""
-        about = [event for event in self.events if event.tally == violation.tally]
+        """What happened to the entity that a violation is about, or to all if it names none; the latest events of many."""
+        about = [event for event in self.events if violation.tally in ("", event.tally)]
         lines = [f"{event.at:14.3f} s  {event.what} {' '.join(event.names)}".rstrip() for event in about]
         left = len(lines) - longest
         return [f"… {left} events before", *lines[-longest:]] if left > 0 else lines

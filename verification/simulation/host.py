@@ -18,9 +18,11 @@ from verification.simulation.wire import Surrounding
 
 PREFETCH: Final = LAST
 """Deliveries that one process works on at a time."""
+_ASKED_AGAIN: Final = 0.3  # How often somebody asks once more, and more often with the same chance.
 _GATHERING: Final = 0.1  # Seconds in which a batch comes together.
 _CRASH_SOON: Final = 0.06  # Seconds: before, while or after the request that it strikes takes effect.
 _SETTLED_IN_BATCHES: Final = 3  # Deliveries after those in which a batch processes a message.
+_IN_ORDER: Final = 0.7  # How often a process that has nothing to do is told that it ends.
 _POISON_PAUSE: Final = (
     600.0  # Seconds after which a host delivers once more what a function on a poison queue failed on.
 )
@@ -74,13 +76,42 @@ class Hosts:
         self._parked = parked
         self._numbers = count(1)
         self._backlog: list[Delivery] = []
-        self._processes: list[Process | None] = [self._start() for _ in range(size)]
+        self._processes: list[Process | None] = [None] * size
+        self._asleep = set(range(size))
         self.deliveries = 0
 
     def any_process(self) -> Process | None:
         """A process for a job; None if all are dead."""
+        self._wake()
         alive = [process for process in self._processes if process is not None]
         return self._random.choice(alive) if alive else None
+
+    def end_all(self, *, in_order: bool) -> None:
+        """End all processes; others begin when there is something to do."""
+        for index in range(len(self._processes)):
+            self._leave(index, in_order=in_order)
+
+    def ask(self, message: Message) -> None:
+        """Carry a request out, for somebody who waits, and may ask once more, however it ends."""
+        process = self.any_process()
+        if self._random.random() < _ASKED_AGAIN:
+            self._world.loop.call_later(10 ** self._random.uniform(-1, 5), self.ask, message)
+        if process is not None:
+            self._world.loop.create_task(self._answer(process, message))
+
+    async def _answer(self, process: Process, message: Message) -> None:
+        history = self._world.history
+        history.delivered(message.name, "asked")
+        self.deliveries += 1
+        try:
+            answered = await process.ask(message.envelope, message.entity)
+        except (ExactlyOnceError, asyncio.CancelledError):
+            self._world.weather.counted["asked in vain"] += 1
+            history.delivered(message.name, "asked in vain")
+        else:
+            history.acknowledge(message.name)
+            if not answered:
+                history.convict("answered", message.entity.id, f"{message.name} was carried out, and not answered")
 
     def enqueue(self, message: Message, delay: float = 0.0) -> None:
         """Make a message visible after some seconds."""
@@ -101,6 +132,8 @@ class Hosts:
 
     def _take(self) -> None:
         """Give some process that has room a delivery, or a batch."""
+        if self._backlog:
+            self._wake()
         free = [process for process in self._processes if process is not None and process.in_flight < PREFETCH]
         if not free or not self._backlog:
             return
@@ -166,7 +199,7 @@ class Hosts:
         return ""
 
     def _is_forgotten(self, message: Message) -> bool:
-        now, time = VirtualClock(self._world.loop).now(), message.envelope.time
+        now, time = VirtualClock(self._world.loop).now(), message.envelope.judged_by
         return time is not None and now - time > self._settings.lifetimes.oldest_judged(now)
 
     def _done(self, delivery: Delivery, outcome: str, how: str = "acknowledged") -> None:
@@ -211,8 +244,37 @@ class Hosts:
             else:
                 self._world.history.copies.end(message.name)
 
-    def _start(self) -> Process:
-        return Process(self._world, self._random, self._settings, self._doom, self._parked)
+    def _wake(self) -> None:
+        """Start processes anew that ended since there was nothing to do."""
+        for index in sorted(self._asleep):
+            self._start(index)
+
+    def _start(self, index: int) -> None:
+        self._asleep.discard(index)
+        process = Process(self._world, self._random, self._settings, self._doom, self._parked)
+        self._processes[index] = process
+        self._world.loop.call_later(self._settings.resting, self._rest, index, process)
+
+    def _rest(self, index: int, process: Process) -> None:
+        """End a process that has nothing to do, and look again later if it has."""
+        if self._processes[index] is not process:
+            return
+        if process.is_idle:
+            self._leave(index, in_order=self._world.weather.calm or self._random.random() < _IN_ORDER)
+        else:
+            self._world.loop.call_later(self._settings.resting, self._rest, index, process)
+
+    def _leave(self, index: int, *, in_order: bool) -> None:
+        process = self._processes[index]
+        if process is None:
+            return
+        self._processes[index] = None
+        self._asleep.add(index)
+        if in_order:
+            self._world.weather.counted["process ended in order"] += 1
+            self._world.loop.create_task(process.end())
+        else:
+            process.die()
 
     def _doom(self, process: Process) -> None:
         self._world.loop.call_later(self._random.random() * _CRASH_SOON, self._storm, process)
@@ -221,6 +283,8 @@ class Hosts:
         """A process dies, and perhaps others with it."""
         if not first.alive:
             return
+        if first not in self._processes:  # It is ending.
+            first.die()
         storm = self._world.weather.climate.storm
         for index, process in enumerate(self._processes):
             if process is not None and (process is first or self._random.random() < storm):
@@ -230,6 +294,6 @@ class Hosts:
                 self._world.loop.call_later(10 ** self._random.uniform(-1, 2), self._restart, index)
 
     def _restart(self, index: int) -> None:
-        self._processes[index] = self._start()
+        self._start(index)
         for _ in range(min(PREFETCH, len(self._backlog))):
             self._take()

@@ -55,11 +55,11 @@ def _judge_tally(
 
 
 def _judge_order(history: History, order: Order, times: int) -> Iterator[Violation]:
-    if (order.hopeless or not (times or order.looks)) and (
+    if (order.refused or not (times or order.looks)) and (
         ghosts := [name for name in order.outputs if name in history.sent]
     ):
         yield Violation("no_ghost_output", order.tally, f"{ghosts[0]} was published, but {order.name} has no effect")
-    if order.hopeless:
+    if order.refused:
         if times:
             yield Violation("no_ghost_change", order.tally, f"{order.name} was refused, and took place")
         if order.name in history.acknowledged:
@@ -71,6 +71,11 @@ def _judge_order(history: History, order: Order, times: int) -> Iterator[Violati
         if times:
             yield Violation("no_ghost_change", order.tally, f"{order.name} took place, and was given up")
         return
+    if not order.asked:  # Whoever asked was told, or knows that nobody knows.
+        yield from _judge_end(history, order, times)
+
+
+def _judge_end(history: History, order: Order, times: int) -> Iterator[Violation]:
     if not times and not order.looks:
         yield Violation("nothing_lost", order.tally, f"{order.name} never took place")
     if order.name not in history.acknowledged:
@@ -88,7 +93,7 @@ def _judge_outputs(history: History, tally: str, life: Life, states: list[Tally]
             sent = history.sent.get(data["name"])
             if sent is None:
                 yield Violation("nothing_lost", tally, f"{data['name']} was never published")
-            elif any(sent.data.get(key) != value for key, value in data.items()):
+            elif all(any(one.data.get(key) != value for key, value in data.items()) for one in sent):
                 yield Violation(
                     "consistent_state_and_output", tally, f"{data['name']} does not fit the state {name} took place on"
                 )
@@ -96,7 +101,7 @@ def _judge_outputs(history: History, tally: str, life: Life, states: list[Tally]
 
 def _judge_look(history: History, order: Order, states: Iterable[Tally]) -> Iterator[Violation]:
     """Whether what a look reported fits one state that the tally was in."""
-    sent = {name: history.sent[name].data for name in order.outputs if name in history.sent}
+    sent = {name: history.sent[name][0].data for name in order.outputs if name in history.sent}
     if lost := [name for name in order.outputs if name not in sent]:
         yield Violation("nothing_lost", order.tally, f"{lost[0]} was never published")
     elif all(list(sent.values()) != execute(state, order)[1] for state in states):
@@ -108,7 +113,7 @@ def _judge_look(history: History, order: Order, states: Iterable[Tally]) -> Iter
 def _farewells(history: History) -> dict[str, dict[str, Tally]]:
     """For each tally its messages that deleted it, and the state before, as their outputs report."""
     farewells: dict[str, dict[str, Tally]] = defaultdict(dict)
-    for name, sent in history.sent.items():
+    for name, (sent, *_) in history.sent.items():
         cause = history.orders.get(name.rpartition(".")[0])
         if cause is not None and sent.data.get("closed"):
             before = Tally(sent.data["count"], sent.data["before"], tuple(sent.data["closed"]))

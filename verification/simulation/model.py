@@ -58,7 +58,8 @@ class Order:
         closes: delete the tally, if it is not empty; and so the boards that are shown it.
         looks: report the tally, and leave it as it is.
         refused: the handler raises.
-        forked: its source was restored from a backup, and gave it the number of another message.
+        kept: its tally keeps what it relays for a while, and sends it then.
+        asked: its sender waits for the answer, and does not go on asking without one.
         place: if it is for a board; else None.
     """
 
@@ -71,18 +72,20 @@ class Order:
     closes: bool = False
     looks: bool = False
     refused: bool = False
-    forked: bool = False
+    kept: bool = False
+    asked: bool = False
     place: Place | None = None
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether it must never take place."""
-        return self.refused or self.forked
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of everything it makes its tally send."""
         return tuple(f"{self.name}.{index}" for index in range(self.reports + len(self.relays) + len(self.shows)))
+
+    @property
+    def prompt(self) -> tuple[str, ...]:
+        """Names of what is sent before it is acknowledged."""
+        later = range(self.reports, self.reports + len(self.relays)) if self.kept else ()
+        return tuple(name for index, name in enumerate(self.outputs) if index not in later)
 
     @property
     def remembered(self) -> int:

@@ -23,6 +23,8 @@ from exactlyonce.values.identity import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts, Message
 from verification.simulation.plans import Plan
+from verification.simulation.settling import parked_etag
+from verification.simulation.weather import HOUR
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import REQUEUED
 
@@ -54,7 +56,7 @@ class Operators:
 
     def parked(self, message: Message) -> None:
         """A message was parked, or put aside. One that always fails stays there."""
-        if not self._world.history.orders[message.name].hopeless:
+        if not self._world.history.orders[message.name].refused:
             self._times[message.name] += 1
             self._later(lambda: self._look_into(message), after=2.0 ** min(self._times[message.name], 20))
 
@@ -144,17 +146,18 @@ class Operators:
         """Whether nobody takes copies of a message for new any more."""
         now = START + timedelta(seconds=self._world.loop.time())
         judged = self._plan.lifetimes.oldest_judged(now) + timedelta(days=1)
-        return envelope.time is not None and now - envelope.time > judged
+        time = envelope.judged_by
+        return time is not None and now - time > judged
 
     def _places(self, entity: EntityRef) -> tuple[EntityRef, EntityRef]:
         return entity, aside_place(self._application.type_of(entity))
 
     def _lies_in(self, place: EntityRef, key: str) -> bool:
-        partition = self._world.store.library.get(place.key)
-        return partition is not None and partition.newest(f"parked:{key}") is not None
+        return parked_etag(self._world.store, place, key) is not None
 
     def _later(self, job: Callable[[], Coroutine[Any, Any, None]], after: float = 0.0) -> None:
         loop = self._world.loop
         slow = self._random.random() < _SLOW
-        pause = self._random.random() * self._plan.retention if slow else 10 ** self._random.uniform(-1, 3)
+        longest = HOUR if self._plan.restored else self._plan.retention
+        pause = self._random.random() * longest if slow else 10 ** self._random.uniform(-1, 3)
         loop.call_later(after + pause, lambda: loop.create_task(job()))

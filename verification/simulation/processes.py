@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -25,6 +27,7 @@ from exactlyonce.hosting.deliveries.returner import Returner
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
+from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.identity import EntityRef
@@ -46,24 +49,26 @@ class Settings:
     Attributes:
         application: the entity types.
         strategies: of tallies; one of them for each process: settings change from deployment to deployment, under way too.
-        mark_after: seconds; see `Lanes`.
+        memory: bytes that it remembers of entities.
         tries: of requests and of attempts.
         patience: seconds that a delivery, or a job, may take.
         deliveries: after how many a message goes to the poison queue.
         batch: most deliveries that one call of a function takes.
         lifetimes: of messages.
         wrong: seconds by which its clock may be wrong.
+        resting: seconds without work after which it is ended.
     """
 
     application: Application
     strategies: tuple[Strategy, ...]
-    mark_after: float
+    memory: int
     tries: int
     patience: float
     deliveries: int
     batch: int
     lifetimes: Lifetimes
     wrong: float
+    resting: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Process:
 
     Attributes:
         in_flight: deliveries it works on.
-        alive: not crashed yet.
+        alive: it has neither crashed nor ended.
     """
 
     def __init__(
@@ -114,26 +119,29 @@ class Process:
     ) -> None:
         clock = VirtualClock(world.loop, random.uniform(-1, 1) * settings.wrong)
         present = StoreTime(clock)
-        wire = Wire(world, lambda: doomed(self), present.compare)
-        runtime = Runtime(clock, random, lambda: f"{random.getrandbits(64):016x}", present=present.now)
-        lifetimes = lambda: settings.lifetimes  # noqa: E731
-        sender = SendingWire(world, lambda: doomed(self))
+        wire, sender = Wire(world, lambda: doomed(self), present.compare), SendingWire(world, lambda: doomed(self))
+        runtime = Runtime(clock, random, lambda: f"{random.getrandbits(128):032x}", present=present.now)
+        application = self._application = settings.application
+        self._books = application.protocols.books(wire.perform, runtime)
         addresses = {name: Address(sender, name) for name in DESTINATIONS}
+        lifetimes = lambda: settings.lifetimes  # noqa: E731
 
         def driver(*, remembers: bool, marks: Callable[[], str] | None = None) -> AsyncDriver:
             publisher = Publisher(addresses, marks, remembers=remembers, now=world.loop.time)
-            return AsyncDriver(wire, publisher, runtime, lifetimes=lifetimes)
+            return AsyncDriver(wire, publisher, runtime, lifetimes=lifetimes, books=self._books)
 
         retrying = Retrying(Backoff(tries=settings.tries, seconds=settings.patience), random)
-        application = settings.application
-        self._lanes = application.protocols.lanes(driver(remembers=True), retrying, clock, settings.mark_after)
-        marks = runtime.new_transaction
-        self._mending = Maintenance(driver(remembers=False, marks=marks), retrying, application.routes)
-        # It comes again soon, so it need not try for long.
-        brief = Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random)
-        self._chores = Maintenance(driver(remembers=True, marks=marks), brief, application.routes)
-        claims, failures = ClaimChecks(None), Failures()
-        finishing = Maintenance(driver(remembers=True, marks=marks), retrying, application.routes)
+        senders = frozenset((application.boards.name, application.tallies.name))
+
+        def maintenance(retrying: Retrying, *, remembers: bool = True) -> Maintenance:
+            drives = driver(remembers=remembers, marks=runtime.new_transaction)
+            return Maintenance(drives, retrying, application.routes, lifetimes, senders)
+
+        self._lanes = application.protocols.lanes(driver(remembers=True), retrying, clock, settings.memory)
+        self._mending = maintenance(retrying, remembers=False)
+        # Brief, since the sweeper comes again soon.
+        self._chores = maintenance(Retrying(Backoff(tries=_TRIES_OF_A_JOB, seconds=settings.patience), random))
+        claims, failures, finishing = ClaimChecks(None), Failures(), maintenance(retrying)
 
         async def ready() -> None:
             """Hosting asks here whether the accounts are as they have to be; so it knows the store's time."""
@@ -153,15 +161,14 @@ class Process:
         self._receiver = application.protocols.receiver(
             self._lanes, self._mending, claims, failures, self._poison, ready, ready, lifetimes, present.now
         )
-        types = application.boards, application.tallies.using(random.choice(settings.strategies))
-        known = tuple(map(application.shipped, types))
-        self._operator = Operator(self._mending, MemoryListing(world.store), lifetimes, known)
-        self._application = application
-        self._strategy = random.choice(settings.strategies)
+        self._types = application.boards, application.tallies.using(random.choice(settings.strategies))
+        self._strategy = self._types[1].strategy
+        listing = MemoryListing(world.store)
+        self._operator = Operator(self._mending, listing, lifetimes, tuple(map(application.shipped, self._types)))
+        self._sweeper = application.protocols.sweeper(self._chores, listing, runtime)
         self._batch, self._give_up_after = settings.batch, settings.deliveries
         self._jobs: list[asyncio.Future[Any]] = []
-        self.in_flight = 0
-        self.alive = True
+        self.in_flight, self.alive = 0, True
 
     async def process(self, bodies: Sequence[Body], entity: EntityRef) -> None:
         """Process one delivery, or those of a batch, for entities of one type; raises what they are given back for."""
@@ -197,10 +204,35 @@ class Process:
         except (TryAgainLater, asyncio.CancelledError):
             return None
 
+    async def ask(self, envelope: Envelope, entity: EntityRef) -> bool:
+        """Process a request; whether it is answered as the first time. Raises what a caller is told in place of an answer."""
+        request = replace(envelope, asked=envelope.id)
+        processed = await self._end_with_me(self._receiver.ask(request, self._type_of(entity), entity))
+        return processed.answer is not None and processed.answer.is_to(envelope.id)
+
+    async def sweep(self, at_least: timedelta) -> Swept | None:
+        """Sweep what is unfinished, and has been for so long; None if the process dies meanwhile."""
+        try:
+            return await self._end_with_me(self._sweeper.sweep(self._types, at_least))
+        except asyncio.CancelledError:
+            return None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it works on nothing."""
+        return not self.in_flight and not self._jobs
+
+    async def end(self) -> None:
+        """End in order, with a book that says so if all that it numbered is done."""
+        with suppress(asyncio.CancelledError):  # It may die of this.
+            await self._end_with_me(self._ended())
+        self.die()
+
     def die(self) -> None:
         """End in the middle of everything."""
         self.alive = False
         self._lanes.abandon()
+        self._books.abandon()
         for job in self._jobs:
             job.cancel()
 
@@ -208,6 +240,10 @@ class Process:
         if self._application.is_board(entity):
             return self._application.boards
         return self._application.tallies.using(self._strategy)
+
+    async def _ended(self) -> None:
+        await self._lanes.quiesce()
+        await self._books.end()
 
     async def _end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
         task = asyncio.ensure_future(job)

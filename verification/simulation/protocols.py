@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Memory, Strategy
+from exactlyonce.attempt import Strategy
+from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Settler
-from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
+from exactlyonce.hosting.upkeep.sweeper import Sweeper
+from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.stream.replay import replay, versions_of
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 
 
@@ -31,18 +31,19 @@ class Protocols:
 
     Attributes:
         protocol: of the tallies.
-        companions: strategies of processes whose records are companions; without any there are outboxes.
+        strategies: of the tallies; one of them for each process, as settings change.
         resequencer: strategy of the boards.
         heals: whether nothing may be parked that only its environment failed.
         kept: age from which clean-up deletes records of messages.
     """
 
     protocol: str = "outbox"
-    outbox: type[Outbox] = Outbox
-    companions: tuple[Strategy, ...] = ()
+    strategies: tuple[Strategy, ...] = (Outbox(),)
+    books: type[Books] = Books
     lanes: type[Lanes] = Lanes
     receiver: type[Receiver] = Receiver
     giving_up: type[Settler] = Settler
+    sweeper: type[Sweeper] = Sweeper
     heals: bool = True
     kept: Callable[[Lifetimes, datetime], timedelta] = kept
     clean_staged: Callable[..., Step[Any]] = clean_staged
@@ -51,20 +52,11 @@ class Protocols:
     replay: Callable[..., Step[Any]] = replay
 
 
-def _nothing_staged(_entity: EntityRef, _candidates: tuple[str, ...], _absent: Json, memory: Memory) -> Step[Any]:
-    yield from ()
-    return Cleaned((), memory)
-
-
 SNAPSHOTS: Final = (1, 3, 20)
 """How far apart whole states are: another number for each process, as settings change."""
 SHIPPED: Final = Protocols()
-COLOCATED: Final = Protocols("colocated", companions=(Colocated(),), clean_staged=_nothing_staged)
-STREAM: Final = Protocols(
-    "stream",
-    companions=tuple(map(VersionStream, SNAPSHOTS)),
-    clean_staged=_nothing_staged,
-)
+COLOCATED: Final = Protocols("colocated", (Colocated(),))
+STREAM: Final = Protocols("stream", tuple(map(VersionStream, SNAPSHOTS)))
 
 
 def shipped(seed: int) -> Protocols:

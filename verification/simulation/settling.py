@@ -13,6 +13,7 @@ from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of, id_of
+from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import VirtualClock
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.wire import Surrounding
@@ -63,10 +64,17 @@ class NotedSettler(PoisonSettler):
     def _may_be_sent(self, envelope: Envelope) -> bool:
         now = VirtualClock(self.world.loop).now()
         limit = self.settler.lifetimes().send_limit(now)
-        return envelope.time is not None and now - envelope.time < limit - _SLACK
+        time = envelope.judged_by
+        return time is not None and now - time < limit - _SLACK
 
     def _parked_as(self, entity: EntityRef, key: str) -> str | None:
         """The ETag under which a message lies among those that were not processed."""
-        partition = self.world.store.library.get(entity.key)
-        version = partition and partition.newest(f"parked:{key}")
-        return version.etag if version else None
+        return parked_etag(self.world.store, entity, key)
+
+
+def parked_etag(store: MemoryStore, place: EntityRef, key: str) -> str | None:
+    """The ETag of the parked document of a message; None if there is none, or a note that it is parked no longer."""
+    partition = store.library.get(place.key)
+    version = partition and partition.newest(f"parked:{key}")
+    parked = version and version.document is not None and version.document.value["kind"] == "parked"
+    return version.etag if version and parked else None

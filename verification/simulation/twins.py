@@ -7,16 +7,22 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from itertools import count
 from types import ModuleType
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Finished, key_of
+from exactlyonce.drivers import book as keeping
 from exactlyonce.drivers import lanes as combining
+from exactlyonce.drivers.book import Books
+from exactlyonce.drivers.shelf import ProcessBook, Shelf
+from exactlyonce.effects.books import CloseNumbers
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import Step
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import FindChannels, WriteRecords, Written
+from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.library import Written
+from exactlyonce.effects.pages import OTHER, FindPages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.hosting.deliveries import receiver as receiving
 from exactlyonce.hosting.deliveries.failures import Cause
@@ -24,19 +30,20 @@ from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Settler
 from exactlyonce.hosting.deliveries.triggers import delivery_of
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import judge, look
+from exactlyonce.protocols.outbox import draft, judge, look, owed
+from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer.release import Release
+from exactlyonce.protocols.steps import publish_records
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
 from exactlyonce.values.lifetimes import Lifetimes
-from verification.mutants.named import Mutation, Part, twin_of_parts
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
-from verification.twins.alterations import asks, called, deferred, first, replaced, unasked
+from verification.twins.alterations import answers, asks, called, deferred, first, followed, replaced, unasked
 from verification.twins.host import HOST
-from verification.twins.modules import around, constant
+from verification.twins.modules import BOOKS, Patch, around, constant, modules_of
 
 _COMMIT: Final = Outbox._commit  # noqa: SLF001
 _COMMIT_COLOCATED: Final = Colocated._commit  # noqa: SLF001
@@ -46,6 +53,15 @@ _ANY: Final = '"*"'
 """The ETag of whatever is there."""
 
 Function = Callable[..., Any]
+Parts = tuple[Patch, ...]
+_numbers = count()
+
+
+def _twin(shipped: Any, parts: Parts, others: tuple[ModuleType, ...] = ()) -> Any:
+    """What becomes of a function or class that ships in modules with these patches; that itself, if none concerns it."""
+    made = modules_of(f"simulated_{next(_numbers)}", {shipped.__module__}, patches=parts, others=others)
+    module = made.get(shipped.__module__)
+    return shipped if module is None else getattr(module, shipped.__name__)
 
 
 def _unnoticed_where_unchanged(commit: Function) -> Function:
@@ -76,31 +92,106 @@ def _skipping(handled_next: Function) -> Function:
     return twin
 
 
-_OUTBOXES: Final[Mapping[str, tuple[Part, ...]]] = {
+def _not_again(*_: Any) -> Step[Any]:
+    """Duplicates are acknowledged as they are."""
+    yield from ()
+    return ()
+
+
+def _written(view: Any) -> Written:
+    """What a page is taken for. With an older token than the ledger's, every attempt would begin again, for ever."""
+    return Written(view.ledger.token or "0:-1#0")
+
+
+def _too_late(commit: Function) -> Function:
+    """The page is written after the commit."""
+
+    def twin(self: Any, work: Any, view: Any, *more: Any) -> Step[Any]:
+        outcome = yield from deferred(WritePage, _written(view), SaveEntity)(commit)(self, work, view, *more)
+        return outcome
+
+    return twin
+
+
+def _ledger(change: Callable[..., Any]) -> Patch:
+    """The ledger of a commit that cuts a page, as `change(ledger, before)` makes it."""
+
+    def wrapper(shipped: Function) -> Function:
+        def twin(work: Any, view: Any, draft: Any, page: Any, paid: Any, **token: Any) -> Any:
+            made = shipped(work, view, draft, page, paid, **token)
+            return made if page is None else change(made, view.ledger)
+
+        return twin
+
+    return around(draft.next_ledger, wrapper)
+
+
+def _closed_on(kind: type[Any]) -> Patch:
+    """The numbers of an attempt are closed after a reply of this kind to its save."""
+
+    def close(reply: Any, _save: Any, _self: Any, _work: Any, _view: Any, _draft: Any, opened: Any, *_: Any) -> Any:
+        return CloseNumbers(opened.given) if isinstance(reply, kind) else None
+
+    return around(_COMMIT, followed(SaveEntity, close))
+
+
+def _all_paid(work: Any, view: Any, draft: Any, page: Any, _paid: Any) -> tuple[Any, ...]:
+    return work, view, draft, page, frozenset(entry.tx for entry in view.ledger.outbox)
+
+
+_OUTBOXES: Final[Mapping[str, Parts]] = {
     "publish before commit": (
-        around(_COMMIT, first(lambda _self, _work, _view, draft: Publish(draft.outputs) if draft.outputs else None)),
+        around(_COMMIT, first(lambda _self, _work, _view, made, *_: Publish(made.outputs) if made.outputs else None)),
     ),
     "save without If-Match": (around(_COMMIT, asks(SaveEntity, lambda save, *_: replace(save, etag=_ANY))),),
-    "hits not published": (Mutation("outbox: hits not published"),),
-    "records not looked at": (Mutation("outbox: records not looked at"),),
-    "stale find accepted": (Mutation("outbox: stale find accepted"),),
-    "unknown publish taken as done": (Mutation("outbox: unknown publish taken as done"),),
+    "what copies owe is not published": (around(owed.publish_owed, unasked(Publish, PUBLISHED)),),
+    "unknown publish taken as done": (around(owed.pay, answers(Publish, lambda *_: PUBLISHED)),),
+    "sweeper pays without publishing": (around(Outbox.sweep, unasked(Publish, PUBLISHED)),),
 }
-_NUMBERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "channels: documents are written after the commit": (
-        around(_COMMIT, deferred(WriteRecords, Written("0:-1#0"), SaveEntity)),
+_PAGES: Final[Mapping[str, Parts]] = {
+    "pages: none are looked for": (around(judge.may_have_left, replaced(lambda *_: False)),),
+    "pages: looked for in any view": (
+        around(look.look_apart, asks(FindPages, lambda find, *_: replace(find, token=None))),
     ),
-    "channels: those that left are not looked for": (around(judge.unknown_channels, replaced(lambda *_: ())),),
-    "channels: looked for in any view": (
-        around(look.look_apart, asks(FindChannels, lambda find, *_: replace(find, token=None))),
+    "pages: untimed messages are not looked for by their hash": (
+        around(look.look_apart, asks(FindPages, lambda find, *_: replace(find, hashes=()))),
     ),
-    "numbers: a fork is acknowledged": (
-        around(judge.judged, lambda shipped: lambda *known: replace(shipped(*known), failed=())),
+    "pages: written after the commit": (around(_COMMIT, _too_late),),
+    "pages: that of another history is taken for written": (
+        around(
+            _COMMIT,
+            answers(
+                WritePage, lambda reply, _page, _self, _work, view, *_: _written(view) if reply is OTHER else reply
+            ),
+        ),
+    ),
+    "pages: complete is not raised": (_ledger(lambda made, before: replace(made, complete=before.complete)),),
+    "marks are dropped too early": (
+        around(draft.next_ledger, called(lambda work, *more: (replace(work, retention=work.retention / 8), *more))),
     ),
 }
-_SWEEPER: Final = around(Outbox.sweep, unasked(Publish, PUBLISHED))
-_CLEAN_UP: Final = Mutation("clean-up without a fence")
-_COLOCATED: Final[Mapping[str, tuple[Part, ...]]] = {
+_PAYMENTS: Final[Mapping[str, Parts]] = {
+    "books: a number is closed before it is sent": (
+        around(owed.pay, first(lambda _entity, _outputs, _entries, numbers, _memory: CloseNumbers(numbers))),
+    ),
+    "books: a conflict closes a number": (_closed_on(Conflict),),
+    "books: an unknown save closes a number": (_closed_on(NoAnswer),),
+    "books: entries of others are dropped": (around(draft.next_ledger, called(_all_paid)),),
+}
+_BOOKS: Final[Mapping[str, Parts]] = {
+    "books: one pays what is open": (
+        around(
+            ProcessBook.document,
+            lambda shipped: lambda self, now, within: replace(shipped(self, now, within), open=()),
+        ),
+    ),
+    "books: any view closes a number": (
+        around(ProcessBook.compare, called(lambda self, entity, version, *more: (self, entity, version + 1, *more))),
+    ),
+    "books: used before the store has them": (around(Shelf.is_stored, replaced(lambda *_: True)),),
+}
+_CLEAN_UP: Final = around(retention.clean_staged, unasked(SaveEntity, Saved("0", None)))
+_COLOCATED: Final[Mapping[str, Parts]] = {
     "co-located: publish before batch": (
         around(
             _COMMIT_COLOCATED,
@@ -110,22 +201,20 @@ _COLOCATED: Final[Mapping[str, tuple[Part, ...]]] = {
     "co-located: save without If-Match": (
         around(_COMMIT_COLOCATED, asks(SaveBatch, lambda save, *_: replace(save, etag=_ANY))),
     ),
-    "co-located: hits not published": (Mutation("co-located: a hit is not published"),),
+    "co-located: hits not published": (around(publish_records.publish_records, unasked(Publish, PUBLISHED)),),
 }
 _ON_THE_NEWEST_STATE: Final = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
-_STREAMS: Final[Mapping[str, tuple[Part, ...]]] = {
+_STREAMS: Final[Mapping[str, Parts]] = {
     "stream: publish before batch": (
         around(
             _COMMIT_ENTRIES, first(lambda _entity, _sight, batch: Publish(batch.outputs) if batch.outputs else None)
         ),
     ),
     "stream: no entry where the state is unchanged": (around(_COMMIT_ENTRIES, _unnoticed_where_unchanged),),
-    "stream: duplicates not handled again": (
-        Mutation("stream: a duplicate is acknowledged without being handled again"),
-    ),
+    "stream: duplicates not handled again": (around(version_stream.handled_again, replaced(_not_again)),),
     "stream: duplicates handled on the newest state": (_ON_THE_NEWEST_STATE,),
 }
-_RESEQUENCERS: Final[Mapping[str, tuple[Part, ...]]] = {
+_RESEQUENCERS: Final[Mapping[str, Parts]] = {
     "read model: hold without If-Match": (
         around(
             _COMMIT_RELEASE,
@@ -141,13 +230,15 @@ _RESEQUENCERS: Final[Mapping[str, tuple[Part, ...]]] = {
             first(lambda _entity, release, _view: Publish(tuple(release.outputs)) if release.outputs else None),
         ),
     ),
-    "read model: early messages not held": (Mutation("read model: an early message acknowledged, and not held"),),
+    "read model: early messages not held": (around(Release._hold, replaced(lambda *_: None)),),  # noqa: SLF001
     "read model: skips what its handler refuses": (around(Release._handled_next, _skipping),),  # noqa: SLF001
     "read model: late messages not reported": (around(total_order.is_late, replaced(lambda *_: False)),),
-    "read model: unknown publish taken as done": (Mutation("read model: unknown publish taken as done"),),
+    "read model: unknown publish taken as done": (around(_COMMIT_RELEASE, answers(Publish, lambda *_: PUBLISHED)),),
 }
-_MENDERS: Final[Mapping[str, tuple[Part, ...]]] = {
-    "read model: gaps skipped without a record": (Mutation("released past the gap without a record of it"),),
+_MENDERS: Final[Mapping[str, Parts]] = {
+    "read model: gaps skipped without a record": (
+        around(gaps.skip, asks(SaveBatch, lambda save, *_: replace(save, create=()))),
+    ),
     "read model: sent again as handled on the newest state": (_ON_THE_NEWEST_STATE,),
 }
 
@@ -193,11 +284,11 @@ def _values(lifetimes: Lifetimes) -> tuple[Any, ...]:
     return tuple(getattr(lifetimes, one.name) for one in fields(lifetimes))
 
 
-_RECEIVERS: Final[Mapping[str, tuple[Part, ...]]] = {
+_RECEIVERS: Final[Mapping[str, Parts]] = {
     "ages are not judged": (constant(receiving, "AgeCheck", lambda runner, *_: runner),),
     "batch processes what it has settled": (around(Receiver._take_or_settle, _lenient),),  # noqa: SLF001
 }
-_SETTLERS: Final[Mapping[str, tuple[Part, ...]]] = {
+_SETTLERS: Final[Mapping[str, Parts]] = {
     "parks what its environment failed": (around(Settler._unexplained, _parking_at_once),),  # noqa: SLF001
     "poison is parked without a look at its age": (around(Settler._decided, called(_unjudged)),),  # noqa: SLF001
 }
@@ -222,34 +313,29 @@ _LANES: Final = {
 
 
 def _outbox(name: str) -> Protocols:
-    return Protocols(outbox=twin_of_parts({**_OUTBOXES, **_NUMBERS}[name]).of(Outbox))
+    parts = {**_OUTBOXES, **_PAGES, **_PAYMENTS}[name]
+    return Protocols(strategies=(_twin(Outbox, parts)(),))
 
 
-def _sweeping(_name: str) -> Protocols:
-    return Protocols(outbox=twin_of_parts((_SWEEPER,)).of(Outbox))
-
-
-def _cleaning(_name: str) -> Protocols:
-    return Protocols(clean_staged=twin_of_parts((_CLEAN_UP,)).of(retention.clean_staged))
+def _bookkeeping(name: str) -> Protocols:
+    return Protocols(books=_twin(Books, _BOOKS[name], (*BOOKS, keeping)))
 
 
 def _colocated(name: str) -> Protocols:
-    twin = twin_of_parts(_COLOCATED[name])
-    return replace(COLOCATED, companions=(twin.of(Colocated)(),))
+    return replace(COLOCATED, strategies=(_twin(Colocated, _COLOCATED[name])(),))
 
 
 def _stream(name: str) -> Protocols:
-    return replace(STREAM, companions=tuple(map(twin_of_parts(_STREAMS[name]).of(VersionStream), SNAPSHOTS)))
+    return replace(STREAM, strategies=tuple(map(_twin(VersionStream, _STREAMS[name]), SNAPSHOTS)))
 
 
 def _resequencer(name: str) -> Protocols:
-    return Protocols(resequencer=twin_of_parts(_RESEQUENCERS[name]).of(Resequencer))
+    return Protocols(resequencer=_twin(Resequencer, _RESEQUENCERS[name]))
 
 
 def _mending(name: str) -> Protocols:
-    twin = twin_of_parts(_MENDERS[name])
-    found, sent = map(twin.of, (replaying.versions_of, replaying.replay))
-    return replace(STREAM, resequencer=twin.of(Resequencer), versions_of=found, replay=sent)
+    again, found, sent = (_twin(one, _MENDERS[name]) for one in (Resequencer, replaying.versions_of, replaying.replay))
+    return replace(STREAM, resequencer=again, versions_of=found, replay=sent)
 
 
 def _lane(name: str) -> Protocols:
@@ -272,11 +358,11 @@ def _broken(name: str, module: ModuleType, *changes: _Change) -> ModuleType:
 
 
 def _receiving(name: str) -> Protocols:
-    return Protocols(receiver=twin_of_parts(_RECEIVERS[name]).of(Receiver, HOST))
+    return Protocols(receiver=_twin(Receiver, _RECEIVERS[name], HOST))
 
 
 def _giving_up(name: str) -> Protocols:
-    return Protocols(giving_up=twin_of_parts(_SETTLERS[name]).of(Settler, HOST))
+    return Protocols(giving_up=_twin(Settler, _SETTLERS[name], HOST))
 
 
 def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
@@ -284,9 +370,9 @@ def _kept(lifetimes: Lifetimes, now: datetime) -> timedelta:
 
 
 _MAKERS: Final[Mapping[str, Callable[[str], Protocols]]] = {
-    **dict.fromkeys((*_OUTBOXES, *_NUMBERS), _outbox),
-    "sweeper marks without publishing": _sweeping,
-    "clean-up without a fence": _cleaning,
+    **dict.fromkeys((*_OUTBOXES, *_PAGES, *_PAYMENTS), _outbox),
+    **dict.fromkeys(_BOOKS, _bookkeeping),
+    "clean-up without a fence": lambda _: Protocols(clean_staged=_twin(retention.clean_staged, (_CLEAN_UP,))),
     **dict.fromkeys(_COLOCATED, _colocated),
     **dict.fromkeys(_STREAMS, _stream),
     **dict.fromkeys(_RESEQUENCERS, _resequencer),

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.drivers.overdue import TOO_OLD
+from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -25,22 +26,16 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
-    DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
-    FoundStaged,
-    HasRecords,
-    LoadParked,
-    LoadProcessed,
-    LoadStaged,
-    Park,
-    Stage,
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadParked, LoadStaged, Park, Stage, Unpark
+from exactlyonce.effects.pages import (
+    OTHER,
+    DeletePages,
+    FindBlobs,
+    FindPages,
+    FindPagesAbove,
+    FoundPages,
+    HasPages,
+    WritePage,
 )
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.effects.requests import DeleteRequests, LoadRequests
@@ -51,7 +46,6 @@ from exactlyonce.testing.loop import VirtualClock, VirtualLoop
 from exactlyonce.values.identity import EntityRef
 from verification.simulation.board_reports import note_numbers
 from verification.simulation.history import History
-from verification.simulation.owing import Owing
 from verification.simulation.weather import Weather
 
 ANY: Final = '"*"'
@@ -60,10 +54,11 @@ ANY: Final = '"*"'
 _LONG: Final = 0.1  # Seconds.
 _READS: Final = (
     LoadEntity,
-    FindProcessed,
-    FindChannels,
-    LoadProcessed,
-    HasRecords,
+    FindPages,
+    FindPagesAbove,
+    FindBlobs,
+    HasPages,
+    ReadBooks,
     LoadStaged,
     LoadParked,
     LoadRequests,
@@ -74,20 +69,21 @@ _READS: Final = (
     HasCompanions,
 )
 _BEST_EFFORT: Final = (
-    *(DeleteStaged, DeleteChannels, DeleteProcessed, DeleteParked),
+    *(DeleteStaged, DeletePages, Unpark, NoteSearch),
     *(ReplaceCompanions, DeleteCompanions, DeleteRequests),
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Surrounding:
     """What all processes share.
 
     Attributes:
         arrived: called with each message that reaches its queue.
         unsettled: called with entities whose write may still land: where caretakers could do harm.
-        owing: entities that owe something, as their newest documents say.
         kept: called with each output that was parked, since it is too old to be published.
+        expire: when the store deletes a page, by its ETag.
+        restores: how often documents were put back. No request from before lands after that.
     """
 
     loop: VirtualLoop
@@ -96,8 +92,9 @@ class Surrounding:
     store: MemoryStore
     arrived: Callable[[Output], None]
     unsettled: Callable[[EntityRef], None]
-    owing: Owing
     kept: Callable[[Park], None]
+    expire: dict[str, float] = field(default_factory=dict)
+    restores: int = 0
 
 
 class Wire:
@@ -152,10 +149,22 @@ class Wire:
         loop, weather = self._world.loop, self._world.weather
         waiting, latency = self._begin()
         fate = weather.write_fate(loop.time())
-        if fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage):
+        if not isinstance(effect, WriteBook | NoteSearch) and (
+            fate is Fate.DELAYED or latency > _LONG or isinstance(effect, Stage)
+        ):
             self._world.unsettled(effect.entity)
-        loop.call_later(latency, self._land, waiting, effect, fate)
+        self._plan(latency, self._land, waiting, effect, fate)
         return self._dated_reply(await waiting)
+
+    def _plan(self, after: float, land: Callable[..., None], *arguments: Any) -> None:
+        """Let a write land, unless documents are put back before."""
+        era = self._world.restores
+
+        def landing() -> None:
+            if self._world.restores == era:
+                land(*arguments)
+
+        self._world.loop.call_later(after, landing)
 
     def _dated_reply(self, reply: Any) -> Any:
         if reply is not UNKNOWN:
@@ -177,10 +186,10 @@ class Wire:
             self._applied(effect)
         elif fate is Fate.REPEATED:
             first = self._applied(effect)
-            loop.call_later(weather.latency(loop.time()), self._land_again, waiting, effect, first)
+            self._plan(weather.latency(loop.time()), self._land_again, waiting, effect, first)
             return
         elif fate is Fate.DELAYED:
-            loop.call_later(weather.delay(), self._land_late, effect)
+            self._plan(weather.delay(), self._land_late, effect)
         if isinstance(reply, Conflict):
             weather.counted["commit lost to somebody else"] += 1
         if not waiting.done():
@@ -207,13 +216,14 @@ class Wire:
             world.weather.counted.update(world.history.written(effect.entity.id, effect.document.text))
             if isinstance(effect, SaveBatch):
                 world.weather.counted.update(note_numbers(effect, world.history))
-                world.owing.together(effect)
-            else:
-                world.owing.saved(effect)
         elif isinstance(effect, Park) and effect.entity.type == TOO_OLD:
             world.kept(effect)
-        elif isinstance(effect, ReplaceCompanions):
-            world.owing.replaced(effect)
+        elif isinstance(effect, WritePage):
+            page = world.store.library[effect.entity.key].newest(f"page:{effect.page.number}")
+            if page is not None:
+                world.expire.setdefault(page.etag, world.loop.time() + effect.seconds)
+            if reply is OTHER:
+                world.weather.counted["page of another history in the way"] += 1
         return reply
 
     def _etag(self, effect: SaveEntity | SaveBatch) -> str | None:
@@ -228,16 +238,14 @@ def _witness(weather: Weather, effect: Any, reply: Any) -> None:
     """Count what shows that the faults led somewhere."""
     if reply is BEHIND:
         weather.counted["replica behind the token"] += 1
-    elif isinstance(reply, Found):
-        if reply.messages:
-            weather.counted["duplicate found its record"] += 1
+    elif isinstance(reply, FoundPages):
+        if reply.pages:
+            weather.counted["pages were read"] += 1
+    elif isinstance(effect, ReadBooks):
+        weather.counted["books were read"] += 1
     elif isinstance(reply, FoundCompanions):
         if reply.companions and not isinstance(effect, FindOwing):
             again = isinstance(effect, FindEntries)
             weather.counted["duplicate handled again" if again else "duplicate found its record"] += 1
-    elif isinstance(reply, FoundChannels):
-        if reply.documents:
-            weather.counted["channel that left was found"] += 1
     elif isinstance(reply, FoundStaged):
-        gone = len(reply.documents) < len(effect.transactions)
-        weather.counted["staged outputs were gone" if gone else "staged outputs were read"] += 1
+        weather.counted["kept messages were read"] += bool(reply.documents)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce import Context, Destination, Entity, EntityKey, Envelope, Outbox, Resequencer, message
 from exactlyonce.handling.routes import Routes
+from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
 from verification.simulation.model import LAST, LAST_OF_A_BOARD, Order, Tally, execute
 
@@ -22,6 +23,7 @@ REQUEUED: Final = "orders-again"
 DESTINATIONS: Final = (REPORTED, RELAYED, SHOWN, ASKED, REQUEUED)
 MAX_BYTES: Final = 48 * 1024
 """Longest message that their queues take."""
+_KEPT_FOR: Final = timedelta(minutes=20)
 _SHELF: Final = 3  # Tallies that share a logical partition.
 _BOARD: Final = "board-"
 
@@ -40,6 +42,7 @@ class Step:
     closes: bool = False
     looks: bool = False
     refused: bool = False
+    kept: bool = False
     because: str = ""
 
 
@@ -70,11 +73,15 @@ def key_of(step: Step) -> EntityKey:
     return EntityKey(step.tally, f"shelf-{int(step.tally.removeprefix(_BOARD)) // _SHELF}")
 
 
-def routes_of(*, numbered: bool) -> Routes:
-    """Where messages go. What boards are shown has numbers; what tallies relay to each other has them if `numbered`."""
-    relayed = Destination(RELAYED, to="tally", entity_by=key_of) if numbered else Destination(RELAYED)
-    shown = Destination(SHOWN, to="board", entity_by=key_of, ordered=True)
-    return Routes.to((*map(Destination, (REPORTED, ASKED)), relayed, shown), dict.fromkeys(DESTINATIONS, MAX_BYTES))
+ROUTES: Final = Routes.to(
+    (
+        *map(Destination, (REPORTED, ASKED)),
+        Destination(RELAYED, to="tally", entity_by=key_of),
+        Destination(SHOWN, to="board", entity_by=key_of, ordered=True),
+    ),
+    dict.fromkeys(DESTINATIONS, MAX_BYTES),
+)
+"""Where messages go. What boards are shown has numbers."""
 
 
 def board_named(number: int) -> str:
@@ -124,7 +131,9 @@ def _followed(state: Count, step: Step, context: Context, remembered: int) -> Co
         if index < order.reports:
             context.send(REPORTED, Report(**output))
         else:
-            context.send(RELAYED if index < order.reports + len(order.relays) else SHOWN, Step(**output))
+            relayed = index < order.reports + len(order.relays)
+            at = context.now + _KEPT_FOR if relayed and order.kept else None
+            context.send(RELAYED if relayed else SHOWN, Step(**output), at=at)
     if after.count == 0:
         context.delete()
     return Count(after.count, after.chain, list(after.recent))
@@ -142,13 +151,30 @@ def envelope_of(order: Order, time: datetime) -> Envelope:
         "closes": order.closes,
         "looks": order.looks,
         "refused": order.refused,
+        "kept": order.kept,
     }
     source, _, id = order.name.partition("-")
     return Envelope(source, id, "simulation.order", Json.of(data), time)
 
 
+def timed(envelope: Envelope, number: int) -> Envelope:
+    """A message whose sender promises its time: by an attribute, or by a UUID of version 7 as its id."""
+    if number % 2 or envelope.time is None:
+        return envelope.with_stable_time()
+    time = f"{milliseconds(envelope.time):012x}"
+    return replace(envelope, id=f"{time[:8]}-{time[8:]}-7000-8000-{number:012x}")
+
+
 def _order(step: Step) -> Order:
     filler = step.filler if isinstance(step.filler, int) else 0  # A relayed one only carries padding.
     return Order(
-        step.name, step.tally, step.reports, tuple(step.relays), tuple(step.shows), filler, step.closes, step.looks
+        step.name,
+        step.tally,
+        step.reports,
+        tuple(step.relays),
+        tuple(step.shows),
+        filler,
+        step.closes,
+        step.looks,
+        kept=step.kept,
     )

@@ -6,14 +6,14 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from types import ModuleType
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import clean_channels as forgetting
-from exactlyonce.protocols.outbox import due, opened, requests
+from exactlyonce.protocols.outbox import look, requests
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.steps import clean_blobs
@@ -23,8 +23,9 @@ from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from verification.specification import occasions, occasions_opened
 from verification.specification.driving import Driven
+from verification.specification.places import COMMITTING, PROCESSING
 from verification.specification.playing import Occasion
-from verification.specification.settings import COLOCATED, STREAM, WAITING
+from verification.specification.settings import COLOCATED, OUTBOX, STREAM, WAITING
 
 
 def prose(documented: Any) -> str:
@@ -40,12 +41,12 @@ class Part:
     Attributes:
         title: of the part.
         function: the generator function.
-        occasions: to start it.
+        occasions: to start it; none for one that other parts run.
     """
 
     title: str
     function: Callable[..., Any]
-    occasions: Callable[[], Iterable[Occasion]]
+    occasions: Callable[[], Iterable[Occasion]] = tuple
 
     @cached_property
     def driven(self) -> Driven:
@@ -73,6 +74,16 @@ class Chapter:
         return f"{prose(self.module).partition('.')[0]}."
 
 
+def outbox_attempts() -> Iterable[Occasion]:
+    """Process messages with an outbox, opened requests among them."""
+    return chain(occasions.outbox_attempts(), occasions_opened.opened_attempts())
+
+
+def outbox_sweeps() -> Iterable[Occasion]:
+    """Sweep entities of an outbox."""
+    return chain(occasions.sweeps(), occasions_opened.sweeps_of_requests())
+
+
 SETTLING: Final = "Settling a message that the host gave up on"
 
 CHAPTERS: Final = (
@@ -80,47 +91,46 @@ CHAPTERS: Final = (
         "outbox.md",
         outbox,
         (
-            Part("Processing messages", Outbox.attempt, occasions.outbox_attempts),
-            Part("Marking published outputs", Outbox.mark, partial(occasions.markings, *occasions.OUTBOX)),
+            Part("Loading the entity", Outbox.attempt, outbox_attempts),
+            Part("Judging and handling messages", PROCESSING),
+        ),
+    ),
+    Chapter(
+        "outbox-commits.md",
+        "Commits of the outbox: of messages that were handled, and of kept messages that are released.",
+        (
+            Part("Committing and publishing", COMMITTING),
+            Part("Taking back pages of another history", look.take_back),
         ),
     ),
     Chapter(
         "outbox-maintenance.md",
         "Maintenance of the outbox: sweeping and settling.",
         (
-            Part("Sweeping an entity", Outbox.sweep, occasions.sweeps),
-            Part(SETTLING, Outbox.settle, partial(occasions.settlements, *occasions.OUTBOX)),
+            Part("Sweeping an entity", Outbox.sweep, outbox_sweeps),
+            Part(SETTLING, Outbox.settle, partial(occasions.settlements, OUTBOX)),
         ),
     ),
     Chapter(
-        "outbox-kept-messages.md",
-        due,
-        (Part("Releasing what is due, in a sweep", Outbox.sweep, occasions.releases),),
-    ),
-    Chapter(
         "outbox-clean-up.md",
-        "Clean-up of the outbox: staged outputs of lost attempts, old records, and channels that were idle for long.",
+        "Clean-up of the outbox: documents of messages that are not kept, and old pages.",
         (
-            Part("Deleting staged outputs", retention.clean_staged, occasions.cleanings_of_staged),
-            Part("Deleting processed records", Outbox.clean, occasions.cleanings_of_processed),
-            Part("Forgetting channels", forgetting.forget_channels, occasions.forgettings),
+            Part(
+                "Deleting documents of messages that are not kept",
+                retention.clean_staged,
+                occasions.cleanings_of_staged,
+            ),
+            Part("Deleting pages", Outbox.clean, occasions.cleanings_of_pages),
         ),
     ),
     Chapter(
         "opened-requests.md",
-        opened,
+        "Opened requests: what callers do with them besides having them carried out, and clean-up.\n\n"
+        "They are carried out as messages are [processed](outbox.md), and [swept](outbox-maintenance.md) like them.",
         (
             Part("Opening a request", requests.open_request, occasions_opened.openings),
-            Part("Carrying requests out", Outbox.attempt, occasions_opened.opened_attempts),
             Part("Looking at a request", requests.find_request, occasions_opened.looks_at_requests),
             Part("Closing a request", requests.close_request, occasions_opened.closings),
-        ),
-    ),
-    Chapter(
-        "opened-requests-maintenance.md",
-        "Maintenance of opened requests: sweeping and cleaning up.",
-        (
-            Part("Sweeping an entity that has carried one out", Outbox.sweep, occasions_opened.sweeps_of_requests),
             Part(
                 "Deleting requests that were left open", requests.clean_requests, occasions_opened.cleanings_of_requests
             ),
@@ -162,14 +172,14 @@ CHAPTERS: Final = (
         resequencer,
         (
             Part("Receiving messages", Resequencer.attempt, occasions.receptions),
-            Part("Marking published outputs", Resequencer.mark, partial(occasions.markings, WAITING)),
             Part("Tending a read model", Resequencer.tend, occasions.tendings),
         ),
     ),
     Chapter(
         "resequencer-maintenance.md",
-        "Maintenance of a read model: settling and cleaning up.",
+        "Maintenance of a read model: sweeping, settling and cleaning up.",
         (
+            Part("Sweeping a read model", Resequencer.sweep, occasions.sweeps_of_models),
             Part(SETTLING, Resequencer.settle, partial(occasions.settlements, WAITING)),
             Part("Deleting documents of numbers", Resequencer.clean, partial(occasions.cleanings, WAITING)),
         ),
@@ -182,7 +192,7 @@ CHAPTERS: Final = (
             Part("Sending a parked message again", parking.requeue, occasions.requeuings),
             Part("Making a parked message a new one", parking.renew, occasions.renewals),
             Part("Discarding a parked message", parking.discard, occasions.discards),
-            Part("What an outbox knows of it", Outbox.knows, partial(occasions.questions, *occasions.OUTBOX)),
+            Part("What an outbox knows of it", Outbox.knows, partial(occasions.questions, OUTBOX)),
             Part("What companions prove of it", Colocated.knows, partial(occasions.questions, COLOCATED)),
         ),
     ),

@@ -7,6 +7,7 @@ from typing import Final
 
 from verification.specification.driving import Outcome, Seen, Target
 from verification.specification.places import Place
+from verification.specification.vocabulary import FREE
 
 NO_ANSWER: Final = frozenset({"behind", "unknown", "conflict without a token"})
 """Replies that an attempt cannot go on from."""
@@ -25,7 +26,10 @@ def diagram(steps: Mapping[Place, Seen], labels: Mapping[Place, str]) -> list[st
     }
     names: dict[Target, str] = {place: f"s{number}" for number, place in enumerate(steps, 1)}
     lines = ["```mermaid", "flowchart TD"]
-    lines += [f'    {names[place]}["{labels[place]}"]' for place in steps]
+    lines += [
+        f'    {names[place]}("{labels[place]}")' if place.effect in FREE else f'    {names[place]}["{labels[place]}"]'
+        for place in steps
+    ]
     others = sorted({there for after in kept.values() for there in after if isinstance(there, Place)} - arrows.keys())
     for number, place in enumerate(others, 1):
         names[place] = f"o{number}"

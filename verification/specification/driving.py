@@ -13,7 +13,6 @@ from exactlyonce.effects.effect import Effect, Together
 from exactlyonce.effects.requests import Closed, FoundRequests
 from exactlyonce.errors import HandlerError, NonDeterministicHandler
 from exactlyonce.protocols.outbox.clean import Cleaned
-from exactlyonce.protocols.outbox.clean_channels import Forgot
 from exactlyonce.protocols.outbox.requests import Opened
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs
 from exactlyonce.protocols.steps.give_back import Returned
@@ -79,6 +78,7 @@ class Driven:
 
     Attributes:
         steps: by place, in the order of the code.
+        begins: the steps that come first.
         given: replies given to each kind of effect: members of enumerations and booleans themselves, else their classes.
     """
 
@@ -87,10 +87,11 @@ class Driven:
         self._places: dict[int, Place] = {}
         self._seen: dict[Place, Seen] = {}
         self._done: set[tuple[Situation[Start], Stored]] = set()
+        self.begins: set[Target] = set()
         self.given: dict[type[Effect[Any]], set[Any]] = {}
         for occasion in dict.fromkeys(occasions):
             self._done.clear()
-            self._walk(occasion, self._situations.first(occasion.start), occasion.stored)
+            self.begins.add(self._walk(occasion, self._situations.first(occasion.start), occasion.stored))
         self.steps = dict(sorted(self._seen.items()))
 
     def _walk(self, occasion: Occasion, situation: Situation[Start], stored: Stored) -> Target:
@@ -144,8 +145,6 @@ def outcome_of(start: Start, result: Any) -> Outcome:  # noqa: C901, PLR0912  # 
             finished = result.outcome
         case Cleaned(garbage) | CleanedBlobs(garbage):
             finished = "deleted" if garbage else "nothing to delete"
-        case Forgot():
-            finished = "forgotten" if result.channels else "nothing to forget"
         case True | False:
             finished = "yes" if result else "no"
         case Opened():

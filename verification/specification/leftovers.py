@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exactlyonce.attempt import key_of
-from exactlyonce.records.channels import by_id
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry, Ledger
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.ledger import OUTBOX, Ledger
+from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.marks import Mark, split
+from exactlyonce.records.outbox import OutboxEntry
+from exactlyonce.records.pages import Page
+from exactlyonce.values.identity import message_hash
 from exactlyonce.values.ranges import holds
-from verification.specification.pasts import ordered
-from verification.specification.playing import Occasion, is_release, output_id
+from verification.specification.playing import Occasion
 from verification.specification.settings import IN_TIME
-from verification.specification.stored import Stored
+from verification.specification.stored import ENTITY, Stored
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,13 +24,15 @@ class Leftover:
 
     Attributes:
         kind: a key of `vocabulary.LEFTOVERS`.
-        tx: transaction it belongs to.
-        message: that it is about.
+        tx: transaction it belongs to, or what else names it.
+        message: key of the message that it is about; its hash where a mark or an entry of an outbox says it.
+        outputs: ids of the outputs that it owes.
     """
 
     kind: str
     tx: str
     message: str
+    outputs: tuple[str, ...] = ()
 
 
 def leftovers(stored: Stored) -> frozenset[Leftover]:
@@ -42,7 +45,7 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
     if ledger is None:
         return  # All that is left waits until an operator restores the document.
     yield from _of_entries(ledger, stored)
-    yield from _of_channels(ledger, stored)
+    yield from _of_marks(ledger, stored)
     yield from _of_companions(ledger, stored)
     yield from _of_parked(stored)
     for blob in stored.blobs:
@@ -53,29 +56,51 @@ def _leftovers(stored: Stored) -> Iterator[Leftover]:
 
 
 def _of_entries(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
-    entries = {entry.tx: entry for entry in ledger.entries}
-    records = {record.tx: record for record in stored.library_documents(ProcessedRecord)}
-    for record in {**records, **entries}.values():
-        if kind := _unfinished(record, stored):
-            yield Leftover(kind, record.tx, record.message)
-        if record.tx in records and record.tx in entries:
-            yield Leftover("record and entry", record.tx, record.message)
+    """What the ledger's outbox owes, and messages that are staged and not kept."""
+    for entry in ledger.outbox:
+        if kind := _owing(entry, ledger, stored):
+            outputs = _outputs(entry, ledger) if kind == "committed, not published" else ()
+            yield Leftover(kind, entry.tx, entry.cause, outputs)
     for staged in stored.library_documents(StagedOutputs):
         if staged.tx not in ledger.transactions:
-            kind = "staged, its entry left" if staged.tx in records else "staged, without an entry"
-            yield Leftover(kind, staged.tx, staged.message)
+            yield Leftover("staged, not kept", staged.tx, staged.message)
 
 
-def _of_channels(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
-    apart = [document.channel for document in stored.library_documents(ChannelDocument)]
-    here = {channel.id for channel in ledger.channels}
-    told = {entry.message for entry in ledger.entries} | stored.acknowledged
-    for id in here & {channel.id for channel in apart}:
-        yield Leftover("document and channel", "", id)
-    for channel in by_id((*ledger.channels, *apart)).values():
-        for first, last in channel.received:
-            received = (key_of(ordered(number, source=channel.source)) for number in range(first, last + 1))
-            yield from (Leftover("committed, not acknowledged", "", one) for one in received if one not in told)
+def _owing(entry: OutboxEntry, ledger: Ledger, stored: Stored) -> str | None:
+    """What is half done of an entry of the outbox; None if a book pays it."""
+    if not stored.published.issuperset(_outputs(entry, ledger)) or _is_unanswered(entry, stored):
+        return "committed, not published"
+    return None if entry.tx in stored.paid else "published, not proved"
+
+
+def _outputs(entry: OutboxEntry, ledger: Ledger) -> tuple[str, ...]:
+    return tuple(output.id for output in entry.owed_outputs(ENTITY, ledger.to, ledger.sequences))
+
+
+def _told(ledger: Ledger, stored: Stored) -> set[str]:
+    """Hashes of messages that will not be delivered again, or of which an entry says what is half done."""
+    owing = {entry.cause for entry in ledger.outbox if _owing(entry, ledger, stored)}
+    return {message_hash(key) for key in stored.acknowledged} | owing
+
+
+def _is_unanswered(entry: OutboxEntry, stored: Stored) -> bool:
+    """Whether an entry owes an answer to a request that its caller has not closed."""
+    asked = (one for one in stored.library_documents(RequestDocument) if one.request == entry.request)
+    return any(one.answer is None for one in asked)
+
+
+def _of_marks(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
+    """Messages that were processed and will be delivered again, and pages that a commit was to follow."""
+    told = _told(ledger, stored)
+    texts = split(ledger.marks)
+    for page in stored.library_documents(Page):
+        if page.number <= ledger.cut:
+            texts += split(page.marks)
+        elif ledger.protocol == OUTBOX:
+            yield Leftover("page, without a commit", str(page.number), page.marks)
+    for mark in map(Mark.read, texts):
+        if mark.kind != "l" and mark.hash not in told:  # Nobody delivers a release.
+            yield Leftover("committed, not acknowledged", "", mark.hash)
 
 
 def _of_parked(stored: Stored) -> Iterator[Leftover]:
@@ -88,15 +113,17 @@ def _of_parked(stored: Stored) -> Iterator[Leftover]:
 
 def _of_companions(ledger: Ledger, stored: Stored) -> Iterator[Leftover]:
     for record in (*stored.companions_of(ColocatedRecord), *stored.companions_of(StreamEntry)):
+        outputs = tuple(output.id for output in record.outputs)
         if kind := _unfinished(record, stored):
-            yield Leftover(kind, record.tx, record.message)
-    entries = {entry.message for entry in ledger.entries}
+            yield Leftover(kind, record.tx, record.message, outputs if kind == "committed, not published" else ())
+    told = _told(ledger, stored)
     for numbered in stored.companions_of(NumberedMessage):
-        if numbered.message not in (stored.acknowledged | entries | {None}):
+        key = numbered.message
+        if key is not None and message_hash(key) not in told:
             kind = "committed, not acknowledged" if numbered.held is None else "held, not acknowledged"
-            yield Leftover(kind, "", numbered.message)
+            yield Leftover(kind, "", message_hash(key))  # As entries of the outbox name it.
         if numbered.held is not None and _is_releasable(ledger, numbered):
-            yield Leftover("held, could be released", "", numbered.message)
+            yield Leftover("held, could be released", "", key or "")
 
 
 def _is_releasable(ledger: Ledger, document: NumberedMessage) -> bool:
@@ -109,14 +136,13 @@ def _is_releasable(ledger: Ledger, document: NumberedMessage) -> bool:
     )
 
 
-def _unfinished(record: Entry | ProcessedRecord | ColocatedRecord | StreamEntry, stored: Stored) -> str | None:
+def _unfinished(record: ColocatedRecord | StreamEntry, stored: Stored) -> str | None:
     arrived = {output.id for output in record.outputs} <= stored.published
-    if isinstance(record, Entry | ColocatedRecord | StreamEntry) and record.owed is not None:
-        return "published, not marked" if arrived else "committed, not published"
+    if record.owed is not None:
+        return "published, still owed" if arrived else "committed, not published"
     if isinstance(record, StreamEntry) and not arrived:
         return "committed, not published"
-    done = record.message in stored.acknowledged or is_release(record.message)
-    return None if done else "committed, not acknowledged"
+    return None if record.message in stored.acknowledged else "committed, not acknowledged"
 
 
 def can_be_finished(occasion: Occasion) -> bool:
@@ -131,22 +157,20 @@ def left_by(crash: tuple[Occasion, Stored]) -> frozenset[Leftover]:
     if not can_be_finished(occasion):
         return frozenset()
     before = leftovers(occasion.stored)
-    committed = {one.message for one in before if one.kind.startswith(("committed", "published"))}
-    staged = {one.tx for one in before if one.kind.startswith("staged")}
-    # What is merely finished for an earlier attempt is progress, and staged outputs that were left over are so still. Where
-    # there is one order for all sources, a message may have to wait for another source.
+    begun = {one.message for one in before if one.kind.startswith(("committed", "published", "held"))}
+    # What is merely carried on for an earlier attempt is progress. Where there is one order for all sources, a message may have
+    # to wait for another source.
     return frozenset(
         one
         for one in leftovers(stored) - before
-        if not (one.kind == "committed, not acknowledged" and one.message in committed)
-        and not (one.kind.startswith("staged") and one.tx in staged)
+        if not (one.kind == "committed, not acknowledged" and one.message in begun)
         and not (one.kind == "held, could be released" and occasion.preset == IN_TIME)
     )
 
 
 def is_finished(one: Leftover, stored: Stored) -> bool:
     """Whether it is gone, and not just lost sight of."""
-    if one.kind == "committed, not published" and output_id(one.message) not in stored.published:
+    if not stored.published.issuperset(one.outputs):
         return False
     if one.kind == "held, could be released" and one.message not in _released(stored):
         return False

@@ -9,34 +9,28 @@ from typing import Final
 
 from exactlyonce.attempt import Handle, Memory, key_of
 from exactlyonce.protocols.outbox.clean import clean_staged
-from exactlyonce.protocols.outbox.clean_channels import forget_channels
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.steps.give_back import give_back, send
 from exactlyonce.protocols.steps.park import SendLimit, discard, put_aside, renew, requeue
 from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.records.companions import StreamEntry
-from exactlyonce.records.library import ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import Page
 from exactlyonce.values.envelope import Envelope
 from verification.specification.pasts import (
-    DAMAGED,
+    ASKED,
     EARLY,
-    ELSEWHERE,
     FIRST,
-    FOREIGN,
-    MANY,
+    LATE,
     NEW,
     ONE,
-    SECOND,
-    TWO,
     crowded,
     messages_for,
     of_kind,
     ordered,
     pasts,
-    pasts_of_channels,
-    pasts_of_idle_channels,
     tending,
 )
 from verification.specification.playing import (
@@ -46,30 +40,26 @@ from verification.specification.playing import (
     Start,
     attempt,
     changes,
-    marking,
     message,
     next_release,
     play,
-    process,
     work,
 )
 from verification.specification.replies import AT, LIMIT
 from verification.specification.settings import (
     COLOCATED,
     IN_TIME,
-    PRESETS,
+    OUTBOX,
     RESEQUENCERS,
     STRATEGIES,
     STREAM,
     WAITING,
 )
-from verification.specification.stored import ENTITY, Stored, ledger_of
+from verification.specification.stored import ENTITY, PAGE, Stored, ledger_of
 
-OUTBOX: Final = tuple(PRESETS)
-COMPANIONS: Final = (COLOCATED, STREAM, WAITING)
+ALL: Final = (OUTBOX, COLOCATED, STREAM, WAITING)
 REASON: Final = "the host gave up on it"
 RETURNED: Final = replace(NEW, time=AT)
-ASKED: Final = replace(FIRST, asked="fingerprint")
 
 
 def attempts(*presets: str) -> Iterator[Occasion]:
@@ -77,7 +67,7 @@ def attempts(*presets: str) -> Iterator[Occasion]:
     for preset in presets:
         strategy = STRATEGIES[preset]
         first, second, third, new = messages_for(preset)
-        kinds = tuple((of_kind(new, kind),) for kind in ("quiet", "large", "blob", "fails"))
+        kinds = tuple((of_kind(new, kind),) for kind in ("quiet", "blob", "fails"))
         groups = ((first, new), (second, third))
         for memory, stored in pasts(preset):
             alone = ((first,), (third,), (new,), (new, new), *(() if stored.entity else kinds))
@@ -87,32 +77,16 @@ def attempts(*presets: str) -> Iterator[Occasion]:
 
 
 def outbox_attempts() -> Iterator[Occasion]:
-    """Process messages with an outbox; also numbered ones, and more foreign ones than the window holds."""
-    yield from attempts(*OUTBOX)
-    quiet, impostor = of_kind(TWO, "quiet"), ordered(1, id="impostor")
-    groups = (
-        (ONE,),
-        (TWO,),
-        (quiet,),
-        (ELSEWHERE,),
-        (ONE, TWO),
-        (TWO, NEW),
-        (impostor,),
-        (MANY[0], ordered(len(MANY) + 1)),
-    )
-    for preset in OUTBOX:
-        strategy = PRESETS[preset]
-        yield Occasion(preset, attempt(strategy, Memory(), ONE), Stored(), (ONE,))
-        yield Occasion(preset, attempt(strategy, Memory(), FIRST, SECOND, NEW), Stored(), (FIRST, SECOND, NEW))
-        for _, stored in pasts(preset):
-            yield Occasion(preset, attempt(strategy, Memory(), ASKED), stored, (ASKED,))
-        for memory, stored in pasts_of_channels(preset):
-            for group in groups:
-                yield Occasion(preset, attempt(strategy, Memory(), *group), stored, group)
-            yield Occasion(preset, attempt(strategy, memory, TWO), stored, (TWO,))
-        for stored in pasts_of_idle_channels(preset):
-            _, forgotten = play(forgetting(), stored)
-            yield Occasion(preset, attempt(strategy, Memory(), EARLY), forgotten, (EARLY,))
+    """Process messages with an outbox: also timed ones, requests, and those that keep messages; in processes that remember."""
+    yield from attempts(OUTBOX)
+    strategy = STRATEGIES[OUTBOX]
+    keeping, failing = of_kind(NEW, "kept"), of_kind(NEW, "fails")
+    for memory, stored in pasts(OUTBOX):
+        for one in (EARLY, LATE, ASKED):
+            yield Occasion(OUTBOX, attempt(strategy, Memory(), one), stored, (one,))
+        for one in (FIRST, LATE, keeping, failing) if memory.saved is not None else ():
+            yield Occasion(OUTBOX, attempt(strategy, memory, one), stored, (one,))
+    yield Occasion(OUTBOX, attempt(strategy, Memory(), keeping), Stored(), (keeping,))
 
 
 def stream_attempts() -> Iterator[Occasion]:
@@ -138,37 +112,24 @@ def receptions() -> Iterator[Occasion]:
     yield Occasion(WAITING, attempt(RESEQUENCERS[WAITING], Memory(), ONE), crowded(), (ONE,))
 
 
-def markings(*presets: str) -> Iterator[Occasion]:
-    """Mark what was published; also where others came first, or the process has no document."""
-    for preset in presets:
-        for memory, stored in (*pasts(preset), *(pasts_of_channels(preset) if preset in PRESETS else ())):
-            later = process(STRATEGIES[preset], stored, messages_for(preset)[-1])[1] if memory.published else stored
-            spoilt = (stored.with_entity(document) for document in (FOREIGN, DAMAGED))
-            for now in (Stored(), stored, later, *spoilt) if memory.published else ():
-                for remembered in (memory, replace(memory, saved=None)):
-                    yield Occasion(preset, marking(STRATEGIES[preset], remembered), now)
-
-
 def tendings() -> Iterator[Occasion]:
     """Look after a read model."""
     return (Occasion(preset, tending(preset), stored) for preset in RESEQUENCERS for _, stored in pasts(preset))
 
 
 def sweeps() -> Iterator[Occasion]:
-    """Sweep an entity."""
-    for preset in OUTBOX:
-        for _, stored in (*pasts(preset), *pasts_of_channels(preset)):
-            yield Occasion(preset, sweeping(preset), stored)
+    """Sweep an entity; also one that keeps messages, after others that it processed, and after a crash."""
+    keeping = attempt(STRATEGIES[OUTBOX], Memory(), message("keeper", "kept"))
+    for _, stored in pasts(OUTBOX):
+        yield Occasion(OUTBOX, sweeping(OUTBOX), stored)
+        ledger = ledger_of(stored.entity[-1] if stored.entity else None)
+        if ledger is not None and ledger.protocol == STRATEGIES[OUTBOX].name:
+            yield from (Occasion(OUTBOX, sweeping(OUTBOX), later) for later in changes(keeping, stored))
 
 
-def releases() -> Iterator[Occasion]:
-    """Sweep an entity that keeps messages, after others that it processed, and after a crash."""
-    for preset in OUTBOX:
-        for _, stored in (*pasts(preset), *pasts_of_channels(preset)):
-            ledger = ledger_of(stored.entity[-1] if stored.entity else None)
-            if ledger is not None and ledger.protocol == STRATEGIES[preset].name:
-                start = attempt(STRATEGIES[preset], Memory(), message("keeper", "kept"))
-                yield from (Occasion(preset, sweeping(preset), later) for later in changes(start, stored))
+def sweeps_of_models() -> Iterator[Occasion]:
+    """Sweep a read model."""
+    return (Occasion(WAITING, sweeping(WAITING), stored) for _, stored in pasts(WAITING))
 
 
 def sweeps_of_companions() -> Iterator[Occasion]:
@@ -184,8 +145,6 @@ def settlements(*presets: str) -> Iterator[Occasion]:
             for one in (first, second, new, message("unnumbered")):
                 for handler in (None, next_release) if preset == STREAM else (None,):
                     yield Occasion(preset, settling(preset, one, handler), stored)
-        for _, stored in pasts_of_channels(preset) if preset in PRESETS else ():
-            yield from (Occasion(preset, settling(preset, one), stored) for one in (ONE, TWO, ELSEWHERE))
 
 
 def questions(*presets: str) -> Iterator[Occasion]:
@@ -196,14 +155,11 @@ def questions(*presets: str) -> Iterator[Occasion]:
         for _, stored in pasts(preset):
             for one in (first, new, message("unnumbered")):
                 yield Occasion(preset, Start(type(strategy).knows, (strategy, ENTITY, one, Memory())), stored)
-        for _, stored in pasts_of_channels(preset) if preset in PRESETS else ():
-            for one in (ONE, TWO):
-                yield Occasion(preset, Start(type(strategy).knows, (strategy, ENTITY, one, Memory())), stored)
 
 
 def settings_aside() -> Iterator[Occasion]:
     """Park a message about which nothing can be decided."""
-    yield Occasion(OUTBOX[0], Start(put_aside, (ENTITY, NEW, REASON, Memory())), Stored())
+    yield Occasion(OUTBOX, Start(put_aside, (ENTITY, NEW, REASON, Memory())), Stored())
 
 
 def discards() -> Iterator[Occasion]:
@@ -228,13 +184,13 @@ def returnings() -> Iterator[Occasion]:
 
 def sendings() -> Iterator[Occasion]:
     """Do so without a look."""
-    yield Occasion(OUTBOX[0], Start(send, (Output(NEW.id, "in", RETURNED.to_json()), Memory())), Stored())
+    yield Occasion(OUTBOX, Start(send, (Output(NEW.id, "in", RETURNED.to_json()), Memory())), Stored())
 
 
 def _parked(start: Start) -> Iterator[Occasion]:
     """A start where a message is not parked, and where it is."""
-    _, parked = play(settling(OUTBOX[0], RETURNED), Stored())
-    return (Occasion(OUTBOX[0], start, stored) for stored in (Stored(), parked))
+    _, parked = play(settling(OUTBOX, RETURNED), Stored())
+    return (Occasion(OUTBOX, start, stored) for stored in (Stored(), parked))
 
 
 def searches() -> Iterator[Occasion]:
@@ -251,32 +207,21 @@ def replays() -> Iterator[Occasion]:
 
 
 def cleanings_of_staged() -> Iterator[Occasion]:
-    """Delete staged outputs."""
-    return (Occasion(preset, cleaning_staged(stored), stored) for preset in OUTBOX for _, stored in pasts(preset))
+    """Delete the documents of kept messages."""
+    return (Occasion(OUTBOX, cleaning_staged(stored), stored) for _, stored in pasts(OUTBOX))
 
 
-def forgettings() -> Iterator[Occasion]:
-    """Forget channels."""
-    for preset in OUTBOX:
-        yield Occasion(preset, forgetting(), Stored())
-        yield from (Occasion(preset, forgetting(), stored) for _, stored in pasts_of_channels(preset))
-        yield from (Occasion(preset, forgetting(), stored) for stored in pasts_of_idle_channels(preset))
-
-
-def cleanings_of_processed() -> Iterator[Occasion]:
-    """Delete all records."""
-    for preset in OUTBOX:
-        for _, stored in pasts(preset):
-            records = stored.library_documents(ProcessedRecord)
-            found = tuple((record.message, stored.library_etag(f"processed:{record.message}")) for record in records)
-            yield Occasion(
-                preset, Start(type(STRATEGIES[preset]).clean, (STRATEGIES[preset], ENTITY, found, Memory())), stored
-            )
+def cleanings_of_pages() -> Iterator[Occasion]:
+    """Delete all pages, when all are old."""
+    for _, stored in pasts(OUTBOX):
+        pages = stored.library_documents(Page)
+        found = tuple((str(page.number), stored.library_etag(f"{PAGE}{page.number}")) for page in pages)
+        yield Occasion(OUTBOX, _cleaning(OUTBOX, found), stored)
 
 
 def cleanings_of_blobs() -> Iterator[Occasion]:
     """Delete blobs."""
-    for preset in (*OUTBOX, *COMPANIONS):
+    for preset in ALL:
         for _, stored in pasts(preset):
             yield Occasion(preset, cleaning_blobs(preset, stored), stored)
 
@@ -286,13 +231,13 @@ def cleanings(*presets: str) -> Iterator[Occasion]:
     for preset in presets:
         for _, stored in pasts(preset):
             candidates = tuple((id, etag) for id, (_, etag) in stored.companions().items())
-            strategy = STRATEGIES[preset]
-            yield Occasion(preset, Start(type(strategy).clean, (strategy, ENTITY, candidates, Memory())), stored)
+            yield Occasion(preset, _cleaning(preset, candidates), stored)
 
 
-def forgetting() -> Start:
-    """A clean-up to which all channels are old."""
-    return Start(forget_channels, (ENTITY, 2**48, Memory()))
+def _cleaning(preset: str, candidates: tuple[tuple[str, str], ...]) -> Start:
+    """The clean-up of a strategy."""
+    strategy = STRATEGIES[preset]
+    return Start(type(strategy).clean, (strategy, ENTITY, candidates, Memory()))
 
 
 def sweeping(preset: str) -> Start:
@@ -314,7 +259,7 @@ def replaying(missing: Missing | None = None, first: int = 1, handler: Handle | 
 
 
 def cleaning_staged(stored: Stored) -> Start:
-    """A clean-up with everything staged as candidates."""
+    """A clean-up with all documents of kept messages as candidates."""
     staged = tuple(document.tx for document in stored.library_documents(StagedOutputs))
     return Start(clean_staged, (ENTITY, staged or ("never staged",), ABSENT, Memory()))
 

@@ -12,10 +12,10 @@ from exactlyonce.attempt import Memory
 from exactlyonce.protocols.outbox.requests import clean_requests, close_request, find_request, open_request
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.values.envelope import Envelope
-from verification.specification.occasions import OUTBOX, sweeping
-from verification.specification.pasts import NEW, ONE
-from verification.specification.playing import Occasion, Start, attempt, changes, finish, message, play
-from verification.specification.settings import PRESETS
+from verification.specification.occasions import sweeping
+from verification.specification.pasts import FIRST, NEW, SECOND, THIRD
+from verification.specification.playing import Occasion, Start, attempt, changes, finish, message, play, process
+from verification.specification.settings import OUTBOX, STRATEGIES
 from verification.specification.stored import ENTITY, TOKEN, Stored
 
 OPENED: Final = replace(message("t0-0"), asked="t0-0", opened=f"{TOKEN}1")
@@ -24,41 +24,40 @@ QUIETLY_OPENED: Final = replace(message("t0-0", "quiet"), asked="t0-0", opened=f
 
 
 def opened_attempts() -> Iterator[Occasion]:
-    """Carry out requests that were opened, alone and with others, after a crash, and once they were closed."""
-    for preset in OUTBOX:
-        strategy = PRESETS[preset]
-        for group in ((OPENED,), (QUIETLY_OPENED,), (OPENED, NEW), (OPENED, ONE)):
-            first = group[0]
-            asked = attempt(strategy, Memory(), *group)
-            opened = play(opening(first), Stored())[1]
-            for stored in (opened, *changes(asked, opened)):
-                for now in (stored, play(closing(first), stored)[1]):
-                    yield Occasion(preset, asked, now, group)
-                    yield Occasion(preset, attempt(strategy, Memory(), NEW), now, (NEW,))
+    """Carry out requests that were opened, alone and with another message, after a crash, and once they were closed."""
+    strategy = STRATEGIES[OUTBOX]
+    for group in ((OPENED,), (QUIETLY_OPENED,), (OPENED, NEW)):
+        first = group[0]
+        asked = attempt(strategy, Memory(), *group)
+        opened = play(opening(first), Stored())[1]
+        later = process(strategy, opened, FIRST, SECOND, THIRD)[1]
+        for stored in (opened, later, *changes(asked, opened)):
+            for now in (stored, play(closing(first), stored)[1]):
+                yield Occasion(OUTBOX, asked, now, group)
+                yield Occasion(OUTBOX, attempt(strategy, Memory(), NEW), now, (NEW,))
 
 
 def sweeps_of_requests() -> Iterator[Occasion]:
     """Sweep an entity that has carried out a request, after a crash."""
-    for preset in OUTBOX:
-        opened = play(opening(OPENED), Stored())[1]
-        for stored in changes(attempt(PRESETS[preset], Memory(), OPENED), opened):
-            yield Occasion(preset, sweeping(preset), stored)
+    opened = play(opening(OPENED), Stored())[1]
+    for stored in changes(attempt(STRATEGIES[OUTBOX], Memory(), OPENED), opened):
+        yield Occasion(OUTBOX, sweeping(OUTBOX), stored)
 
 
 def openings() -> Iterator[Occasion]:
     """Open a request."""
-    yield Occasion(OUTBOX[0], opening(OPENED), Stored())
+    yield Occasion(OUTBOX, opening(OPENED), Stored())
 
 
 def looks_at_requests() -> Iterator[Occasion]:
     """Look at a request."""
     start = Start(find_request, (ENTITY, OPENED.id, None, Memory()))
-    return (Occasion(OUTBOX[0], start, stored) for stored in _requests())
+    return (Occasion(OUTBOX, start, stored) for stored in _requests())
 
 
 def closings() -> Iterator[Occasion]:
     """Close a request."""
-    return (Occasion(OUTBOX[0], closing(OPENED), stored) for stored in _requests())
+    return (Occasion(OUTBOX, closing(OPENED), stored) for stored in _requests())
 
 
 def cleanings_of_requests() -> Iterator[Occasion]:
@@ -66,13 +65,13 @@ def cleanings_of_requests() -> Iterator[Occasion]:
     for stored in _requests():
         found = stored.library_documents(RequestDocument)
         read = tuple((one.request, stored.library_etag(f"request:{one.request}")) for one in found)
-        yield Occasion(OUTBOX[0], Start(clean_requests, (ENTITY, read, Memory())), stored)
+        yield Occasion(OUTBOX, Start(clean_requests, (ENTITY, read, Memory())), stored)
 
 
 def _requests() -> Iterator[Stored]:
     """What is stored before a request was opened, of one that is open, and of one that was carried out."""
     opened = play(opening(OPENED), Stored())[1]
-    yield from (Stored(), opened, finish(attempt(PRESETS[OUTBOX[0]], Memory(), OPENED), opened)[1])
+    yield from (Stored(), opened, finish(attempt(STRATEGIES[OUTBOX], Memory(), OPENED), opened)[1])
 
 
 def opening(one: Envelope) -> Start:

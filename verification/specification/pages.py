@@ -15,6 +15,7 @@ from verification.specification.leftovers import can_be_finished, left_by
 from verification.specification.places import Place
 from verification.specification.vocabulary import (
     FINISHERS,
+    FREE,
     LEFTOVERS,
     NO_ANSWER_TO_READS,
     REPLIES,
@@ -32,8 +33,9 @@ takes the prose from their docstrings and comments. A test compares pages and co
 """
 OTHERS: Final = (("published-algorithm.md", "The algorithm as it was published, and what is different here."),)
 HOW_TO_READ: Final = """\
-Every step is one request, or two concurrent ones ("+"). The table below the steps of a part gives the next step for each reply;
-of several, the first that applies.
+Every step is one request, or two concurrent ones ("+"). A rounded one, in italics in tables, costs no request of the store: the
+process knows the answer, or its driver does (`FindPaid` may read books of other processes). The table below the steps of a part
+gives the next step for each reply; of several, the first that applies.
 
 - **Finished**: the attempt ends. Messages may be acknowledged, except failed ones; so may a settled delivery.
 - **Again**: nothing is proved. The caller starts over from the first step, at once or later.
@@ -45,7 +47,7 @@ LEFT_INTRO: Final = "A test continues after every crash, and checks that a named
 REPLIES_INTRO: Final = (
     "A reply does not determine what happened. The protocols are correct under each of these meanings."
 )
-CAPTION: Final = "An unanswered request leads to *again*; that is not drawn."
+CAPTION: Final = "What an unanswered request leads to is not drawn."
 DASHED: Final = "Dashed steps are skipped if they do not apply."
 SMALLEST: Final = 3
 """Fewer steps need no picture."""
@@ -72,31 +74,66 @@ def _page(chapter: Chapter) -> Iterator[str]:
     yield from ("",) if further and rest else ()
     yield from (*rest.splitlines(), "") if rest else ("",)
     yield "See [how to read this page](README.md#how-to-read-the-pages)."
-    everything: dict[Place, Seen] = {}
+    numbers, links = _numbers(chapter), _links(chapter)
     for part in chapter.parts:
-        for place, seen in part.driven.steps.items():
-            everything.setdefault(place, Seen(place)).add(seen)
-    numbers = {place: number for number, place in enumerate(everything, 1)}
-    for part in chapter.parts:
-        # A step that several parts have is described in the first, with all that was seen of it.
-        yield from _part(
-            part, {place: everything.pop(place) for place in part.driven.steps if place in everything}, numbers
-        )
+        yield from _part(part, numbers, links)
 
 
-def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int]) -> Iterator[str]:
-    """A part, and those of its steps that no earlier part has."""
+@cache
+def _everything() -> Mapping[Place, Seen]:
+    """All that was seen, by any part."""
+    found: dict[Place, Seen] = {}
+    for driven in (part.driven for chapter in CHAPTERS for part in chapter.parts):
+        for place, seen in driven.steps.items():
+            found.setdefault(place, Seen(place)).add(seen)
+    return found
+
+
+@cache
+def _homes() -> Mapping[Place, tuple[Chapter, Part]]:
+    """Where each step is described: with the function that it is of, or else in the first part that has it."""
+    parts = [(chapter, part) for chapter in CHAPTERS for part in chapter.parts]
+    homes: dict[Place, tuple[Chapter, Part]] = {}
+    for place in sorted(_everything()):
+        own = (one for one in parts if place.is_of(one[1].function))
+        homes[place] = next(own, None) or next(one for one in parts if place in one[1].driven.steps)
+    return homes
+
+
+@cache
+def _numbers(chapter: Chapter) -> Mapping[Place, int]:
+    """The steps of a page, in order, each with its number."""
+    steps = (place for part in chapter.parts for place, home in _homes().items() if home == (chapter, part))
+    return {place: number for number, place in enumerate(steps, 1)}
+
+
+def _links(chapter: Chapter) -> Mapping[Place, str]:
+    """What stands on a page for steps of others."""
+    return {
+        place: f"[{home.name.removesuffix('.md')} {_numbers(home)[place]}]({home.name})"
+        for place, (home, _) in _homes().items()
+        if home != chapter
+    }
+
+
+def _part(part: Part, numbers: Mapping[Place, int], links: Mapping[Place, str]) -> Iterator[str]:
+    """A part, and the steps that it describes."""
+    steps = {place: _everything()[place] for place in numbers if _homes()[place][1] == part}
     yield from ("", f"## {part.title}", "", *prose(part.function).splitlines(), "")
+    begins = [place for place in part.driven.begins if isinstance(place, Place)]
+    if begins and begins != [*steps][:1]:
+        yield from (f"It begins with step {listed(_named(begins, numbers, links), 'or')}.", "")
     if len(steps) >= SMALLEST:
-        drawn = diagram(steps, {place: f"{number} · {place.words.title}" for place, number in numbers.items()})
+        labels = {place: f"{number} · {place.words.title}" for place, number in numbers.items()}
+        drawn = diagram(steps, {**{place: place.words.title for place in links}, **labels})
         yield from (*drawn, "", f"{DASHED} {CAPTION}" if any("dasharray" in line for line in drawn) else CAPTION, "")
     if not steps:
         yield f"Its steps are {listed(str(numbers[place]) for place in part.driven.steps)}."
         return
-    presets = {preset for place in steps for preset in part.driven.steps[place].presets}
+    presets = {preset for seen in steps.values() for preset in seen.presets}
     said = ""
-    for place in steps:
-        words, here = place.words, part.driven.steps[place].presets
+    for place, seen in steps.items():
+        words, here = place.words, seen.presets
         only = "" if here.keys() == presets else f"Only in {listed(f'`{one}`' for one in here)}."
         reasons = (words.occasion if words.occasion != said else "", words.reason, only)
         said = words.occasion
@@ -104,25 +141,33 @@ def _part(part: Part, steps: Mapping[Place, Seen], numbers: Mapping[Place, int])
         yield from wrap(text, 128, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     yield from ("", "| step | reply | then |", "| --- | --- | --- |")
     for place, seen in steps.items():
-        first = f"{numbers[place]} {' + '.join(f'`{one}`' for one in place.effect.split(' + '))}"
-        for reply, then in _rows(seen, numbers):
+        effect = " + ".join(f"`{one}`" for one in place.effect.split(" + "))
+        first = f"{numbers[place]} {f'*{effect}*' if place.effect in FREE else effect}"
+        for reply, then in _rows(seen, numbers, links):
             yield f"| {first} | {reply} | {then} |"
             first = ""
 
 
-def _rows(seen: Seen, numbers: Mapping[Place, int]) -> Iterator[tuple[str, str]]:
+def _rows(seen: Seen, numbers: Mapping[Place, int], links: Mapping[Place, str]) -> Iterator[tuple[str, str]]:
     """Replies, and what follows them; at last a crash."""
     known = [*REPLIES[seen.place.effect.partition(" + ")[0]]]
     after = sorted(seen.after.items(), key=lambda item: known.index(item[0].partition(" + ")[0]))
     for reply, targets in rows_of(dict(after)):
-        steps = sorted(numbers[one] for one in targets if isinstance(one, Place))
+        steps = _named((one for one in targets if isinstance(one, Place)), numbers, links)
         ends = sorted(one for one in targets if isinstance(one, Outcome))
-        yield reply, "; ".join((*([", ".join(map(str, steps))] if steps else []), *map(_end, ends)))
+        yield reply, "; ".join((*([", ".join(steps)] if steps else []), *map(_end, ends)))
     unapplied, applied = _left(seen.before), _left(seen.applied)
     if seen.applied and applied != unapplied:
         yield "*a crash*", f"leaves {unapplied}; if the request was applied, {applied}"
     elif unapplied != NOTHING:
         yield "*a crash*", f"leaves {unapplied}"
+
+
+def _named(places: Iterable[Place], numbers: Mapping[Place, int], links: Mapping[Place, str]) -> list[str]:
+    """The steps of this page by their numbers, then those of others."""
+    found = sorted(places)
+    here = sorted(numbers[one] for one in found if one in numbers)
+    return [*map(str, here), *(links[one] for one in found if one in links)]
 
 
 def rows_of(after: Mapping[str, set[Target]]) -> list[tuple[str, frozenset[Target]]]:

@@ -9,13 +9,14 @@ from functools import cache
 from typing import Final
 
 from exactlyonce import Resequencer
-from exactlyonce.attempt import Before, Handled, Memory, Strategy, key_of
+from exactlyonce.attempt import Before, Handled, Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions
-from exactlyonce.protocols.outbox.draft import SEALED_AFTER
+from exactlyonce.effects.pages import DeletePages
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.records.ledger import LEDGER
+from exactlyonce.records.pages import Page
 from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
 from verification.specification.playing import (
     Start,
@@ -23,7 +24,6 @@ from verification.specification.playing import (
     changes,
     finish,
     handle,
-    marking,
     message,
     process,
     work,
@@ -31,22 +31,25 @@ from verification.specification.playing import (
 from verification.specification.replies import AT
 from verification.specification.settings import (
     COLOCATED,
-    PRESETS,
+    OUTBOX,
     RESEQUENCERS,
     SKIPPING,
     STRATEGIES,
     STREAM,
     WAITING,
 )
-from verification.specification.stored import ENTITY, Stored
+from verification.specification.stored import ENTITY, PAGE, Stored
 
 Past = tuple[Memory, Stored]
 """What the process remembers that was at work last, and what is stored."""
 
 SOURCE: Final = "web"
 FOREIGN: Final = Json.of({"id": "a", "handled": 7})
-DAMAGED: Final = Json.of({"id": "a", LEDGER: {"schema": 1}})
+DAMAGED: Final = Json.of({"id": "a", LEDGER: {"schema": 1, "version": 1}})
 FIRST, SECOND, THIRD, NEW = (message(id) for id in ("m1", "m2", "m3", "new"))
+EARLY, LATE = (message(id).with_stable_time(milliseconds(AT) + day * 86_400_000) for id, day in (("m0", -1), ("m9", 9)))
+"""Timed messages, before all others and after them."""
+ASKED: Final = replace(FIRST, asked="fingerprint")
 
 
 def channel_of(source: str) -> str:
@@ -63,9 +66,6 @@ def ordered(number: int, *kinds: str, id: str = "", source: str = SOURCE) -> Env
 
 ONE, TWO, THREE, FOUR = (ordered(number) for number in range(1, 5))
 ELSEWHERE: Final = ordered(1, source="app")
-EARLY, LATE, LATEST = (ordered(1, source=f"{began:012x}") for began in (1, 2, 3))
-"""Messages of channels whose ids say when they began."""
-MANY: Final = tuple(ordered(number, "quiet") for number in range(1, SEALED_AFTER + 1))
 
 
 def of_kind(envelope: Envelope, *kinds: str) -> Envelope:
@@ -91,8 +91,6 @@ def _cached(preset: str, _: type[Strategy]) -> tuple[Past, ...]:
 def _pasts(preset: str) -> Iterator[Past]:
     yield Memory(), Stored()
     yield Memory(), Stored((FOREIGN,))
-    presets = tuple(PRESETS) if preset in PRESETS else (preset,)
-    yield from _made(presets[presets.index(preset) - 1])  # Presets of the outbox may be exchanged on existing data.
     for memory, stored in _made(preset):
         yield memory, stored
         if memory != Memory():
@@ -100,42 +98,20 @@ def _pasts(preset: str) -> Iterator[Past]:
     yield Memory(), process(STRATEGIES[STREAM if preset == COLOCATED else COLOCATED], Stored(), SECOND)[1]
     if preset in RESEQUENCERS:
         yield from ((Memory(), stored) for stored in _out_of_order())
-
-
-@cache
-def pasts_of_channels(preset: str) -> tuple[Past, ...]:
-    """Entities that received numbered messages: through one channel, or two with room for one; and one that came back."""
-    strategy = PRESETS[preset]
-    memory, one = process(strategy, Stored(), of_kind(ONE, "large"))
-    _, two = process(strategy, one, ELSEWHERE)
-    came_back, back = process(strategy, two, TWO)
-    died = (*changes(attempt(strategy, Memory(), ELSEWHERE), one), *changes(attempt(strategy, Memory(), TWO), two))
-    many = finish(attempt(strategy, Memory(), *MANY), Stored())[1]
-    many = replace(many, acknowledged=frozenset(map(key_of, MANY)))
-    alone = (finish(marking(strategy, memory), one)[1], two, back.with_entity(FOREIGN), many)
-    return (memory, one), (came_back, back), *((Memory(), stored) for stored in dict.fromkeys((*alone, *died)))
-
-
-def pasts_of_idle_channels(preset: str) -> tuple[Stored, ...]:
-    """Entities that received through channels that say when they began: two of which one left, and one that has a gap."""
-    strategy = PRESETS[preset]
-    return (
-        process(strategy, Stored(), EARLY, LATE)[1],
-        process(strategy, Stored(), ordered(2, source=EARLY.source), LATE, LATEST)[1],
-    )
+    if preset == OUTBOX:
+        yield from ((Memory(), stored) for stored in _paged())
 
 
 def _made(maker: str) -> Iterator[Past]:
-    """Messages that were processed, then marked; attempts that died, and what came after; and companions that are gone."""
+    """Messages that were processed; attempts that died, and what came after; and companions that are gone."""
     strategy = STRATEGIES[maker]
     *several, _ = messages_for(maker)
     memory, stored = Memory(), Stored()
-    for one in several:
-        memory, stored = process(strategy, stored, one)
+    for number in range(1, len(several) + 1):
+        memory, stored = process(strategy, Stored(), *several[:number])
         yield memory, stored
-        yield Memory(), finish(marking(strategy, memory), stored)[1]
     busy = process(strategy, Stored(), *several[1:])[1]
-    alone = ("", "blob", "large" if maker in PRESETS else "numbered")
+    alone = ("", "blob", "kept" if maker == OUTBOX else "numbered")
     for before, kind in ((busy, ""), *((Stored(), kind) for kind in alone)):
         first = of_kind(several[0], kind)
         for died in changes(attempt(strategy, Memory(), first), before):
@@ -145,6 +121,19 @@ def _made(maker: str) -> Iterator[Past]:
             yield memory, stored
     for id, (_, etag) in stored.companions().items():
         yield Memory(), stored.apply(DeleteCompanions(ENTITY, ((id, etag),)))[1]
+
+
+def _paged() -> Iterator[Stored]:
+    """Entities of an outbox with pages: that prove blobs, have an answer, are gone, or are of another history."""
+    strategy = STRATEGIES[OUTBOX]
+    _, stored = process(strategy, Stored(), FIRST, SECOND, THIRD)
+    (page,) = stored.library_documents(Page)
+    yield process(strategy, Stored(), of_kind(FIRST, "blob"), SECOND, THIRD)[1]
+    yield process(strategy, Stored(), ASKED, NEW)[1]
+    yield stored.apply(DeletePages(ENTITY, ((page.number, stored.library_etag(f"{PAGE}{page.number}")),)))[1]
+    put_back = stored.with_entity(stored.entity[0])
+    yield put_back
+    yield process(strategy, put_back, LATE)[1]
 
 
 def _out_of_order() -> Iterator[Stored]:

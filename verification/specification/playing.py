@@ -7,21 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
-from urllib.parse import unquote
 
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
 from verification.specification.replies import usual
-from verification.specification.settings import LARGE, STRATEGIES
+from verification.specification.settings import STRATEGIES
 from verification.specification.stored import ENTITY, Stored
 
 WHERE: Final = {"id": ENTITY.id, "key": ENTITY.partition[0]}
@@ -31,18 +28,13 @@ CHANNEL: Final = "sent1"
 
 
 def message(id: str, *kinds: str) -> Envelope:
-    """A message; kinds are `quiet` (no outputs), `large`, `numbered` and `kept` (outputs), `blob` (is written), `fails`."""
+    """A message; kinds are `quiet` (no outputs), `numbered` and `kept` (outputs), `blob` (is written), `fails`."""
     return Envelope("web", id, "test", Json.of(list(kinds)))
 
 
 def output_id(key: str) -> str:
-    """The id of the output of a message, or of what a release sends."""
-    return unquote(key.partition("/")[2]).removeprefix(RELEASE) if is_release(key) else f"out:{key}"
-
-
-def is_release(key: str) -> bool:
-    """Whether this is the key of the release of a kept message."""
-    return key.startswith(message_key(ENTITY.source, RELEASE))
+    """The id of the output of a message."""
+    return f"out:{key}"
 
 
 def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled:
@@ -51,13 +43,12 @@ def handle(before: Before, envelope: Envelope, *, release: str = "1") -> Handled
     if "fails" in kinds:
         raise HandlerFailed(f"Message {key_of(envelope)}: the handler raised")
     handled = before.body.value["handled"] if before.body is not None else 0
-    padding = LARGE if "large" in kinds else ""
     sequences, place = before.sequences, None
     if before.sent:
         place = before.sent[0].place
     elif "numbered" in kinds:
         sequences, place = numbered(sequences, "out", "reader/r", CHANNEL)
-    content = Json.of({"on": handled, "padding": padding, "release": release})
+    content = Json.of({"on": handled, "release": release})
     outputs = () if "quiet" in kinds else (Output(output_id(key_of(envelope)), "out", content, place=place),)
     blobs = (blob_of(before, envelope),) if "blob" in kinds else ()
     names = [*(before.body.value.get("blobs", []) if before.body is not None else []), *(blob.name for blob in blobs)]
@@ -126,11 +117,6 @@ def attempt(strategy: Strategy, memory: Memory, *messages: Envelope, handler: Ha
     return Start(type(strategy).attempt, (strategy, work(*messages, handler=handler), memory))
 
 
-def marking(strategy: Strategy, memory: Memory) -> Start:
-    """The marking of what a process published."""
-    return Start(type(strategy).mark, (strategy, ENTITY, memory))
-
-
 def play(start: Start, stored: Stored, until: Callable[[Stored], bool] = lambda _: False) -> tuple[Any, Stored]:
     """Run a generator, up to a crash right before what `until` describes: its result, None if it crashed."""
     step = start.run()
@@ -161,8 +147,10 @@ def changes(start: Start, stored: Stored) -> Iterator[Stored]:
 
 def finish(start: Start, stored: Stored) -> tuple[Memory, Stored]:
     """Run an attempt, which has to finish: what the process remembers, and what is stored."""
-    result, stored = play(start, stored)
-    while isinstance(result, Again) and result.progressed:
+    before: Stored | None = None
+    result: Any = None
+    while result is None or (isinstance(result, Again) and stored != before):
+        before = stored
         result, stored = play(start, stored)
     assert isinstance(result, Finished), f"without trouble an attempt came to {result}"  # noqa: S101
     return result.memory, stored

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeVar
 
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -21,24 +22,24 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
     DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
     FoundParked,
-    FoundRecords,
     FoundStaged,
-    HasRecords,
     LoadParked,
-    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
-    WriteRecords,
+    Unpark,
+)
+from exactlyonce.effects.pages import (
+    OTHER,
+    DeletePages,
+    FindBlobs,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    HasPages,
+    WritePage,
 )
 from exactlyonce.effects.publish import Publish
 from exactlyonce.effects.requests import (
@@ -50,28 +51,29 @@ from exactlyonce.effects.requests import (
     OpenRequest,
 )
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, ProcessedRecord, RequestDocument, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from verification.specification.companion_replies import seen_companions
-from verification.specification.stored import NOW, PROVE, TOKEN, Stored, ledger_of, position_of
+from verification.specification.stored import NOW, PAGE, TOKEN, Stored, ledger_of, position_of
 
 Record = TypeVar("Record", StagedOutputs, ParkedMessage)
 LIMIT: Final = 60
 """Age in seconds from which a parked message is not sent again."""
 SAVES: Final = (SaveEntity, SaveBatch)
-UPSERTS: Final = (WriteRecords, Park, WriteOnce, KeepAnswers, CloseRequest)
+UPSERTS: Final = (WritePage, Park, WriteOnce, KeepAnswers, CloseRequest)
 """What a second send changes nothing about."""
-DELETES: Final = (
+BEST_EFFORT: Final = (
+    CloseNumbers,
     DeleteStaged,
-    DeleteChannels,
-    DeleteProcessed,
-    DeleteParked,
+    DeletePages,
+    Unpark,
     ReplaceCompanions,
     DeleteCompanions,
     DeleteBlobs,
     DeleteRequests,
 )
-"""Best effort, without an answer."""
+"""They have no answer, and may be in vain: a book is in memory."""
 AT: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
@@ -98,22 +100,15 @@ def options(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
                 for other in options(second, one.stored):
                     kind = f"{one.kind} + {other.kind}"
                     yield Option(kind, (one.reply, other.reply), other.stored)
-        case Begin():
-            # Fresh, and later, whatever began before: every transaction that reached the store is in one of these places.
-            used = len(stored.library) + len(stored.entity) + len(stored.companions_written) + len(stored.blobs)
-            at = AT + timedelta(microseconds=used)
-            yield Option("begun", Begun(at, tuple(f"t{used}-{number}" for number in range(effect.count))), stored)
-        case (
-            LoadEntity()
-            | FindProcessed()
-            | FindChannels()
-            | LoadProcessed()
-            | LoadStaged()
-            | HasRecords()
-            | LoadParked()
-            | LoadRequests()
-        ):
+        case Begin() | OpenNumbers():
+            yield from _begun(effect, stored)
+        case FindPaid():
+            yield from _paid(effect, stored)
+        case LoadEntity() | LoadStaged() | LoadParked() | LoadRequests() | FindBlobs() | HasPages():
             yield from _read(effect, stored)
+        case FindPages() | FindPagesAbove():
+            yield from _pages(effect, stored)
+            yield from _no_answer(stored)
         case LoadCompanions() | FindEntries() | FindNumbered() | FindOwing() | HasCompanions():
             for kind, reply in seen_companions(effect, stored):
                 yield Option(kind, reply, stored)
@@ -127,24 +122,58 @@ def usual(effect: Effect[Any], stored: Stored) -> Option:
     return next(options(effect, stored))
 
 
-def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:  # noqa: C901  # One row for each effect.
+def _begun(effect: Begin | OpenNumbers, stored: Stored) -> Iterator[Option]:
+    """Fresh transactions, and a later time: every transaction that reached the store is in one of these places."""
+    used = len(stored.library) + len(stored.entity) + len(stored.companions_written) + len(stored.blobs)
+    at, transactions = AT + timedelta(milliseconds=used), tuple(f"t{used}-{number}" for number in range(effect.count))
+    if isinstance(effect, Begin):
+        yield Option("begun", Begun(at, transactions), stored)
+    else:
+        yield Option("opened", Opened(at, transactions), stored)
+        yield Option("unknown", UNKNOWN, stored)
+
+
+def _paid(effect: FindPaid, stored: Stored) -> Iterator[Option]:
+    """What books may prove: the newest ones, and those of a process that died before it wrote them."""
+    asked = frozenset(effect.transactions)
+    for paid in dict.fromkeys((asked & stored.paid, frozenset())):
+        yield Option("all of them" if paid == asked else "not all of them", paid, stored)
+
+
+def _pages(effect: FindPages | FindPagesAbove, stored: Stored) -> Iterator[Option]:
+    """The pages that are asked for, in every view that a replica at or after the token may have."""
+    positions = range(len(stored.library), position_of(effect.token) - 1, -1)
+    views = (stored.records(position).values() for position in positions)
+    for view in dict.fromkeys(tuple(one for one in view if isinstance(one, Page)) for view in views):
+        if isinstance(effect, FindPages):
+            found = effect.found(view)
+            there = any(page.number == effect.newest for page in found.pages)
+            yield Option("with the newest page" if there else "without the newest page", found, stored)
+        else:
+            above = tuple(
+                (page, stored.library_etag(f"{PAGE}{page.number}")) for page in view if page.number > effect.number
+            )
+            yield Option("pages", FoundAbove(above), stored)
+            read = tuple((page.number, etag) for page, etag in above)  # Another attempt deletes them.
+            yield Option("none", FoundAbove(()), stored.apply(DeletePages(effect.entity, read))[1])
+
+
+def _read(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
     match effect:
         case LoadEntity(_, token):
             yield from _loaded(token, stored)
-        case FindProcessed(_, messages, token):
-            yield from _found(messages, token, stored)
-        case LoadProcessed(_, messages, token):
-            yield from _reported(messages, token, stored)
-        case FindChannels():
-            yield from _of_channels(effect, stored)
-        case HasRecords():
-            if any(id.startswith(PROVE) for id in stored.records()):
+        case FindBlobs(_, transactions):
+            pages = stored.library_documents(Page)
+            found = frozenset(tx for page in pages for tx in page.blobs if tx in transactions)
+            yield Option("all of them" if len(found) == len(transactions) else "not all of them", found, stored)
+        case HasPages():
+            if any(stored.library_documents(Page)):
                 yield Option("yes", True, stored)
             yield Option("no", False, stored)
         case LoadStaged(_, transactions):
             staged = _of_kind(StagedOutputs, stored, (f"staged:{tx}" for tx in transactions))
             if len(staged) == len(transactions):
-                yield Option("staged outputs", FoundStaged(staged), stored)
+                yield Option("kept messages", FoundStaged(staged), stored)
             yield Option("gone", FoundStaged(()), stored)
         case LoadParked():
             yield from _parked(effect, stored)
@@ -179,38 +208,6 @@ def _loaded(token: str | None, stored: Stored) -> Iterator[Option]:
         yield Option(_kind(document), Loaded(document, etag, timestamp, f"{TOKEN}{position}"), stored)
 
 
-def _found(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
-    """Every view that a replica at or after the token may have; of those that show the same the newest and the oldest."""
-    views: dict[frozenset[str], list[int]] = {}
-    for position in range(len(stored.library), position_of(token) - 1, -1):
-        view = stored.records(position)
-        views.setdefault(frozenset(one for one in messages if f"processed:{one}" in view), []).append(position)
-    for found, positions in views.items():
-        kind = "records of all" if len(found) == len(messages) else "not records of all"
-        for position in dict.fromkeys((positions[0], positions[-1])):
-            yield Option(kind, Found(found, f"{TOKEN}{position}"), stored)
-
-
-def _reported(messages: tuple[str, ...], token: str | None, stored: Stored) -> Iterator[Option]:
-    """The same with the records themselves."""
-    positions = range(len(stored.library), position_of(token) - 1, -1)
-    views = ([stored.records(position).get(f"processed:{one}") for one in messages] for position in positions)
-    for records in dict.fromkeys(tuple(one for one in view if isinstance(one, ProcessedRecord)) for view in views):
-        kind = "records of all" if len(records) == len(messages) else "not records of all"
-        yield Option(kind, FoundRecords(records), stored)
-
-
-def _of_channels(effect: FindChannels, stored: Stored) -> Iterator[Option]:
-    """The documents of channels, in every view that a replica at or after the token may have."""
-    positions = range(len(stored.library), position_of(effect.token) - 1, -1)
-    views = (tuple(stored.records(position).values()) for position in positions)
-    documents = (tuple(one for one in view if isinstance(one, ChannelDocument)) for view in views)
-    for found in dict.fromkeys(tuple(filter(effect.asks_for, view)) for view in documents):
-        wanted = {*effect.channels} if effect.channels is not None else {one.channel.id for one in found}
-        kind = "documents of all" if {one.channel.id for one in found} == wanted else "not documents of all"
-        yield Option(kind, FoundChannels(found), stored)
-
-
 def _requests(effect: LoadRequests, stored: Stored) -> Iterator[Option]:
     """The documents of requests, in every view that a replica at or after the token may have; the newest and oldest of each."""
     views: dict[tuple[RequestDocument, ...], list[int]] = {}
@@ -233,7 +230,7 @@ def _of_kind(kind: type[Record], stored: Stored, ids: Iterable[str]) -> tuple[Re
 
 def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
     reply, after = stored.apply(effect)
-    if isinstance(effect, DELETES):
+    if isinstance(effect, BEST_EFFORT):
         yield Option("done", None, after)
         yield Option("done", None, stored)
         return
@@ -241,6 +238,8 @@ def _written(effect: Effect[Any], stored: Stored) -> Iterator[Option]:
         yield Option("published", reply, after)
     elif isinstance(reply, Conflict):
         yield Option("conflict", reply, stored)
+    elif reply is OTHER:
+        yield Option("another page", reply, stored)
     else:
         kind = "saved" if isinstance(effect, SAVES) else "closed" if isinstance(effect, CloseRequest) else "written"
         yield Option(kind, reply, after)

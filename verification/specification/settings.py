@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from exactlyonce import Colocated, Entity, Outbox, Rebuild, Resequencer, VersionStream
+from exactlyonce import Colocated, Entity, Rebuild, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
+from verification.twins.room import outbox
 
-PRESETS: Final = {
-    "Outbox()": Outbox(window=2, inline_limit=400, channels=1),  # The true limits lead the same ways, later.
-    "Outbox.transaction_id()": replace(Outbox.transaction_id(), channels=1),
-    "Outbox.embedded()": replace(Outbox.embedded(), channels=1),
-}
-WIDEST: Final = 2
-"""Largest bounded window among these."""
-
-LARGE: Final = "x" * 400
-"""More than any bounded inline limit among them."""
-
+OUTBOX: Final = "Outbox()"
 COLOCATED: Final = "Colocated()"
 STREAM: Final = "VersionStream()"
 
@@ -46,7 +37,7 @@ RESEQUENCERS: Final = {
 }
 
 STRATEGIES: Final[Mapping[str, Strategy]] = {
-    **PRESETS,
+    OUTBOX: outbox(marks=1, answered=1),  # The true limits lead the same ways, later.
     COLOCATED: Colocated(),
     STREAM: VersionStream(snapshot_every=2),
     **RESEQUENCERS,

@@ -10,34 +10,27 @@ from functools import cache
 from typing import Any, Final
 
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import CloseNumbers
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
-    DeleteStaged,
-    Park,
-    Stage,
-    WriteRecords,
-    Written,
-)
+from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark, Written
+from exactlyonce.effects.pages import OTHER, DeletePages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.effects.requests import CLOSED, CloseRequest, DeleteRequests, KeepAnswers, OpenRequest
 from exactlyonce.errors import StoredDataError
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, id_of
 from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument, LibraryRecord, ProcessedRecord, Seal
+from exactlyonce.records.library import LibraryRecord
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 NOW: Final = 1_000_000
 TOKEN: Final = "0:-1#"  # noqa: S105
-PROVE: Final = ("processed:", "channel:", "seal")
-"""How the ids of the library's documents begin that show that an entity has a ledger."""
+PAGE: Final = "page:"
 
 
 def position_of(token: str | None) -> int:
@@ -65,6 +58,7 @@ class Stored:
             view has it, and id and companion of each; None for one that was deleted.
         blobs: that were written.
         published: ids of outputs that their transport took.
+        paid: transactions of which a process knows that their outputs were sent. Its book says so once it is written.
         acknowledged: keys of messages that will not be delivered again.
     """
 
@@ -73,6 +67,7 @@ class Stored:
     companions_written: tuple[tuple[int, tuple[tuple[str, Companion | None], ...]], ...] = ()
     blobs: frozenset[Blob] = frozenset()
     published: frozenset[str] = frozenset()
+    paid: frozenset[str] = frozenset()
     acknowledged: frozenset[str] = frozenset()
 
     @property
@@ -92,7 +87,7 @@ class Stored:
         """That of the newest version; None if it is damaged, or was removed."""
         ledger = ledger_of(self.entity[-1] if self.entity else None)
         if ledger is None and self.entity and LEDGER not in self.entity[-1].value:
-            processed = any(id.startswith(PROVE) for id in self.records()) or self.companions_written
+            processed = any(id.startswith(PAGE) for id in self.records()) or self.companions_written
             return None if processed else Ledger()
         return ledger
 
@@ -130,7 +125,7 @@ class Stored:
 
     def apply(self, effect: Effect[Any]) -> tuple[Any, Stored]:  # noqa: PLR0911
         """Apply a write at the end of the log: its reply, and what is stored then."""
-        if isinstance(effect, Publish | WriteOnce | DeleteBlobs):
+        if isinstance(effect, Publish | WriteOnce | DeleteBlobs | CloseNumbers):
             return self._applied_elsewhere(effect)
         if isinstance(effect, SaveEntity | SaveBatch):
             return self._saved(effect)
@@ -139,6 +134,8 @@ class Stored:
         writes = self._writes(effect)
         if isinstance(effect, Stage | OpenRequest) and writes.keys() & self.records().keys():
             return Conflict(self.library_token), self
+        if isinstance(effect, WritePage) and self._is_in_the_way(effect.page):
+            return OTHER, self
         after = self._with(writes)
         if isinstance(effect, CloseRequest):
             return CLOSED, after
@@ -146,8 +143,16 @@ class Stored:
             return Written(after.library_token), after
         return Written(after.library_token) if any(writes.values()) else None, after
 
-    def _applied_elsewhere(self, effect: Publish | WriteOnce | DeleteBlobs) -> tuple[Any, Stored]:
+    def _is_in_the_way(self, page: Page) -> bool:
+        """Whether another page follows the same one."""
+        return self.records().get(f"{PAGE}{page.number}", page) != page
+
+    def _applied_elsewhere(self, effect: Publish | WriteOnce | DeleteBlobs | CloseNumbers) -> tuple[Any, Stored]:
         """Apply what does not go to the store."""
+        if isinstance(effect, CloseNumbers):
+            entries = self.ledger.outbox if self.ledger is not None else ()
+            closed = {entry.tx for entry in entries if entry.tx in effect.transactions}  # Nobody asks for others.
+            return None, replace(self, paid=self.paid | closed)
         if isinstance(effect, Publish):
             return PUBLISHED, replace(self, published=self.published | {output.id for output in effect.outputs})
         if isinstance(effect, WriteOnce):
@@ -184,8 +189,8 @@ class Stored:
     ) -> dict[str, LibraryRecord | None]:
         """What a write does to the library's documents; None for those it deletes."""
         match effect:
-            case WriteRecords(_, records):
-                return {_id_of(record): record for record in records}
+            case WritePage(_, page):
+                return {f"{PAGE}{page.number}": page}
             case Stage(_, documents):
                 return {f"staged:{document.tx}": document for document in documents}
             case Park(_, message):
@@ -201,12 +206,11 @@ class Stored:
                 etags = {f"request:{request}": etag for request, etag in read}
             case DeleteStaged(_, transactions):
                 return dict.fromkeys(f"staged:{tx}" for tx in transactions)
-            case DeleteChannels(_, documents):
-                return dict.fromkeys(f"channel:{name}" for name in documents)
-            case DeleteProcessed(_, read):
-                etags = {f"processed:{message}": etag for message, etag in read}
-            case DeleteParked(_, message, etag):
-                etags = {f"parked:{message}": etag}
+            case DeletePages(_, found):
+                etags = {f"{PAGE}{number}": etag for number, etag in found}
+            case Unpark(_, message, etag):
+                id = f"parked:{message}"
+                return {id: effect.note} if id in self.records() and etag == self.library_etag(id) else {}
             case _:
                 raise TypeError(effect)
         there = self.records()
@@ -217,13 +221,3 @@ class Stored:
         known = self.records()
         changes = tuple((id, record) for id, record in writes.items() if known.get(id) != record)
         return replace(self, library=(*self.library, *changes))
-
-
-def _id_of(record: ProcessedRecord | ChannelDocument | Seal) -> str:
-    match record:
-        case ProcessedRecord():
-            return f"processed:{record.message}"
-        case ChannelDocument():
-            return f"channel:{record.name}"
-        case Seal():
-            return "seal"

@@ -27,28 +27,41 @@ REPLIES: Final = {
         "conflict": "another save came first; or this one, which the SDK sent twice; or the loaded version was old",
         "unknown": UNKNOWN_WRITE,
     },
-    "FindProcessed": {
-        "records of all": "all these messages were processed, and their outputs published",
-        "not records of all": "the others were not processed, or their entries are still in the ledger, or the view precedes "
-        "their records",
-        **NO_ANSWER_TO_READS,
+    "OpenNumbers": {
+        "opened": "the numbers are fresh, and the store has the book",
+        "unknown": "the store may lack the book: its writing was not answered",
     },
-    "HasRecords": {
+    "FindPaid": {
+        "all of them": "their outputs were sent, or nothing is asked for",
+        "not all of them": "the others were not; or by a process that died before it wrote its book; or no book could be read",
+    },
+    "CloseNumbers": {"done": "the process knows it; its book says so once it is written, or never if the process dies"},
+    "HasPages": {
         "yes": "the entity was processed before",
-        "no": "it was not, or nothing has left its ledger, or the view is old",
+        "no": "it was not, or no mark has left its ledger, or the view is old",
         **NO_ANSWER_TO_READS,
     },
-    "LoadProcessed": {
-        "records of all": "all these messages were processed, maybe by other attempts",
-        "not records of all": "the others were not processed, or their entries are still in the ledger",
+    "FindPages": {
+        "with the newest page": "the pages that may know the messages are there, as far as they were not cleaned up",
+        "without the newest page": "clean-up deleted it, or somebody else; or nothing has left the ledger",
         **NO_ANSWER_TO_READS,
     },
-    "FindChannels": {
-        "documents of all": "all these channels left the ledger",
-        "not documents of all": "the others never left the ledger, or came back into it",
+    "WritePage": {
+        "written": "applied; or an attempt on the same ledger had written the same page",
+        "another page": "the entity was put back to an earlier version: the page is of its other history",
+        "unknown": UNKNOWN_WRITE,
+    },
+    "FindPagesAbove": {
+        "pages": "they are of another history of the entity, if the fence holds",
+        "none": "they were deleted since",
         **NO_ANSWER_TO_READS,
     },
-    "WriteRecords": {"written": "applied", "unknown": UNKNOWN_WRITE},
+    "DeletePages": {"done": "deleted, or not, or changed since it was read: nothing depends on it"},
+    "FindBlobs": {
+        "all of them": "all these transactions were committed, or will be",
+        "not all of them": "the others were not, or the ledger names them still",
+        **NO_ANSWER_TO_READS,
+    },
     "WriteOnce": {"written": "all exist", "unknown": UNKNOWN_WRITE},
     "Stage": {
         "written": "applied",
@@ -57,14 +70,12 @@ REPLIES: Final = {
         "unknown": UNKNOWN_WRITE,
     },
     "LoadStaged": {
-        "staged outputs": "all exist",
-        "gone": "some do not: published, and deleted since",
+        "kept messages": "all exist",
+        "gone": "some do not: released or cancelled, and cleaned up since; or somebody deleted them",
         **NO_ANSWER_TO_READS,
     },
     "DeleteStaged": {"done": "deleted, or not: nothing depends on it"},
-    "DeleteChannels": {"done": "deleted, or not: nothing depends on it"},
     "DeleteBlobs": {"done": "deleted, or not: nothing depends on it"},
-    "DeleteProcessed": {"done": "deleted, or not, or changed since it was read: nothing depends on it"},
     "DeleteCompanions": {"done": "deleted, or not, or changed since it was read: nothing depends on it"},
     "Park": {"written": "applied", "unknown": UNKNOWN_WRITE},
     "LoadParked": {
@@ -88,7 +99,7 @@ REPLIES: Final = {
     "KeepAnswers": {"written": "each request has its answer, or is gone", "unknown": UNKNOWN_WRITE},
     "CloseRequest": {"closed": "it is gone", "unknown": UNKNOWN_WRITE},
     "DeleteRequests": {"done": "deleted, or not, or answered since it was read: nothing depends on it"},
-    "DeleteParked": {"done": "deleted, or not, or parked anew since"},
+    "Unpark": {"done": "a note has taken its place, or not, or it was parked anew since"},
     "Publish": {
         "published": "every queue accepted its outputs",
         "unknown": "each of them may have arrived, or not, or may still arrive",
@@ -127,18 +138,25 @@ REPLIES: Final = {
     },
 }
 
+FREE: Final = frozenset({"Begin", "OpenNumbers", "FindPaid", "CloseNumbers"})
+"""Requests that are none of the store."""
+
 LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "committed, not published": (
-        "the message is committed, and not all of its outputs have been sent",
+        "not all outputs have been sent, or the answer is not kept; an outbox owes them under a number that no book proves",
         ("redelivery", "sweeper", "settler", "sending again"),
     ),
-    "published, not marked": (
-        "all outputs have been sent, and the entry or record still owes them",
+    "published, not proved": (
+        "all outputs have been sent, and no book proves that: the entry owes until somebody pays it again",
+        ("redelivery", "sweeper"),
+    ),
+    "published, still owed": (
+        "all outputs have been sent, and the record still owes them",
         ("redelivery", "sweeper"),
     ),
     "committed, not acknowledged": (
         "nothing is owed, and the delivery is left",
-        ("redelivery", "settler", "the same again"),
+        ("redelivery", "settler"),
     ),
     "held, not acknowledged": (
         "the message waits for earlier ones, and the delivery is left",
@@ -148,20 +166,12 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "a held message misses no earlier ones",
         ("redelivery", "next message", "sweeper"),
     ),
-    "record and entry": (
-        "the record of an entry that is still in the ledger; harmless, since they agree",
-        ("redelivery", "next message"),
+    "page, without a commit": (
+        "a page of marks that are still in the ledger; harmless, since the commit that drops them writes the same",
+        ("next message",),
     ),
-    "document and channel": (
-        "the document of a channel that is in the ledger; harmless, since the ledger knows all that it says",
-        ("redelivery", "other channel"),
-    ),
-    "staged, without an entry": (
-        "staged outputs of a commit that was not applied, or will be; or of a numbered message whose entry went",
-        ("clean-up",),
-    ),
-    "staged, its entry left": (
-        "staged outputs that were published, and whose entry has left the ledger",
+    "staged, not kept": (
+        "messages of a commit that was not applied, or will be; or released or cancelled since; or a token was wanted",
         ("clean-up",),
     ),
     "blob, without a commit": ("a blob of a commit that was not applied, or will be", ("clean-up",)),
@@ -183,8 +193,7 @@ LEFTOVERS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 FINISHERS: Final = {
     "redelivery": "redelivery",
     "next message": "the next message on the entity",
-    "other channel": "the next message through another channel, once the ledger has no room for both",
-    "sweeper": "the sweeper",
+    "sweeper": "the sweeper (which searches for all that no book of a process at work proves)",
     "settler": "the settler (if the host gives up the delivery)",
     "sending again": "replay (of a stream)",
     "clean-up": "clean-up",

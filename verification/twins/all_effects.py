@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Final
 
-from exactlyonce.effects import blobs, companions, effect, entity, library, publish, requests
+from exactlyonce.effects import blobs, books, companions, effect, entity, library, pages, publish, requests
 
-MODULES: Final = (effect, entity, library, requests, publish, companions, blobs)
+MODULES: Final = (effect, entity, library, pages, requests, publish, companions, blobs, books)
 effects: Final = SimpleNamespace(**{name: made for module in MODULES for name, made in vars(module).items()})

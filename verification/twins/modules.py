@@ -14,12 +14,11 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
+from exactlyonce.drivers import shelf
 from exactlyonce.protocols import colocated
-from exactlyonce.protocols.outbox import answers as answering
-from exactlyonce.protocols.outbox import apart, due, forgotten, opened, owed
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.outbox import draft as drafting
+from exactlyonce.protocols.outbox import due, owed
 from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import look as looking
 from exactlyonce.protocols.outbox import protocol as outbox
@@ -36,15 +35,19 @@ from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.steps import publish_records as publishing
 from exactlyonce.protocols.steps import save as saving
 from exactlyonce.protocols.steps import settle as settling
+from exactlyonce.protocols.steps import since as times
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream import versions
+from exactlyonce.records import books as recorded_books
 from verification.twins.all_effects import effects
 
-STEPS: Final = (keeping, loading, saving, parking, settling, truncation, clean_blobs, batching, publishing)
-OUTBOX: Final = (judging, opened, answering, looking, forgotten, drafting, due, owed, apart, outbox)
+STEPS: Final = (keeping, times, loading, saving, parking, settling, truncation, clean_blobs, batching, publishing)
+OUTBOX: Final = (judging, looking, drafting, due, owed, outbox)
+BOOKS: Final = (recorded_books, shelf)
+"""What drivers do with books."""
 EVERYTHING: Final = (
-    *(*STEPS, *OUTBOX, retention, forgetting, colocated, versions, version_stream, replaying),
+    *(*STEPS, *OUTBOX, retention, colocated, versions, version_stream, replaying),
     *(positions, total_order, resequencing, gaps, resequencer),
 )
 """All strategies that have mutants, in an order in which each comes after what it imports from."""
@@ -52,7 +55,6 @@ EVERYTHING: Final = (
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
     parking.__name__: {"Requeued": parking.Requeued, "Renewed": parking.Renewed},
     retention.__name__: {"Cleaned": retention.Cleaned},
-    forgetting.__name__: {"Forgot": forgetting.Forgot},
     gaps.__name__: {"Rebuild": gaps.Rebuild},
     replaying.__name__: {"Replayed": replaying.Replayed},
 }

@@ -28,28 +28,28 @@ from exactlyonce.effects.companions import (
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
     DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
     FoundParked,
-    FoundRecords,
     FoundStaged,
-    HasRecords,
     LoadParked,
-    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
-    WriteRecords,
+    Unpark,
+)
+from exactlyonce.effects.pages import (
+    DeletePages,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    FoundPages,
+    HasPages,
+    WritePage,
 )
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.effects.requests import KeepAnswers, LoadRequests
 from exactlyonce.records.companions import ColocatedRecord, StreamEntry
+from exactlyonce.records.marks import by_hash, split, written
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from verification.world.companions_handler import keys_of
@@ -66,9 +66,11 @@ from verification.world.store import (
     NOW,
     Library,
     Store,
+    StoredPage,
     Stores,
     Version,
     entity_number,
+    is_removed,
     position_of,
     token_at,
     views_in,
@@ -80,7 +82,9 @@ STALE: Final = PLACES["stale"]
 LOST: Final = PLACES["unknown"]
 REPEATED: Final = PLACES["repeated"]
 OVERDUE: Final = "an output was too old to be published"
-READ: Final = "the record of a request was read"
+FOUND: Final = "a page knew a message"
+ANSWERED_THERE: Final = "a page that knew no message had an answer"
+EXPIRED: Final = "a page was gone with age"
 OLD: Final = "companions were seen in an older view"
 ASKED: Final = "a source was asked to send again what was lost"
 WAS_BEHIND: Final = "a replica was behind"
@@ -108,8 +112,7 @@ class World:
         self.writes = Writes(self.stores, scenario, self.judge)
         self._stale = bool(scenario.budget.stale)
         self._ages = scenario.ages
-        self._linearizable = scenario.linearizable
-        self._delayed = scenario.delayed > 0 and not scenario.linearizable
+        self._delayed = scenario.delayed > 0
 
     def answers(self, effect: Effect[Any], store: Store) -> Iterator[Answer]:  # noqa: C901, PLR0912
         """Every answer to an effect."""
@@ -126,37 +129,23 @@ class World:
                 yield from self._look_up(effect, store)
             case HasCompanions():
                 yield from self._any_companion(store)
-            case FindProcessed():
-                yield from self._find(effect, store)
-            case LoadProcessed():
-                yield from self._load_processed(effect, store)
-            case FindChannels():
-                yield from self._find_channels(effect, store)
+            case FindPages():
+                yield from self._find_pages(effect, store)
+            case FindPagesAbove():
+                yield from self._find_pages_above(effect, store)
             case LoadStaged():
                 yield from self._load_staged(effect, store)
             case LoadRequests():
                 yield from seen_requests(effect, store, self._unanswered(store, may_be_behind=effect.token is not None))
-            case HasRecords():
-                library = store.libraries[entity_number(effect.entity)]
-                yield Answer(
-                    any(id.startswith(("processed:", "channel:")) for id in library.now),
-                    store,
-                    said="looks for any record",
-                )
+            case HasPages():
+                yield from self._has_pages(effect, store)
             case LoadParked():
                 yield from self._load_parked(effect, store)
             case Publish():
                 yield from self._publish(effect, store)
-            case (
-                DeleteStaged()
-                | DeleteChannels()
-                | DeleteProcessed()
-                | DeleteParked()
-                | ReplaceCompanions()
-                | DeleteCompanions()
-            ):
+            case DeleteStaged() | DeletePages() | Unpark() | ReplaceCompanions() | DeleteCompanions():
                 yield from self._best_effort(effect, store)
-            case SaveEntity() | SaveBatch() | WriteRecords() | Stage() | Park() | KeepAnswers():
+            case SaveEntity() | SaveBatch() | WritePage() | Stage() | Park() | KeepAnswers():
                 yield from self._write(effect, store)
             case _:
                 raise TypeError(effect)
@@ -222,40 +211,64 @@ class World:
                 yield Answer(FoundNumbered(versions), store, STALE, said=f"{said}, in an older view", witnessed=OLD)
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
 
-    def _find(self, effect: FindProcessed, store: Store) -> Iterator[Answer]:
-        library = store.libraries[entity_number(effect.entity)]
+    def _find_pages(self, effect: FindPages, store: Store) -> Iterator[Answer]:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
-        for position in self._views_of(library, effect.token):
+        found: dict[FoundPages, tuple[bool, bool]] = {}
+        for pages, aged, expired in self._pages(effect, store):
+            reply = effect.found(one.page for one in pages)
+            found.setdefault(reply, (aged, expired))
+        for reply, (aged, expired) in found.items():
+            names = ", ".join(f"page {one.version}" for one in reply.pages) or "no page"
+            marks = by_hash(written(mark for one in reply.pages for mark in split(one.marks)))
+            answered = any(one.answers for one in reply.pages)
+            seen = EXPIRED if expired else FOUND if marks else ANSWERED_THERE if answered else None
+            yield Answer(
+                reply, store, said=f"finds {names}{' of an older view' if aged else ''}", witnessed=seen, aged=aged
+            )
+
+    def _find_pages_above(self, effect: FindPagesAbove, store: Store) -> Iterator[Answer]:
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
+        found: dict[FoundAbove, bool] = {}
+        for pages, aged, _ in self._pages(effect, store):
+            above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.number > effect.number))
+            found.setdefault(above, aged)
+        for reply, aged in found.items():
+            said = (
+                f"finds {', '.join(f'page {one.number}' for one, _ in reply.pages) or 'no page'} above {effect.number}"
+            )
+            yield Answer(reply, store, STALE if aged else None, said=said)  # Each fence in vain makes another version.
+
+    def _pages(
+        self, effect: FindPages | FindPagesAbove, store: Store
+    ) -> Iterator[tuple[tuple[StoredPage, ...], bool, bool]]:
+        """What a read of pages may see, the newest view first, each with whether it is old, and whether pages have expired.
+
+        Pages whose time is over may be there, or be gone.
+        """
+        library = store.libraries[entity_number(effect.entity)]
+        for position in reversed(self._views_of(library, effect.token)):
             view = library.view(position)
-            found = frozenset(message for message in effect.messages if f"processed:{message}" in view)
-            said = f"finds {len(found)} of {len(effect.messages)} records in view {position} of {library.end}"
-            seen = "duplicate found its record" if found else None
-            token = token_at(0 if self._linearizable else position)
-            yield Answer(Found(found, token), store, said=said, witnessed=seen, aged=position < library.end)
+            pages = tuple(view[id] for id in sorted(view) if id.startswith("page:"))
+            aged = position < library.end
+            yield pages, aged, False
+            living = tuple(one for one in pages if not _is_over(one, store.now))
+            if len(living) < len(pages):
+                yield living, aged, True
 
-    def _load_processed(self, effect: LoadProcessed, store: Store) -> Iterator[Answer]:
-        library = store.libraries[entity_number(effect.entity)]
-        yield from self._unanswered(store, may_be_behind=effect.token is not None)
-        views = [library.view(position) for position in self._views_of(library, effect.token)]
-        ids = tuple(f"processed:{message}" for message in effect.messages)
-        found = [tuple(view[id] for id in ids if id in view) for view in views]
-        for records in dict.fromkeys(reversed(found)):
-            said = f"reads {len(records)} of {len(ids)} records"
-            yield Answer(FoundRecords(records), store, said=said, witnessed=READ, aged=records != found[-1])
-
-    def _find_channels(self, effect: FindChannels, store: Store) -> Iterator[Answer]:
-        library = store.libraries[entity_number(effect.entity)]
-        yield from self._unanswered(store, may_be_behind=effect.token is not None)
-        views = [library.view(position) for position in self._views_of(library, effect.token)]
-        found = [
-            tuple(one for id, one in view.items() if id.startswith("channel:") and effect.asks_for(one))
-            for view in views
-        ]
-        for documents in dict.fromkeys(reversed(found)):
-            asked = "any channel" if effect.channels is None else f"channel {', '.join(effect.channels)}"
-            said = f"finds {', '.join(one.name for one in documents) or 'no document'} of {asked}"
-            seen = "a channel that left was found" if documents else None
-            yield Answer(FoundChannels(documents), store, said=said, witnessed=seen, aged=documents != found[-1])
+    def _has_pages(self, effect: HasPages, store: Store) -> Iterator[Answer]:
+        number = entity_number(effect.entity)
+        library = store.libraries[number]
+        first = library.end if is_removed(store.entities[number], library) else 0
+        views = map(library.view, range(first, library.end + 1))
+        there = [any(id.startswith("page:") for id in view) for view in views]
+        for reply in dict.fromkeys(reversed(there)):
+            yield Answer(
+                reply,
+                store,
+                said=f"looks for any page, and finds {'one' if reply else 'none'}",
+                aged=reply is not there[-1],
+            )
+        yield self._unread(store)
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]
@@ -294,7 +307,7 @@ class World:
 
     def _views_of(self, library: Library, token: str | None) -> range:
         """Positions that a read of the library may see."""
-        return range(library.end if self._linearizable else position_of(token), library.end + 1)
+        return range(position_of(token), library.end + 1)
 
     def _publish(self, effect: Publish, store: Store) -> Iterator[Answer]:
         if effect.outputs and all(map(is_request, effect.outputs)):
@@ -338,9 +351,7 @@ class World:
     def _sent(self, sent: Answer, store: Store) -> Iterator[Answer]:
         """What is sent arrives, with a reply or without one, or it does not."""
         yield sent
-        if not self._linearizable:
-            said = f"{sent.said}; the reply is lost"
-            yield replace(sent, reply=UNKNOWN, cost=LOST, said=said, witnessed=None)
+        yield replace(sent, reply=UNKNOWN, cost=LOST, said=f"{sent.said}; the reply is lost", witnessed=None)
         yield Answer(UNKNOWN, store, LOST, said=f"{sent.said}, which fails")
 
     def _traceless(self, outputs: tuple[Output, ...], store: Store) -> frozenset[tuple[str, str]]:
@@ -382,7 +393,7 @@ class World:
     def _write(self, effect: Write, store: Store) -> Iterator[Answer]:
         applied = self.land(effect, store)
         yield applied
-        if not isinstance(applied.reply, Conflict) and not self._linearizable:
+        if not isinstance(applied.reply, Conflict):
             said, after, violation = applied.said, applied.store, applied.violation
             yield Answer(UNKNOWN, after, LOST, None, violation, f"{said}; the reply is lost")
             if isinstance(effect, SaveEntity | SaveBatch | Stage):
@@ -392,6 +403,11 @@ class World:
         yield Answer(UNKNOWN, store, LOST, said=f"{described(effect)}, which is lost")
         if self._delayed:
             yield Answer(UNKNOWN, store, LOST, effect, said=f"{described(effect)}, which will arrive later")
+
+
+def _is_over(page: StoredPage, now: int) -> bool:
+    """Whether the time of a page is over, at a tick."""
+    return page.expires is not None and now * int(TICK.total_seconds()) >= page.expires
 
 
 def _written(version: Version) -> int:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from exactlyonce.attempt import Before
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry, Ledger
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outputs import Output, digest
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_hash
 from exactlyonce.values.ranges import holds
-from verification.world.companions_handler import by_key, channel_of, envelope_of, handle, id_of_output
+from verification.world.companions_handler import ENTITY, by_key, channel_of, envelope_of, handle, id_of_output
 from verification.world.judge import Commit, Committed, Judge
 from verification.world.order import out_of_order
 from verification.world.scenario import Message
@@ -44,7 +46,7 @@ class CompanionsJudge(Judge):
         old, new = loaded.ledger or Ledger(), saved.ledger or Ledger()
         point = Point(loaded.body, old.sequences)
         violation = None
-        entries = _entries(old, new, write)
+        entries = self._entries(old, new, write)
         for number, entry in enumerate(entries):
             wrong = self._wrong(entry, old.version + number + 1, committed, store)
             if self.scenario.ordered and isinstance(write, SaveBatch):
@@ -57,7 +59,7 @@ class CompanionsJudge(Judge):
             given = Before(point.body, entry.at, entry.tx, point.sequences)
             dates = self.scenario.ages is not None
             handled = handle(given, envelope, messages=messages, sourced=self.scenario.sourced, dates=dates)
-            if entry.digest != digest(handled.outputs):
+            if not entry.owes(handled.outputs):
                 wrong = wrong or f"serial_execution: {entry.message} was not handled on the state that it follows"
             violation = violation or wrong
             committed.setdefault(entry.message, handled.outputs[0].envelope.text)
@@ -73,6 +75,8 @@ class CompanionsJudge(Judge):
             sent, text = output.envelope.value, output.envelope.text
             sent = sent.get("data", sent)
             key, number = sent["message"], None if output.place is None else output.place.number
+            if self.scenario.protocol == "resequencer" and number is None:
+                number = sent["number"]
             if key not in committed:
                 if self.scenario.traceless and self._may_be_traceless(output, store):
                     continue
@@ -119,6 +123,25 @@ class CompanionsJudge(Judge):
             if message is not None and not self._waits_for_parked(message, store):
                 return f"no_garbage: all is done, but {message} is still held"
         return None
+
+    def _entries(self, old: Ledger, new: Ledger, write: Commit) -> list[_Made]:
+        """The messages that a batch commits, in their order."""
+        if not isinstance(write, SaveBatch):
+            return []
+        written = (*write.create, *(one for one, _ in write.replace))
+        records = (one for one in written if isinstance(one, ColocatedRecord | StreamEntry))
+        made = [_Made(one.message, one.tx, one.version, one.at, one.digest) for one in records]
+        known = {(entry.cause, entry.tx) for entry in old.outbox}
+        fresh = (entry for entry in new.outbox if (entry.cause, entry.tx) not in known)
+        for version, entry in enumerate(fresh, old.version + 1):
+            outputs = tuple(entry.owed_outputs(ENTITY, new.to, new.sequences))
+            made.append(_Made(self._by_hash[entry.cause], entry.tx, version, entry.at, outputs))
+        return sorted(made, key=lambda one: one.version)
+
+    @cached_property
+    def _by_hash(self) -> dict[str, str]:
+        """Keys of messages by their hashes."""
+        return {message_hash(key): key for key in self.keys}
 
     def _wrong(self, made: _Made, version: int, committed: dict[str, str], store: Store) -> str | None:
         """What is wrong with committing a message as this version."""
@@ -169,21 +192,18 @@ class _Made:
     tx: str
     version: int
     at: datetime
-    digest: str
+    said: str | tuple[Output, ...]
+
+    def owes(self, outputs: tuple[Output, ...]) -> bool:
+        """Whether these are its outputs, or those that its digest is of."""
+        if isinstance(self.said, str):
+            return self.said == digest(outputs)
+        return [*map(_in_short, self.said)] == [*map(_in_short, outputs)]
 
 
-def _entries(old: Ledger, new: Ledger, write: Commit) -> list[_Made]:
-    """The messages that a batch commits, in their order."""
-    if not isinstance(write, SaveBatch):
-        return []
-    written = (*write.create, *(one for one, _ in write.replace))
-    known = {(entry.message, entry.tx) for entry in old.entries}
-    found: list[ColocatedRecord | StreamEntry | Entry] = [
-        one for one in written if isinstance(one, ColocatedRecord | StreamEntry)
-    ]
-    found += (entry for entry in new.entries if (entry.message, entry.tx) not in known)
-    made = (_Made(one.message, one.tx, one.version, one.at, one.digest) for one in found)
-    return sorted(made, key=lambda one: one.version)
+def _in_short(output: Output) -> tuple[str, str]:
+    """What an outbox keeps of an output. Its place is in its envelope, which is the number that the model's outputs say."""
+    return output.id, output.envelope.text
 
 
 def skipped(channel: str, committed: Container[str], store: Store) -> list[int]:
@@ -223,7 +243,7 @@ def _is_held(key: str, store: Store) -> bool:
 
 def _is_owed(key: str, store: Store) -> bool:
     ledger = store.partition.ledger
-    return any(entry.message == key and entry.owed is not None for entry in ledger.entries)
+    return any(entry.cause == message_hash(key) for entry in ledger.outbox)
 
 
 def _place(message: Message) -> tuple[str, int] | None:

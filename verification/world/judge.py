@@ -29,14 +29,9 @@ class Judge(ABC):
         self.keys = tuple(keys)
         numbered = zip(keys, scenario.copies, strict=True)
         self._single = frozenset(key for key, copies in numbered if copies == 1 and keys.count(key) == 1)
-        if scenario.budget.forgettings:
-            self._single = frozenset()
 
     def alone(self, store: Store) -> frozenset[str]:
-        """Keys of messages of which there is one copy, and never was another: parked or processed is settled for good.
-
-        There are none where channels are forgotten: a message that comes late may lie parked, though it was processed.
-        """
+        """Keys of messages of which there is one copy, and never was another: parked or processed is settled for good."""
         return self._single - store.requeued - store.copied
 
     @abstractmethod

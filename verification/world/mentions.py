@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
-    DeleteStaged,
-    Park,
-    Stage,
-    WriteRecords,
-)
+from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark
+from exactlyonce.effects.pages import DeletePages, WritePage
 from exactlyonce.effects.requests import KeepAnswers
+from exactlyonce.records.books import transaction
 from exactlyonce.records.companions import Companion, NumberedMessage
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
-from verification.world.store import ledger_of
+from exactlyonce.records.marks import split
+from verification.world.books import BookWritten
+from verification.world.store import messages_of, transactions_of
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDown:
+    """A process writes its book.
+
+    Attributes:
+        id: of the book.
+        written: what it says.
+    """
+
+    id: str
+    written: BookWritten
+
 
 OfCompanions = SaveBatch | ReplaceCompanions | DeleteCompanions
 Write = (
-    SaveEntity
-    | WriteRecords
-    | Stage
-    | DeleteStaged
-    | DeleteChannels
-    | DeleteProcessed
-    | Park
-    | DeleteParked
-    | KeepAnswers
-    | OfCompanions
+    SaveEntity | WritePage | Stage | DeleteStaged | DeletePages | Park | Unpark | KeepAnswers | WriteDown | OfCompanions
 )
-BestEffort = DeleteStaged | DeleteChannels | DeleteProcessed | DeleteParked | ReplaceCompanions | DeleteCompanions
+BestEffort = DeleteStaged | DeletePages | Unpark | ReplaceCompanions | DeleteCompanions
 
 
 def described(write: Write) -> str:  # noqa: C901, PLR0911
@@ -42,19 +42,21 @@ def described(write: Write) -> str:  # noqa: C901, PLR0911
     match write:
         case SaveEntity():
             return "saves the entity" if write.etag else "creates the entity"
-        case WriteRecords():
-            return f"writes {', '.join(_recorded(record) for record in write.records)}"
+        case WritePage():
+            marks = len(split(write.page.marks))
+            return f"writes page {write.page.number}, of version {write.page.version}, with {marks} marks"
         case Stage():
             return f"stages outputs of {', '.join(document.message for document in write.documents)}"
         case DeleteStaged():
             return f"deletes the staged outputs {', '.join(write.transactions)}"
-        case DeleteChannels():
-            return f"deletes the documents of channels {', '.join(write.documents)}"
-        case DeleteProcessed():
-            return f"deletes the records of {', '.join(key for key, _ in write.records)}"
+        case DeletePages():
+            return f"deletes the pages after {', '.join(str(after) for after, _ in write.pages) or 'none'}"
+        case WriteDown():
+            said = write.written
+            return f"writes the book {write.id}: {sorted(said.open)} are open, {sorted(said.paid)} are closed"
         case Park():
             return f"parks {write.message.message}"
-        case DeleteParked():
+        case Unpark():
             return f"deletes the parked document of {write.message}"
         case KeepAnswers():
             return f"keeps the answers to {', '.join(document.request for document in write.documents)}"
@@ -66,40 +68,35 @@ def transactions_in(write: Write) -> frozenset[str]:
     """Transaction ids that a write mentions."""
     match write:
         case SaveEntity():
-            ledger = ledger_of(write.document)
-            return frozenset(filter(None, (ledger.apart.turn, *ledger.transactions)))
-        case WriteRecords():
-            return frozenset(filter(None, map(_transaction_of, write.records)))
+            return transactions_of(write.document)
         case Stage():
             return frozenset(document.tx for document in write.documents)
         case DeleteStaged():
             return frozenset(write.transactions)
+        case WriteDown():
+            return frozenset(transaction(write.id, one) for one in write.written.open | write.written.paid)
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             named = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
-            entries = ledger_of(write.document).entries if isinstance(write, SaveBatch) else ()
-            return frozenset((*named, *(entry.tx for entry in entries)))
-        case DeleteChannels() | DeleteProcessed() | Park() | DeleteParked() | KeepAnswers():
+            owing = transactions_of(write.document) if isinstance(write, SaveBatch) else frozenset()
+            return owing.union(named)
+        case WritePage() | DeletePages() | Park() | Unpark() | KeepAnswers():
             return frozenset()
 
 
-def messages_in(write: Write) -> frozenset[str]:  # noqa: PLR0911
-    """Keys of the messages that a write mentions."""
+def messages_in(write: Write) -> frozenset[str]:
+    """Keys of the messages that a write mentions. Saves of the outbox name hashes, for which nobody asks."""
     match write:
-        case SaveEntity():
-            return frozenset(entry.message for entry in ledger_of(write.document).entries)
-        case WriteRecords():
-            return frozenset(record.message for record in write.records if isinstance(record, ProcessedRecord))
         case Stage():
             return frozenset(document.message for document in write.documents)
-        case DeleteProcessed():
-            return frozenset(key for key, _ in write.records)
         case Park():
             return frozenset({write.message.message})
-        case DeleteParked():
+        case Unpark():
             return frozenset({write.message})
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
             return frozenset(one.message for one in companions_in(write) if one.message is not None)
-        case DeleteStaged() | DeleteChannels() | KeepAnswers():
+        case SaveEntity():
+            return messages_of(write.document)
+        case WritePage() | DeleteStaged() | DeletePages() | KeepAnswers() | WriteDown():
             return frozenset()
 
 
@@ -134,26 +131,6 @@ def _described_companions(write: OfCompanions) -> str:
     parts = [f"holds {', '.join(map(_named, held))}"] if held else []
     parts += [f"commits {', '.join(map(_named, done))}"] if done else []
     return " and ".join(parts) or "saves what it drafted"
-
-
-def _recorded(record: ProcessedRecord | ChannelDocument | Seal) -> str:
-    match record:
-        case ProcessedRecord():
-            return f"the record of {record.message}"
-        case ChannelDocument():
-            return f"the document of channel {record.name}"
-        case Seal():
-            return "the seal"
-
-
-def _transaction_of(record: ProcessedRecord | ChannelDocument | Seal) -> str | None:
-    match record:
-        case ProcessedRecord():
-            return record.tx
-        case ChannelDocument():
-            return record.turn
-        case Seal():
-            return None
 
 
 def _named(companion: Companion) -> str:

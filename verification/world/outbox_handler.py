@@ -4,47 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote
 
+from exactlyonce import Outbox
 from exactlyonce.attempt import Before, Handled, Work, key_of
 from exactlyonce.handling.age import AgeCheck
 from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.answers import LARGE, Answer
 from exactlyonce.records.calls import ReplyTo
-from exactlyonce.records.outputs import Output, digest
-from exactlyonce.records.places import Place, is_numbered
+from exactlyonce.records.outputs import Output
 from exactlyonce.records.sequences import numbered
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
+from exactlyonce.values.identity import message_hash, message_key
 from verification.world.scenario import AT, TICK, Ages, Request, Scenario
 from verification.world.store import entity_ref, token_at
 
 LARGE_BODY: Final = "large"
 """Of a request whose answer is large."""
 PADDING: Final = (("X-Padding", "x" * LARGE),)
-CHAIN: Final = "chain"
-"""The channel of what one entity sends to another. What ships begins another one in each attempt."""
+CHANNEL: Final = "sent1"
+"""The channel of outputs that have numbers. What ships begins another one in each attempt."""
+_RECEIVER: Final = "reader/r"
 CANCELLED: Final = "!"
 """What the output of a message says besides if its handler was told that it cancelled a kept one."""
 
 
 @cache
 def envelope_of(
-    number: int, place: Place | None = None, request: Request | None = None, reply: ReplyTo | None = None
+    number: int, since: datetime | None = None, request: Request | None = None, reply: ReplyTo | None = None
 ) -> Envelope:
-    """The message with this number in the scenario."""
-    extensions = next((one.extensions for one in (place, reply) if one is not None), ())
+    """The message with this number in the scenario; timed if `since` is given."""
+    extensions = () if reply is None else reply.extensions
+    if since is not None:
+        extensions = (*extensions, (STABLE_TIME, stable_text(milliseconds(since))))
     if request is None:
         return Envelope("web", f"m{number}", "test", Json("{}"), extensions=extensions)
     opened = token_at(request.key + 1) if request.opened else None
-    return Envelope(
-        "web", f"m{request.key}", "test", Json("{}"), extensions=extensions, asked=request.body, opened=opened
-    )
+    id = f"m{request.key}"
+    return Envelope("web", id, "test", Json("{}"), extensions=extensions, asked=request.body, opened=opened)
 
 
 def envelope_in(scenario: Scenario, number: int) -> Envelope:
@@ -53,7 +55,15 @@ def envelope_in(scenario: Scenario, number: int) -> Envelope:
     reply = None
     if answered is not None:
         reply = ReplyTo(call_of(answered.call), answered.version, entity_ref(scenario.target(number)).source)
-    return envelope_of(number, scenario.place(number), scenario.request(number), reply)
+    untimed = reply is not None or ((request := scenario.request(number)) is not None and request.opened)
+    since = None if untimed or scenario.ages is not None else since_of(scenario, number)
+    return envelope_of(number, since, scenario.request(number), reply)
+
+
+def since_of(scenario: Scenario, number: int) -> datetime | None:
+    """The time that all copies of a message have; None of an untimed one."""
+    minutes = scenario.since[number] if scenario.since else 0
+    return None if minutes is None else AT + timedelta(minutes=minutes)
 
 
 @cache
@@ -112,6 +122,11 @@ def release_of(key: str) -> str:
     return message_key("out", f"{RELEASE}{key}")
 
 
+def hash_of_release(key: str) -> str:
+    """The hash of that release."""
+    return message_hash(message_key("out", f"{RELEASE}{key}"))
+
+
 def released_by(key: str) -> str | None:
     """The key of the message whose kept output a release sends; None if the key is of no release."""
     source, _, id = key.partition("/")
@@ -120,7 +135,7 @@ def released_by(key: str) -> str | None:
 
 def brought(scenario: Scenario, number: int, output: Output) -> tuple[int, ...]:
     """The messages that an output of a message brings: what it is for another entity, and replies if it is a call."""
-    fed = scenario.fed(number, None if output.place is None else output.place.number)
+    fed = scenario.fed(number)
     version = output.envelope.value.get("version", 0)
     return (*scenario.replying(number, version), *(() if fed is None else (fed,)))
 
@@ -132,7 +147,7 @@ def handle(
     deletes: str | None,
     entity: str,
     dates: bool = False,
-    receiver: str | None = None,
+    numbers: bool = False,
     calls: frozenset[str] = frozenset(),
     keeps: frozenset[str] = frozenset(),
     cancels: Mapping[str, str] = MappingProxyType({}),
@@ -144,7 +159,7 @@ def handle(
         deletes: key of the message that deletes the entity; None if none does.
         entity: id of the entity.
         dates: whether outputs carry their time.
-        receiver: the entity for which outputs have numbers; None if they have none.
+        numbers: whether outputs have numbers.
         calls: keys of the messages whose outputs are calls.
         keeps: keys of the messages whose outputs are kept.
         cancels: by the key of a message that of the one whose kept output it cancels.
@@ -159,7 +174,7 @@ def handle(
         return Handled(state, deleted=key == deletes, sequences=before.sequences, kept=kept)
     is_call = key in calls
     output = output_of(key, said, before.at if dates else None, before.version if is_call else None)
-    if receiver is None:
+    if not numbers:
         headers = PADDING if envelope.asked == LARGE_BODY else ()
         answer = None if envelope.asked is None else Answer(200, headers, said, envelope.asked)
         made = (output.id,) if is_call else ()
@@ -172,8 +187,9 @@ def handle(
             calls=made,
             cancelled=cancelled,
         )
-    sequences, place = numbered(before.sequences, output.destination, receiver, CHAIN)
-    return Handled(state, (replace(output, place=place),), deleted=key == deletes, sequences=sequences)
+    sequences, place = numbered(before.sequences, output.destination, _RECEIVER, CHANNEL)
+    output = replace(output_of(key, f"{said}#{place.number}"), place=place)
+    return Handled(state, (output,), deleted=key == deletes, sequences=sequences)
 
 
 def release(before: Before, kept: Output, *, absent: Json) -> Handled:
@@ -205,12 +221,6 @@ def output_of(key: str, history: str, time: datetime | None = None, version: int
 
 
 @cache
-def digest_of(key: str, history: str, time: datetime | None = None, version: int | None = None) -> str:
-    """The digest that the entry of such a commit has."""
-    return digest((output_of(key, history, time, version),))
-
-
-@cache
 def content_of(output: Output) -> tuple[str, str]:
     """Message and history that an output names."""
     sent = output.envelope.value
@@ -232,12 +242,18 @@ def aged(work: Work, messages: tuple[int, ...], ages: Ages, *, heard: bool = Tru
     return replace(
         work,
         messages=tuple(
-            replace(envelope, time=AT + ages.times[number] * TICK)
+            _at(envelope, AT + (tick if ages.arriving else ages.times[number]) * TICK, timed=number not in ages.untimed)
             for number, envelope in zip(messages, work.messages, strict=True)
         ),
-        handle=AgeCheck(work.handle, work.entity, lifetimes, lambda envelope: not is_numbered(envelope))
-        if ages.judges
-        else work.handle,
+        handle=AgeCheck(work.handle, work.entity, lifetimes, Outbox().forgets) if ages.judges else work.handle,
         retention=lifetimes.retention.kept(AT + tick * TICK) if ages.trimmed is None else ages.trimmed * TICK,
         refusal=lifetimes.refusal,
+        send_limit=lifetimes.send_limit(AT + tick * TICK),
+        page_lifetime=lifetimes.retention.kept(AT + tick * TICK),
     )
+
+
+def _at(envelope: Envelope, time: datetime, *, timed: bool) -> Envelope:
+    """The message as it was sent at a time."""
+    stable = ((STABLE_TIME, stable_text(milliseconds(time))),) if timed else ()
+    return replace(envelope, time=time, extensions=(*envelope.extensions, *stable))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
-from exactlyonce.records.ledger import Entry
-from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.marks import hash_in, split
+from exactlyonce.records.outputs import Output
+from exactlyonce.values.identity import message_hash
 from verification.world.judge import Commit, Committed, Judge
 from verification.world.outbox_handler import (
     CANCELLED,
@@ -14,16 +17,16 @@ from verification.world.outbox_handler import (
     callers,
     cancellers,
     content_of,
-    digest_of,
     grown,
+    hash_of_release,
     keepers,
     release_of,
     released_by,
     said_on,
 )
-from verification.world.scenario import AT
-from verification.world.store import Entity, Library, Store, history_of, ledger_of
+from verification.world.store import Entity, Library, Store, entity_ref, history_of, is_removed, ledger_of
 
+ENTITY = entity_ref(0)
 OVERWRITTEN = "serial_execution: a commit was overwritten by one that did not know of it"
 
 
@@ -31,21 +34,10 @@ class OutboxJudge(Judge):
     """Judges what happens in one scenario of the outbox. `committed` has the history that each message was handled on."""
 
     @cached_property
-    def _chained(self) -> tuple[int, ...]:
-        """Messages whose outputs have numbers."""
-        return tuple(one for one in range(len(self.keys)) if self.scenario.receiver(one) is not None)
-
-    @cached_property
-    def _same(self) -> Mapping[str, frozenset[str]]:
-        """Keys of messages that are the same output under other numbers, by the key of each."""
-        same: dict[str, frozenset[str]] = {}
-        for one in self._chained:
-            numbers = range(1, len(self._chained) + 1)
-            keys = frozenset(
-                self.keys[fed] for number in numbers if (fed := self.scenario.fed(one, number)) is not None
-            )
-            same.update({key: keys - {key} for key in keys})
-        return same
+    def _by_hash(self) -> Mapping[str, str]:
+        """Keys of messages, and of releases, by their hashes."""
+        released = ((hash_of_release(key), release_of(key)) for key in self._keepers)
+        return dict([*((message_hash(key), key) for key in self.keys), *released])
 
     @cached_property
     def _callers(self) -> frozenset[str]:
@@ -75,8 +67,8 @@ class OutboxJudge(Judge):
             if key in self._keepers and (released, history) not in store.committed:
                 return f"no_ghost_output: the kept output of {key} is published, but was never released"
             if (key, history) in store.committed:
-                if output.place is not None and output.place.number > len(self._chained):
-                    return f"in_sequence: output of {key} has number {output.place.number}; so many were never sent"
+                if output.place is not None and not history.endswith(f"#{output.place.number}"):
+                    return f"in_sequence: the output of {key} is sent with number {output.place.number}"
                 continue
             if any(key == committed for committed, _ in store.committed):
                 return f"consistent_state_and_output: another output of {key} is published than was committed"
@@ -98,7 +90,13 @@ class OutboxJudge(Judge):
         committed = {key for key, _ in store.committed}
         numbered = zip(self.keys, self.scenario.copies, strict=True)
         waits = not self.scenario.requests
-        expected = (key for key, copies in numbered if ((copies and waits) or key in committed) and key not in but)
+        told = store.emptied or any(map(is_removed, store.entities, store.libraries))
+        forgiven = set(self.keys) if told else store.undone - committed
+        expected = (
+            key
+            for key, copies in numbered
+            if ((copies and waits) or key in committed) and key not in but and key not in forgiven
+        )
         undone = self.first_lost(expected, store)
         if (
             undone is None
@@ -125,89 +123,125 @@ class OutboxJudge(Judge):
     def commit(self, write: Commit, before: Entity, after: Entity, store: Store) -> tuple[Committed, str | None]:
         """What is committed once a write has taken effect, and the violation."""
         committed, violation = self._committed(write, before, store)
-        if violation is None and self.scenario.ages is not None:
-            violation = _dropped(before, after, store)
-        return committed, violation
+        return committed, violation or self._dropped(before.ledger, after.ledger, store)
 
     def _committed(self, write: Commit, entity: Entity, store: Store) -> tuple[Committed, str | None]:
         before, after = entity.ledger, ledger_of(write.document)
+        old, marks = _hashes(before), _hashes(after)
+        new = [self._by_hash.get(one, one) for one in marks if one not in old]
         written = history_of(write.document)
-        count = after.version - before.version
-        if count == 0:
+        if after.version == before.version:
             unchanged = written == history_of(entity.truth.document) or entity.truth.document is None
-            unchanged = unchanged and before.kept == after.kept
+            unchanged = unchanged and before.kept == after.kept and not new
             return store.committed, None if unchanged else OVERWRITTEN
-        violation = None
-        history = latest = entity.history
-        committed = set(store.committed)
-        known = {key for key, _ in committed}
-        deleted = before.deleted
-        kept = {one.id for one in before.kept}
-        for number, entry in enumerate(after.entries[-count:] if count > 0 else ()):
-            if (keeper := released_by(entry.message)) is not None:
-                said = dict(committed).get(keeper, "")
-                violation = violation or _wrong_release(entry, keeper, said, kept, known)
-                committed.add((entry.message, said))
-                known.add(entry.message)
-                kept.discard(f"out:{keeper}")
-                continue
-            cancelled = kept & {f"out:{self._cancellers.get(entry.message)}"}
-            kept -= cancelled
-            said = said_on(history, None if entry.answer is None else entry.answer.asked)
-            said = f"{said}{CANCELLED if cancelled else ''}"
-            if entry.message in self._keepers:
-                kept.add(f"out:{entry.message}")
-            violation = violation or self._wrong(entry, said, before.version + number + 1, known, store)
-            committed.add((entry.message, said))
-            known.add(entry.message)
-            deleted = entry.message == self._deletes
-            latest = grown(history, entry.message)
-            history = "" if deleted else latest
-        if written != latest:
-            violation = violation or OVERWRITTEN
-        if kept != {one.id for one in after.kept}:
+        if not written.startswith(entity.history):
+            return store.committed, OVERWRITTEN
+        handled = [f"web/{id}" for id in written.removeprefix(entity.history).split(">") if id]
+        renewed = {message_hash(key): key for key in handled}
+        new = [renewed.get(one, one) for one in new]
+        made = _Made(entity.history, {one.id for one in before.kept}, dict(store.committed))
+        violation = self._released(after, [one for one in new if released_by(one) is not None], made)
+        for key in handled:
+            violation = violation or self._handled(key, after, made, store)
+        if violation is None and sorted(new) != sorted(
+            (*handled, *(one for one in new if released_by(one) is not None))
+        ):
+            violation = "serial_execution: the marks of a commit are not those of its messages"
+        if violation is None and after.version != before.version + len(new):
+            violation = f"serial_execution: {len(new)} messages make version {after.version} of {before.version}"
+        if made.kept != {one.id for one in after.kept}:
             violation = violation or "nothing_lost: a kept message was dropped, or comes back"
+        deleted = self._deletes in handled if handled else before.deleted
         if deleted != after.deleted:
             violation = violation or "serial_execution: a deletion was lost or made up"
-        return frozenset(committed), violation
+        return frozenset(made.committed.items()), violation
 
-    def _wrong(self, entry: Entry, said: str, version: int, known: set[str], store: Store) -> str | None:
-        """What is wrong with committing an entry that says this, as this version. Streams blot out digests and versions."""
-        if entry.message in known:
-            return f"at_most_one_state_change: {entry.message} is committed a second time"
-        if other := known & self._same.get(entry.message, frozenset()):
-            return f"at_most_one_state_change: {entry.message} is {', '.join(other)} under another number, and is committed"
-        if entry.message in self.alone(store) & store.parked:
-            return f"parked_is_unprocessed: {entry.message} is committed, but it lies parked"
-        at = entry.at if self.scenario.ages is not None else None
-        made = version if entry.message in self._callers else None
-        right = digest(()) if entry.message in self._keepers else digest_of(entry.message, said, at, made)
-        if entry.digest not in {"", right}:
-            return f"serial_execution: {entry.message} was not handled on the state it follows"
-        if entry.version not in {0, version}:
-            return f"serial_execution: {entry.message} is entered as version {entry.version} and made version {version}"
+    def _released(self, after: Ledger, released: list[str], made: _Made) -> str | None:
+        """What is wrong with releasing these kept messages."""
+        violation = None
+        for release in released:
+            keeper = released_by(release) or ""
+            said = made.committed.get(keeper, "")
+            if release in made.committed:
+                violation = violation or f"released_once: the output of {keeper} is released a second time"
+            elif f"out:{keeper}" not in made.kept:
+                violation = violation or (
+                    f"cancelled_is_never_released: the output of {keeper} is released, but was cancelled, or never kept"
+                )
+            elif self._says(after, hash_of_release(keeper)) not in (None, said):
+                violation = violation or (
+                    f"consistent_state_and_output: another output of {keeper} is released than was kept"
+                )
+            made.committed[release] = said
+            made.kept.discard(f"out:{keeper}")
+        return violation
+
+    def _handled(self, key: str, after: Ledger, made: _Made, store: Store) -> str | None:
+        """What is wrong with committing a message next."""
+        if key in made.committed:
+            return f"at_most_one_state_change: {key} is committed a second time"
+        cancelled = made.kept & {f"out:{self._cancellers.get(key)}"}
+        made.kept -= cancelled
+        hash = message_hash(key)
+        asked = next((one.answer.asked for one in after.answers if one.cause == hash), None)
+        entry = next((one for one in after.outbox if one.cause == hash), None)
+        if asked is None and entry is not None and entry.answer is not None:
+            asked = entry.answer.asked
+        said = f"{said_on(made.history, asked)}{CANCELLED if cancelled else ''}"
+        if key in self._keepers:
+            made.kept.add(f"out:{key}")
+        if self.scenario.numbers:
+            said = f"{said}#{sum(not one.startswith('out/') for one in made.committed) + 1}"
+        made.committed[key] = said
+        made.history = "" if key == self._deletes else grown(made.history, key)
+        if key in self.alone(store) & store.parked:
+            return f"parked_is_unprocessed: {key} is committed, but it lies parked"
+        if self._says(after, hash) not in (None, said):
+            return f"serial_execution: {key} was not handled on the state it follows"
+        return None
+
+    @staticmethod
+    def _says(ledger: Ledger, hash: str) -> str | None:
+        """What the output that an outbox owes for a message says; None if it owes none."""
+        entries = (one for one in ledger.outbox if one.cause == hash)
+        outputs = (output for entry in entries for output in entry.owed_outputs(ENTITY, ledger.to, ledger.sequences))
+        return next((content_of(output)[1] for output in outputs), None)
+
+    def _dropped(self, before: Ledger, after: Ledger, store: Store) -> str | None:
+        """What is wrong with the entries that a commit drops, or takes for paid."""
+        owing = {entry.tx for entry in after.outbox}
+        for entry in before.outbox:
+            if entry.tx in owing:
+                continue
+            document = store.libraries[0].now.get(f"request:{entry.request}")
+            if document is not None and document.answer is None:
+                return f"one_answer: the outbox drops the answer to {entry.request}, which was never kept"
+            if not entry.outputs:
+                continue
+            key, _ = content_of(next(entry.owed_outputs(ENTITY, before.to, before.sequences)))
+            if key not in store.published | store.overdue:
+                return f"nothing_lost: the outbox drops {key}, but its output was never published"
         return None
 
 
-def _wrong_release(entry: Entry, keeper: str, said: str, kept: set[str], known: set[str]) -> str | None:
-    """What is wrong with releasing the output that a message keeps, and that says this."""
-    if entry.message in known:
-        return f"released_once: the output of {keeper} is released a second time"
-    if f"out:{keeper}" not in kept:
-        return f"cancelled_is_never_released: the output of {keeper} is released, but was cancelled, or never kept"
-    if entry.digest != digest_of(keeper, said, AT):
-        return f"consistent_state_and_output: another output of {keeper} is released than was kept"
-    return None
+@dataclass
+class _Made:
+    """What the messages of a commit made so far.
+
+    Attributes:
+        history: what the next handler finds.
+        kept: ids of the messages that are kept.
+        committed: what the output of each committed message says, by its key.
+    """
+
+    history: str
+    kept: set[str]
+    committed: dict[str, str]
 
 
-def _dropped(before: Entity, after: Entity, store: Store) -> str | None:
-    """What is wrong with the entries that a commit drops."""
-    kept = {entry.message for entry in after.ledger.entries}
-    paid = store.published | store.overdue
-    for entry in before.ledger.entries:
-        if entry.message not in kept and entry.owed is not None and entry.message not in paid:
-            return f"nothing_lost: the ledger forgets {entry.message}, but its output was never published"
-    return None
+def _hashes(ledger: Ledger) -> frozenset[str]:
+    """The hashes of the marks of a ledger."""
+    return frozenset(map(hash_in, split(ledger.marks)))
 
 
 def _has_garbage(entity: Entity, library: Library) -> bool:

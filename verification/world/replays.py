@@ -60,7 +60,7 @@ def can_go_on(scenario: Scenario, store: Store) -> bool:
     ledger = store.partition.ledger
     ready = any(holds(one.held, one.next) for one in ledger.receptions)
     gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
-    return ready or gap or bool(ledger.owing)
+    return ready or gap or bool(ledger.outbox)
 
 
 def versions_with(effect: FindNumbered, partition: Entity, position: int) -> tuple[int, ...]:

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
-from exactlyonce import Outbox
+from exactlyonce.drivers.shelf import ProcessBook, Shelf
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import clean_channels as forgetting
 from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.places import Place
+from exactlyonce.records.books import Book
+from exactlyonce.records.pages import Page
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
-from verification.world.store import entity_ref
+from verification.twins.room import outbox
+from verification.world.books import Books, Clerk, fresh_id
 
 UNLIMITED: Final = -1
 
@@ -36,8 +37,7 @@ class Budget:
         sweeps: runs of the sweeper, at any moment.
         poisoned: deliveries that the host gives up on, so that the poison settler gets them.
         cleanings: runs of the clean-up of staged outputs, at any moment. When all is quiet it may run once more for nothing.
-        forgettings: runs of the clean-up that forgets channels, at any moment.
-        forgotten: processed records deleted by retention, once no copy of their message can still arrive.
+        forgotten: companions, or pages, deleted by retention, once no copy of their messages can still arrive.
         returned: deliveries that go back to their queue while the attempt for them goes on: their time is over, or their
             waiting was cancelled; the attempt may be shared with others.
         requeues: requests to send a message again that is parked, or was.
@@ -45,6 +45,11 @@ class Budget:
         raising: deliveries whose handler raises in every attempt that is made for them before they are given back.
         nudges: looks at a read model in which something can be released, or a gap skipped, as a timer takes them.
         replays: sendings again of what a stream has sent: of all, or of what the scenario says is missing.
+        emptied: losses of all pages that an entity has.
+        put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then,
+            and all processes start anew.
+        removed: entities whose documents are deleted while they have pages, as by other programs, or by a restore to a moment
+            before. Nobody is at work then, all processes start anew, and all replicas show the pages.
     """
 
     crashes: int = 0
@@ -54,7 +59,6 @@ class Budget:
     sweeps: int = 0
     poisoned: int = 0
     cleanings: int = 0
-    forgettings: int = 0
     forgotten: int = 0
     returned: int = 0
     requeues: int = 0
@@ -62,6 +66,9 @@ class Budget:
     raising: int = 0
     nudges: int = 0
     replays: int = 0
+    emptied: int = 0
+    put_back: int = 0
+    removed: int = 0
 
     @property
     def amounts(self) -> tuple[int, ...]:
@@ -71,6 +78,14 @@ class Budget:
 
 PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
 """Place of each amount in the tuple of what is left of a budget."""
+
+
+def _page_name(page: Page) -> str:
+    return f"page:{page.number}"
+
+
+def _in_the_way(there: Page, page: Page) -> bool:
+    return there != page
 
 
 def _kept(there: Any, written: Any) -> Any:
@@ -83,12 +98,21 @@ class Chores:
 
     requeue: Callable[..., Step[Any]] = parking.requeue
     clean_staged: Callable[..., Step[Any]] = retention.clean_staged
-    forget_channels: Callable[..., Step[Any]] = forgetting.forget_channels
     renew: Callable[..., Step[Any]] = parking.renew
     versions_of: Callable[..., Step[Any]] = replaying.versions_of
     replay: Callable[..., Step[Any]] = replaying.replay
     missing: Callable[..., replaying.Missing] = replaying.Missing
     is_to: Callable[[Answer, str], bool] = Answer.is_to
+    shelf: type[Shelf] = Shelf
+    process_book: type[ProcessBook] = ProcessBook
+    book: type[Book] = Book
+    clerk: type[Clerk] = Clerk
+    fresh_id: Callable[[Books], str] = fresh_id
+    page_name: Callable[[Page], str] = _page_name
+    in_the_way: Callable[[Page, Page], bool] = _in_the_way
+    """Whether a page is another one than is to be written, and stays."""
+    books_first: bool = True
+    """Whether the store gets a book before its first number is used."""
     kept: Callable[[Any, Any], Any] = _kept
     """What is there of a request once its answer is kept: of what was there, None for nothing, and what is written."""
 
@@ -162,9 +186,11 @@ class Ages:
         behind: how many ticks the present of attempts may be behind the store's.
         judges: whether messages are judged by their age, as what ships does.
         cleaned: age from which clean-up deletes, in ticks; None for the retention.
-        trimmed: age from which ledgers are trimmed, in ticks; None for the retention.
+        trimmed: age from which marks go, in ticks; None for the retention.
         limits: whether what is too old to be published is parked instead, as what ships does.
         prompt: whether an attempt that has begun ends, and what it wrote takes effect, before another tick.
+        untimed: numbers of the messages whose copies need not share that time.
+        arriving: whether copies carry the time at which they arrive, against the rule.
     """
 
     last: int
@@ -177,6 +203,8 @@ class Ages:
     trimmed: int | None = None
     limits: bool = True
     prompt: bool = False
+    untimed: frozenset[int] = frozenset()
+    arriving: bool = False
 
     def heard(self, now: int) -> tuple[bool, ...]:
         """Whether a process has heard of the change of the retention: all that may be, at a tick."""
@@ -211,27 +239,26 @@ class Scenario:
     Attributes:
         name: for reports.
         copies: for each message how often it is delivered.
-        strategy: as it ships, or a broken twin of it.
+        strategy: as it ships, or a broken twin of it; the outbox unless given.
         workers: processes that take deliveries.
         group: most messages that one attempt takes.
         budget: of faults and of chores.
         delayed: most unanswered writes that may be under way at a time, to take effect later.
-        marking: whether idle workers mark what they published.
+        room: how many marks a ledger keeps. With more, a commit leaves half as many of the oldest.
+        answered: how many bytes of answers a ledger keeps.
+        since: for each message of the outbox the time that all its copies have, in minutes after the clock's beginning; that
+            beginning if empty. None for an untimed message.
+        books: whether processes write their books: before they use the first number, and at any moment afterwards.
         tokens: whether processes remember session tokens between attempts. Without, every view that a token would allow is
             allowed, and others: so all that can go wrong with tokens can go wrong without.
         remembering: whether attempts start from the document that their process knows, however often it was the newest.
         deletes: whether the last message deletes the entity.
         targets: for each message the number of its entity; all entity 0 if empty.
-        places: for each message of the outbox its channel, and its number there; None for a foreign message. Empty if all are.
         feeds: for each message the number of the message that its output is for another entity; None for an output that
             leaves the world. Empty if all do.
-        chained: whether outputs for another entity have numbers. Then each `feeds` names the first of several messages with the
-            places 1, 2, … of one channel: which of them an output is depends on the number that its commit gave it.
+        numbers: whether outputs have numbers, as receivers ask for that take messages in order.
         endless: whether new messages keep coming into the places of finished ones. Then `copies` says how many copies of
-            each message there may be at a time. The number of a message in a channel is that of its place, from 1.
-        flight: most messages that an endless stream has at a time; None for as many as it has places.
-        linearizable: whether reads see the newest version, and a write without an answer was not applied: the talk's world.
-        hasty: whether retention deletes records though copies of their messages may still arrive, against its rule.
+            each message there may be at a time.
         oblivious: whether a driver has forgotten which deliveries were given back, so that `Begin` names all: a twin of it.
         ages: the clock, and what goes by it; None where time stands still.
         lenient: whether a batch processes again what a batch has given up: a twin of the host.
@@ -258,23 +285,22 @@ class Scenario:
 
     name: str
     copies: tuple[int, ...]
-    strategy: Any = field(default_factory=Outbox)
+    strategy: Any = None
     workers: int = 2
     group: int = 1
     budget: Budget = field(default_factory=Budget)
     delayed: int = 9
-    marking: bool = False
+    room: int = 1
+    answered: int = 2048
+    since: tuple[int | None, ...] = ()
+    books: bool = False
     tokens: bool = False
     remembering: bool = False
     deletes: bool = False
     targets: tuple[int, ...] = ()
     feeds: tuple[int | None, ...] = ()
-    chained: bool = False
-    places: tuple[tuple[str, int] | None, ...] = ()
+    numbers: bool = False
     endless: bool = False
-    flight: int | None = None
-    linearizable: bool = False
-    hasty: bool = False
     oblivious: bool = False
     lenient: bool = False
     ages: Ages | None = None
@@ -292,6 +318,10 @@ class Scenario:
     keeps: frozenset[int] = frozenset()
     cancels: tuple[int | None, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.strategy is None:
+            object.__setattr__(self, "strategy", outbox(self.room, self.answered))
+
     def request(self, message: int) -> Request | None:
         """The request that a message came by; None if it came by a queue."""
         return self.requests[message] if self.requests else None
@@ -300,15 +330,9 @@ class Scenario:
         """The entity a message is for."""
         return self.targets[message] if self.targets else 0
 
-    def place(self, message: int) -> Place | None:
-        """The place of a message of the outbox; None if it is foreign."""
-        place = self.places[message] if self.places else None
-        return None if place is None else Place(place[0], entity_ref(self.target(message)).source, place[1])
-
-    def fed(self, message: int, number: int | None = None) -> int | None:
-        """The message that an output of a message is for another entity, by its number if it has one; None if it is none."""
-        first = self.feeds[message] if self.feeds else None
-        return first if first is None or number is None else first + number - 1
+    def fed(self, message: int) -> int | None:
+        """The message that the output of a message is for another entity; None if it is none."""
+        return self.feeds[message] if self.feeds else None
 
     def replying(self, call: int, version: int) -> tuple[int, ...]:
         """The replies that come when a message's call is published, copy by copy, if this version was committed with it."""
@@ -316,11 +340,6 @@ class Scenario:
         return tuple(
             number for number, one in replies if (one.call, one.version) == (call, version) for _ in range(one.copies)
         )
-
-    def receiver(self, message: int) -> str | None:
-        """The entity that the numbered outputs of a message are for, as a source; None if they have no numbers."""
-        fed = self.fed(message) if self.chained else None
-        return None if fed is None else entity_ref(self.target(fed)).source
 
     @property
     def logs_parked(self) -> bool:

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
 from exactlyonce.records.companions import Companion, NumberedMessage
 from exactlyonce.records.ledger import EntityView, Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument, ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
+from verification.world.books import BookState
 
 _TOKEN: Final = "0:-1#"  # noqa: S105
-RECORD: Final = "record"
-"""What a log says of a processed record where no message came by a request: that it is there."""
 NOW: Final = 1_000_000
 """The server's time of writing when the clock of the model begins, in seconds."""
 Companions = tuple[tuple[str, Companion, str], ...]
@@ -102,9 +103,7 @@ class Entity:
         """Transactions that any version names that may be read."""
         companions = (one for version in self.versions for _, one, _ in version.companions)
         named = (one.tx for one in companions if not isinstance(one, NumberedMessage))
-        ledgers = [ledger_of(version.document) for version in self.versions]
-        turns = filter(None, (ledger.apart.turn for ledger in ledgers))
-        return frozenset((*named, *turns)).union(*(ledger.transactions for ledger in ledgers))
+        return frozenset(named).union(*(transactions_of(version.document) for version in self.versions))
 
     def companions(self, position: int) -> Mapping[str, tuple[Companion, str]]:
         """The companions at a position, each with its ETag, by their ids."""
@@ -122,7 +121,24 @@ class Entity:
 
 Parked = tuple[str, ParkedMessage]
 """A parked document with its ETag."""
-Content = StagedOutputs | Parked | ChannelDocument | tuple[ChannelDocument, ...] | RequestDocument | str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page in the library's log.
+
+    Attributes:
+        page: as it was written.
+        etag: of this writing.
+        expires: seconds from the beginning of the clock after which it may be gone; None where no clock moves.
+    """
+
+    page: Page
+    etag: str
+    expires: int | None = None
+
+
+Content = StagedOutputs | Parked | StoredPage | RequestDocument | str
 Writes = tuple[tuple[str, Content | None], ...]
 
 
@@ -133,7 +149,6 @@ class Library:
         self.writes = writes
         self.end = len(writes)
         self.staged = frozenset(id.removeprefix("staged:") for id, _ in writes if id.startswith("staged:"))
-        self.turns = frozenset(one.turn for _, one in writes if isinstance(one, ChannelDocument) and one.turn)
         self._views: dict[int, dict[str, Any]] = {}
 
     def view(self, position: int) -> dict[str, Any]:
@@ -148,6 +163,11 @@ class Library:
     def now(self) -> dict[str, Any]:
         """What exists."""
         return self.view(self.end)
+
+
+def is_removed(entity: Entity, library: Library) -> bool:
+    """Whether pages show that an entity was processed, and nothing else does."""
+    return entity.ledger.version == 0 and any(id.startswith("page:") for id in library.now)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +186,10 @@ class Store:
         aside: keys of messages that were put aside, which says nothing of whether they were processed.
         copied: keys of messages of which there have been several copies at a time, where somebody asks.
         closed: ids of the documents of requests that were closed.
+        books: what processes know of their transactions and of those of others, and what they wrote of that.
+        undone: keys of the messages whose commits were undone when an entity was put back.
+        put_back: how often an entity was put back.
+        emptied: how often pages were lost.
     """
 
     entities: tuple[Entity, ...]
@@ -179,6 +203,10 @@ class Store:
     aside: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
+    books: tuple[BookState, ...] = ()
+    undone: frozenset[str] = frozenset()
+    put_back: int = 0
+    emptied: int = 0
 
     @property
     def partition(self) -> Entity:
@@ -237,13 +265,34 @@ _PARTS: Final = tuple(one.name for one in fields(Store))
 @cache
 def view_of(document: Json | None) -> EntityView:
     """A document taken apart, as the library does it."""
-    entity = entity_ref(0 if document is None else int(document.value["id"].removeprefix("e")))
-    return read_entity(entity, document)
+    return read_entity(entity_in(document), document)
+
+
+def entity_in(document: Json | None) -> EntityRef:
+    """The entity that a document is of."""
+    return entity_ref(0 if document is None else int(document.value["id"].removeprefix("e")))
 
 
 def ledger_of(document: Json | None) -> Ledger:
     """The ledger of a document; an empty one if it has none."""
     return view_of(document).ledger or _NO_LEDGER
+
+
+@cache
+def transactions_of(document: Json | None) -> frozenset[str]:
+    """The transactions that the ledger of a document names: those of its outbox, and those that keep messages."""
+    ledger = ledger_of(document)
+    return ledger.transactions.union(entry.tx for entry in ledger.outbox)
+
+
+@cache
+def messages_of(document: Json | None) -> frozenset[str]:
+    """Keys of the messages that a document was made by, as far as its history and its outbox say."""
+    ledger, entity = ledger_of(document), entity_in(document)
+    owed = (entry.owed_outputs(entity, ledger.to, ledger.sequences) for entry in ledger.outbox)
+    sent = (output.envelope.value for output in chain.from_iterable(owed))
+    messages = (one.get("data", one)["message"] for one in sent)
+    return frozenset((*messages, *(f"web/{id}" for id in history_of(document).split(">") if id)))
 
 
 @cache

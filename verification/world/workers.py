@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
 from itertools import permutations
 from typing import Any, Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Work
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.outbox.clean import Cleaned
-from exactlyonce.protocols.outbox.clean_channels import Forgot
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.protocols.stream.replay import Replayed
@@ -28,13 +28,15 @@ from verification.world.outbox_handler import keys_in
 from verification.world.replays import missing_of
 from verification.world.retention import job
 from verification.world.scenario import AT, TICK, Scenario
-from verification.world.store import entity_ref, ledger_of, position_of
-from verification.world.tasks import ANSWER, LATEST, NOTHING, NUDGE, STUMBLE, Start
+from verification.world.store import entity_ref, position_of, transactions_of
+from verification.world.tasks import ANSWER, NOTHING, NUDGE, STUMBLE, Start
 from verification.world.writes import ANY
 from yieldcheck.situations import Situation, Situations
 
 IN_VAIN: Final = SaveBatch(ENTITY, ABSENT, "outdated")
 """A save whose condition holds no longer, and never will again."""
+OfBooks = OpenNumbers | FindPaid | CloseNumbers
+"""What a process asks its own book."""
 COMES_BACK = (TryAgainLater, HandlerFailed)
 """What a delivery may fail with without harm: it comes back."""
 
@@ -49,25 +51,28 @@ class Worker:
         held: places in the queues from which it has taken a copy that it has not acknowledged, one for each copy.
         asks: what it waits for; None if idle.
         begins: whether it asks for transaction ids.
+        book: id of its process's book; None if it has said nothing in it yet.
         transactions: ids that it may still use.
         saves: what it asks for, if that is a batch on a condition; None if not.
         order: place in the canonical order.
     """
 
-    __slots__ = ("asks", "begins", "first", "held", "memories", "order", "saves", "situation", "transactions")
+    __slots__ = ("asks", "begins", "book", "first", "held", "memories", "order", "saves", "situation", "transactions")
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         situation: Situation[Start] | None,
         first: Any,
         memories: tuple[Memory, ...],
         held: tuple[int, ...],
+        book: str | None,
         order: int,
     ) -> None:
         self.situation = situation
         self.first = first
         self.memories = memories
         self.held = held
+        self.book = book
         self.order = order
         effect: Effect[Any] | None = situation.request if situation is not None else None
         self.begins = isinstance(effect, Begin)
@@ -76,9 +81,10 @@ class Worker:
         self.saves = asks if isinstance(asks, SaveBatch) and asks is not IN_VAIN and asks.etag != ANY else None
         replies = () if situation is None else (*situation.replies, first)
         asked = transactions_in(self.asks) if isinstance(self.asks, Write) else frozenset()
-        self.transactions = frozenset(
-            tx for memory in memories for tx in memory.published
-        ).union(_mentioned(replies), asked)  # fmt: skip
+        saved = (memory.saved for memory in memories)
+        self.transactions = asked.union(
+            _mentioned(replies), *(transactions_of(one.document) for one in saved if one is not None)
+        )
 
     @property
     def remembers(self) -> bool:
@@ -96,12 +102,10 @@ def _mentioned(replies: tuple[Any, ...]) -> Iterator[str]:
     for reply in replies:
         if isinstance(reply, tuple):
             yield from _mentioned(reply)
-        elif isinstance(reply, Begun):
+        elif isinstance(reply, Begun | Opened):
             yield from reply.given
-        elif isinstance(reply, Loaded) and (turn := ledger_of(reply.document).apart.turn):
-            yield turn
         elif isinstance(reply, Loaded):
-            yield from ledger_of(reply.document).transactions
+            yield from transactions_of(reply.document)
 
 
 class Workers:
@@ -129,9 +133,15 @@ class Workers:
         """How often production code ran."""
         return self._situations.runs
 
-    def idle(self, memories: tuple[Memory, ...] | None = None) -> Worker:
+    def idle(self, memories: tuple[Memory, ...] | None = None, book: str | None = None) -> Worker:
         """A worker with nothing to do."""
-        return self._worker(None, None, memories or self._nothing, ())
+        return self._worker(None, None, memories or self._nothing, (), book)
+
+    def with_book(self, worker: Worker, book: str | None) -> Worker:
+        """The worker of a process with this book."""
+        if book == worker.book:
+            return worker
+        return self._worker(worker.situation, worker.first, worker.memories, worker.held, book)
 
     def _groups(self, queue: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """Every group of deliveries for one entity that one attempt may take."""
@@ -147,21 +157,21 @@ class Workers:
         """An idle worker takes deliveries."""
         entity = self._scenario.target(held[0])
         start = Start("attempt", entity, held, worker.memories[entity], behind=behind, heard=heard, tick=tick)
-        return self._begun(start, worker.memories, held)
+        return self._begun(start, worker.memories, held, worker.book)
 
     def stumbling(self, worker: Worker, held: tuple[int, ...], raising: tuple[str, ...]) -> Worker:
         """An idle worker takes deliveries, and for as long as it has them the handlers of some raise."""
-        return self._begun(Start(STUMBLE, 0, held, worker.memories[0], raising), worker.memories, held)
+        return self._begun(Start(STUMBLE, 0, held, worker.memories[0], raising), worker.memories, held, worker.book)
 
     def settle(self, worker: Worker, place: int) -> Worker:
         """An idle worker takes a delivery that the host gave up on."""
         number = place - self.messages
         entity = self._scenario.target(number)
-        return self._begun(Start("settle", entity, (number,)), worker.memories, (place,))
+        return self._begun(Start("settle", entity, (number,)), worker.memories, (place,), worker.book)
 
     def chore(self, worker: Worker, start: Start) -> Worker:
         """An idle worker does a chore."""
-        return self._begun(start, worker.memories, ())
+        return self._begun(start, worker.memories, (), worker.book)
 
     def answered(self, worker: Worker, reply: Any) -> Worker:
         """The worker after a reply to what it asks."""
@@ -169,9 +179,9 @@ class Workers:
         assert situation is not None  # noqa: S101
         if isinstance(situation.request, Together):
             if worker.first is None:
-                return self._worker(situation, reply, worker.memories, worker.held)
+                return self._worker(situation, reply, worker.memories, worker.held, worker.book)
             reply = (worker.first, reply)
-        return self._worker(self._situations.after(situation, reply), None, worker.memories, worker.held)
+        return self._worker(self._situations.after(situation, reply), None, worker.memories, worker.held, worker.book)
 
     def _following(self, worker: Worker) -> Worker:
         """What a worker does after the end of its run: nothing, or the same again."""
@@ -179,22 +189,22 @@ class Workers:
         start, result = worker.situation.start, worker.situation.result
         if isinstance(result, Replayed):
             if result.following is None:
-                return self.idle(worker.memories)
+                return self.idle(worker.memories, worker.book)
             return self.chore(worker, replace(start, candidates=(str(result.following), start.candidates[-1])))
         if start.task == ANSWER and isinstance(result, tuple):
             return self.chore(worker, Start("replay", 0, candidates=tuple(map(str, result))))
-        if not isinstance(result, Finished | Again | Settled | Requeued | Cleaned | Forgot | None):
+        if not isinstance(result, Finished | Again | Settled | Requeued | Cleaned | None):
             raise TypeError(f"A run came to {result!r}, which is no result.")
         memory = NOTHING if result is None else self._kept(result.memory)
         entity = start.entity
         memories = (*worker.memories[:entity], memory, *worker.memories[entity + 1 :])
         if isinstance(result, Again):
-            return self._begun(self._started_again(worker, start, memory), memories, worker.held)
+            return self._begun(self._started_again(worker, start, memory), memories, worker.held, worker.book)
         again = self.failed(worker, COMES_BACK)
         held = tuple(place for place in worker.held if self._key(place) in again)
         if held:  # What failed comes back at once, unless it was given back while it was tried.
-            return self._begun(Start("attempt", entity, held, memory), memories, held)
-        return self.idle(memories)
+            return self._begun(Start("attempt", entity, held, memory), memories, held, worker.book)
+        return self.idle(memories, worker.book)
 
     def failed(self, worker: Worker, kinds: tuple[type[ExactlyOnceError], ...]) -> tuple[str, ...]:
         """Keys of the messages that failed with errors of these kinds in a run that is over."""
@@ -213,10 +223,9 @@ class Workers:
         afterwards = tuple(self._kept(end.memory) for end in ends)
         key = (situation.start, afterwards)
         if key not in self._emptied:
-            named = frozenset().union(*(memory.published for memory in afterwards))
-            self._emptied[key] = Situation(situation.start, (Begun(AT, tuple(sorted(named))),), IN_VAIN, None)
+            self._emptied[key] = Situation(situation.start, (Begun(AT, ()),), IN_VAIN, None)
             self._drafted[self._emptied[key]] = situation
-        return self._worker(self._emptied[key], None, worker.memories, worker.held)
+        return self._worker(self._emptied[key], None, worker.memories, worker.held, worker.book)
 
     def _started_again(self, worker: Worker, start: Start, memory: Memory) -> Start:
         """How the next attempt starts: for the messages whose deliveries are still held, or, if none is, for the same."""
@@ -229,13 +238,14 @@ class Workers:
         """The worker, still at work, when one of its deliveries has gone back to its queue."""
         number = worker.held.index(place)
         held = (*worker.held[:number], *worker.held[number + 1 :])
-        return self._worker(worker.situation, worker.first, worker.memories, held)
+        return self._worker(worker.situation, worker.first, worker.memories, held, worker.book)
 
     def giving_up(self, worker: Worker) -> Worker:
         """The worker, idle, with what it remembers from the attempts it made."""
         assert worker.situation is not None  # noqa: S101
         start = worker.situation.start
-        return self.idle((*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :]))
+        memories = (*worker.memories[: start.entity], start.memory, *worker.memories[start.entity + 1 :])
+        return self.idle(memories, worker.book)
 
     def _named(self, worker: Worker, used: frozenset[str], now: int = 0) -> Worker:
         """The worker with fresh transaction ids, none for messages whose deliveries were given back, and with the present.
@@ -246,12 +256,9 @@ class Workers:
         asked, situation = worker.asks, worker.situation
         assert isinstance(asked, Begin)  # noqa: S101
         assert situation is not None  # noqa: S101
-        companions = self._scenario.companions
-        position = _loaded_at(situation.replies) if companions else 0
-        waited = self._scenario.ordered and situation.start.task == NUDGE
-        ticks = max(now - situation.start.behind, 0)
-        at = (HAS_WAITED if waited else AT) + timedelta(seconds=position) + ticks * TICK
-        if companions and not self._scenario.apart:
+        at = self.present(worker, now)
+        if self._scenario.companions and not self._scenario.apart:
+            position = _loaded_at(situation.replies)
             messages = "+".join(map(str, situation.start.messages))
             fresh = tuple(f"t{position}:{messages}.{one}" for one in range(asked.count))
         else:
@@ -260,7 +267,21 @@ class Workers:
         named = self.answered(worker, Begun(at, self.given(worker, asked, fresh)))
         return self.named(named, used, now) if named.begins else named
 
-    def given(self, worker: Worker, asked: Begin, free: tuple[str, ...]) -> tuple[str | None, ...]:
+    def stage(self, worker: Worker) -> tuple[int, tuple[int, ...]]:
+        """The position at which a run has loaded the entity last, and its messages: drafts that have both are alike."""
+        assert worker.situation is not None  # noqa: S101
+        return _loaded_at(worker.situation.replies), worker.situation.start.messages
+
+    def present(self, worker: Worker, now: int) -> datetime:
+        """The present that a worker is given at a tick."""
+        situation = worker.situation
+        assert situation is not None  # noqa: S101
+        position = _loaded_at(situation.replies) if self._scenario.companions else 0
+        waited = self._scenario.ordered and situation.start.task == NUDGE
+        ticks = max(now - situation.start.behind, 0)
+        return (HAS_WAITED if waited else AT) + timedelta(seconds=position) + ticks * TICK
+
+    def given(self, worker: Worker, asked: Begin | OpenNumbers, free: tuple[str, ...]) -> tuple[str | None, ...]:
         """The transaction ids that a worker is given: None in the place of a message of which it holds no delivery."""
         situation = worker.situation
         if situation is None or situation.start.task != "attempt" or self._scenario.oblivious:
@@ -274,53 +295,48 @@ class Workers:
         return self._keys[number % self.messages]
 
     def standing(
-        self, start: Start, replies: tuple[Any, ...], first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]
+        self, worker: Worker, start: Start, replies: tuple[Any, ...], held: tuple[int, ...], book: str | None
     ) -> Worker:
-        """A worker that has come so far in its run."""
+        """The worker in a run that has come as far by other names."""
         situation = self._situations.first(start)
         for reply in replies:
             situation = self._situations.after(situation, reply)
-        return self._worker(situation, first, memories, held)
-
-    def remembering(self, worker: Worker, memories: tuple[Memory, ...]) -> Worker:
-        """The worker with other memories."""
-        if memories == worker.memories:
-            return worker
-        return self._worker(worker.situation, worker.first, memories, worker.held)
+        return self._worker(situation, worker.first, worker.memories, held, book)
 
     def _kept(self, memory: Memory) -> Memory:
-        """What of a memory this scenario looks at: only marking, and attempts that start from it, read the saved document."""
+        """What of a memory this scenario looks at: only attempts that start from it read the saved document."""
         trusts = self._scenario.remembering
-        keeps = trusts or (self._scenario.marking and memory.published)
-        saved = memory.saved and replace(memory.saved, right=TRUSTED if trusts else 0)
-        memory = replace(memory, saved=saved if keeps else None)
+        memory = replace(memory, saved=memory.saved and replace(memory.saved, right=TRUSTED) if trusts else None)
         if not self._scenario.tokens:
             memory = replace(memory, entity_token=None, library_token=None)
         return memory
 
-    def _begun(self, start: Start, memories: tuple[Memory, ...], held: tuple[int, ...]) -> Worker:
-        return self._worker(self._situations.first(start), None, memories, held)
+    def _begun(self, start: Start, memories: tuple[Memory, ...], held: tuple[int, ...], book: str | None) -> Worker:
+        return self._worker(self._situations.first(start), None, memories, held, book)
 
     def _worker(
-        self, situation: Situation[Start] | None, first: Any, memories: tuple[Memory, ...], held: tuple[int, ...]
+        self,
+        situation: Situation[Start] | None,
+        first: Any,
+        memories: tuple[Memory, ...],
+        held: tuple[int, ...],
+        book: str | None,
     ) -> Worker:
-        key = (situation, first, memories, held)
+        key = (situation, first, memories, held, book)
         found = self._workers.get(key)
         if found is None:
-            found = self._workers[key] = Worker(situation, first, memories, held, len(self._workers))
+            found = self._workers[key] = Worker(situation, first, memories, held, book, len(self._workers))
         return found
 
     def step(self, start: Start) -> Step[Any]:
         """The run that starts so."""
         return self._run(start)
 
-    def _run(self, start: Start) -> Step[Any]:  # noqa: C901  # One case for each task.
+    def _run(self, start: Start) -> Step[Any]:  # One case for each task.
         entity, memory = entity_ref(start.entity), start.memory
         strategy, chores = self._scenario.strategy, self._scenario.chores
         step: Step[Any]
         match start.task:
-            case "mark":
-                step = strategy.mark(entity, memory)
             case "sweep":
                 step = strategy.sweep(self._work(start), memory)
             case "settle":
@@ -329,10 +345,9 @@ class Workers:
                 step = job(self._scenario, start.candidates, memory)
             case "clean":
                 step = chores.clean_staged(entity, start.candidates, Json.of({"id": entity.id}), memory)
-            case "forget channels":
-                step = chores.forget_channels(entity, LATEST, memory)
-            case "forget":
-                step = strategy.clean(entity, tuple((self._key(number), "any") for number in start.messages), memory)
+            case "clean pages":
+                candidates = zip(start.candidates[::2], start.candidates[1::2], strict=True)
+                step = strategy.clean(entity, tuple(candidates), memory)
             case "requeue":
                 step = chores.requeue(entity, self._key(start.messages[0]), "in", lambda _: None, memory)
             case "nudge":
@@ -386,9 +401,10 @@ class Workers:
                 companions_handler.handle, messages=messages, raising=raising, sourced=scenario.sourced, dates=dates
             )
         deletes = self._keys[-1] if scenario.deletes else None
-        receiver = scenario.receiver(start.messages[0]) if start.messages else None
         id, sends = entity_ref(start.entity).id, outbox_handler.sends(scenario)
-        return partial(outbox_handler.handle, deletes=deletes, entity=id, dates=dates, receiver=receiver, **sends)
+        return partial(
+            outbox_handler.handle, deletes=deletes, entity=id, dates=dates, numbers=scenario.numbers, **sends
+        )
 
 
 def _loaded_at(replies: tuple[Any, ...]) -> int:

@@ -7,33 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
-    DeleteStaged,
-    Park,
-    Stage,
-    WriteRecords,
-    Written,
-)
+from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark, Written
+from exactlyonce.effects.pages import OTHER as OTHER_PAGE
+from exactlyonce.effects.pages import DeletePages, WritePage
 from exactlyonce.effects.requests import KeepAnswers
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord, Seal
+from verification.world.books import book_in, with_book
 from verification.world.judge import Commit, Judge
-from verification.world.mentions import Write, described
-from verification.world.scenario import AT, Scenario
+from verification.world.mentions import Write, WriteDown, described
+from verification.world.scenario import TICK, Scenario
 from verification.world.store import (
-    RECORD,
     Companions,
     Entity,
     Library,
     Store,
+    StoredPage,
     Stores,
     Version,
     entity_number,
@@ -47,6 +39,9 @@ OTHER: Final = "somebody else's commit won"
 HELD: Final = "a held message was released by a later arrival"
 RESUMED: Final = "a channel that had stopped went on"
 DELETED: Final = "companions were cleaned up"
+CUT: Final = "marks left in a page"
+IN_THE_WAY: Final = "a page of another history was in the way"
+PAGES_GONE: Final = "pages were deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +90,12 @@ class Writes:
         self._logs_parked = scenario.logs_parked
         self._dates = scenario.ages is not None
         self._stamps = not scenario.companions  # Only the outbox reads when an entity was written.
-        self._keeps_versions = bool(scenario.budget.stale)
-        self._linearizable = scenario.linearizable
-        self._answers = bool(scenario.requests)
+        self._stale, self._put_back = bool(scenario.budget.stale), scenario.budget.put_back
+        self._chores = scenario.chores
         self._kept = scenario.chores.kept
         self._reopened = scenario.reopened
 
-    def applied(self, write: Write, store: Store) -> Answer:
+    def applied(self, write: Write, store: Store) -> Answer:  # noqa: PLR0911  # One case for each kind.
         """The answer if the write takes effect now, or fails on its condition."""
         match write:
             case SaveEntity() | SaveBatch():
@@ -112,66 +106,69 @@ class Writes:
                 return self._delete(write, store)
             case Park():
                 return self._park(write, store)
-            case DeleteParked():
+            case Unpark():
                 return self._unpark(write, store)
+            case WritePage():
+                return self._write_page(write, store)
+            case WriteDown():
+                return self._write_down(write, store)
             case _:
                 return self._append(write, store)
 
-    def _append(
-        self, write: WriteRecords | Stage | DeleteStaged | DeleteChannels | DeleteProcessed | KeepAnswers, store: Store
-    ) -> Answer:
+    def _append(self, write: Stage | DeleteStaged | DeletePages | KeepAnswers, store: Store) -> Answer:
         """Change the library's log. What changes no view needs no place in it."""
         number = entity_number(write.entity)
         library = store.libraries[number]
         changes: tuple[tuple[str, Any], ...]
         match write:
-            case WriteRecords():
-                content = (RECORD, store.now) if self._dates else RECORD
-                changes = tuple(
-                    self._recorded(record, content) for record in write.records if not isinstance(record, Seal)
-                )
             case Stage():
                 changes = tuple((f"staged:{document.tx}", document) for document in write.documents)
                 if len(dict(changes)) < len(changes) or any(id in library.now for id, _ in changes):
                     return Answer(Conflict(self._token(library)), store, said=f"{described(write)}: conflict")
             case DeleteStaged():
                 changes = tuple((f"staged:{tx}", None) for tx in write.transactions)
-            case DeleteChannels():
-                changes = tuple((f"channel:{name}", None) for name in write.documents)
-            case DeleteProcessed():
-                changes = tuple((f"processed:{key}", None) for key, _ in write.records)
+            case DeletePages():
+                ids = ((f"page:{after}", etag) for after, etag in write.pages)
+                changes = tuple((id, None) for id, etag in ids if id in library.now and library.now[id].etag == etag)
             case KeepAnswers():
                 written = {f"request:{document.request}": document for document in write.documents}
                 changes = tuple((id, self._kept(library.now.get(id), one)) for id, one in written.items())
         new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
         if new:
-            writes = (*library.writes, *new)
-            if self._linearizable:
-                writes = tuple(sorted((one for one in dict(writes).items() if one[1] is not None), key=itemgetter(0)))
-            library = self._stores.library(writes)
+            library = self._stores.library((*library.writes, *new))
             store = self._stores.with_library(store, number, library)
-        reply = (
-            None
-            if isinstance(write, DeleteStaged | DeleteChannels | DeleteProcessed)
-            else Written(self._token(library))
-        )
+        reply = None if isinstance(write, DeleteStaged | DeletePages) else Written(self._token(library))
         back = next((id for id, written in new if written is not None and id in store.closed), None)
         back = None if self._reopened else back
         violation = None if back is None else f"no_garbage: {back} is there again, though its caller has closed it"
-        witnessed = _WITNESSED.get(type(write)) if new else None
+        witnessed = PAGES_GONE if new and isinstance(write, DeletePages) else None
         return Answer(reply, store, violation=violation, said=described(write), witnessed=witnessed)
 
-    def _recorded(self, record: ProcessedRecord | ChannelDocument, content: Any) -> tuple[str, Any]:
-        """A document that a commit relies on, as the library's log has it. Of a record, at most its answer is read."""
-        if isinstance(record, ChannelDocument):
-            return f"channel:{record.name}", record
-        if self._answers:
-            content = replace(record, tx="", version=0, at=AT, outputs=(), digest="")
-        return f"processed:{record.message}", content
+    def _write_page(self, write: WritePage, store: Store) -> Answer:
+        """Create a page, where none follows the same one. One that has expired may be gone, or not: it is in the way."""
+        number = entity_number(write.entity)
+        library = store.libraries[number]
+        id = self._chores.page_name(write.page)
+        there = library.now.get(id)
+        said = described(write)
+        if there is not None and self._chores.in_the_way(there.page, write.page):
+            return Answer(OTHER_PAGE, store, said=f"{said}: another page is there", witnessed=IN_THE_WAY)
+        if there is None or there.page != write.page:
+            expires = store.now * int(TICK.total_seconds()) + write.seconds if self._dates else None
+            stored = StoredPage(write.page, str(library.end + 1), expires)
+            library = self._stores.library((*library.writes, (id, stored)))
+            store = self._stores.with_library(store, number, library)
+        return Answer(Written(self._token(library)), store, said=said, witnessed=CUT)
+
+    def _write_down(self, write: WriteDown, store: Store) -> Answer:
+        """A book is written. What no process can have written of numbers given out since does not matter any more."""
+        book = book_in(store.books, write.id)
+        after = self._stores.changed(store, books=with_book(store.books, book.wrote(write.written)))
+        return Answer(Written(token_at(0)), after, said=described(write))
 
     def _token(self, library: Library) -> str:
         """The session token of the newest view."""
-        return token_at(0 if self._linearizable else library.end)
+        return token_at(library.end)
 
     def _park(self, write: Park, store: Store) -> Answer:
         key = write.message.message
@@ -191,7 +188,7 @@ class Writes:
         said = described(write)
         return Answer(Written(token), parked, violation=violation, said=said, witnessed="a message was parked")
 
-    def _unpark(self, write: DeleteParked, store: Store) -> Answer:
+    def _unpark(self, write: Unpark, store: Store) -> Answer:
         number = entity_number(write.entity)
         library = store.libraries[number]
         id = f"parked:{write.message}"
@@ -207,7 +204,7 @@ class Writes:
         if not _holds(write, entity):
             said = f"{described(write)}: conflict"
             return Answer(Conflict(self.entity_token(entity)), store, said=said, witnessed=OTHER)
-        saved = self.entity_after(entity, write, store.now)
+        saved = self.entity_after(entity, write, store.now, keeps=self._keeps(store))
         committed, violation = self._judge.commit(write, entity, saved, store)
         entities = (*store.entities[:number], saved, *store.entities[number + 1 :])
         after = self._stores.changed(store, entities=entities, committed=committed)
@@ -219,7 +216,11 @@ class Writes:
         """The session token of the newest version."""
         return token_at(entity.newest)
 
-    def entity_after(self, entity: Entity, write: Commit, tick: int) -> Entity:
+    def _keeps(self, store: Store) -> bool:
+        """Whether anybody may see an earlier version again."""
+        return self._stale or store.put_back < self._put_back
+
+    def entity_after(self, entity: Entity, write: Commit, tick: int, *, keeps: bool) -> Entity:
         """The entity with one more version."""
         companions = dict(entity.now)
         created, replaced = _companions_of(write)
@@ -227,7 +228,7 @@ class Writes:
         companions.update({id_of(write.entity, one): (one, etag) for one in (*created, *(one for one, _ in replaced))})
         tick = tick if self._stamps else 0
         version = Version(write.document, str(entity.newest + 1), tick=tick, companions=_listed(companions))
-        return self._with(entity, version)
+        return self._with(entity, version, keeps=keeps)
 
     def _replace(self, write: ReplaceCompanions, store: Store) -> Answer:
         """Write over companions. A write without change keeps the ETag: a writer conditional on it would write the same."""
@@ -253,16 +254,16 @@ class Writes:
         entity = store.partition
         if companions == entity.now:
             return Answer(None, store, said=described(write))
-        after = self._with(entity, replace(entity.truth, companions=_listed(companions)))
+        after = self._with(entity, replace(entity.truth, companions=_listed(companions)), keeps=self._stale)
         return Answer(None, self._stores.with_entity(store, 0, after), said=described(write))
 
     def _etag(self, entity: Entity, tick: int) -> str:
         """The ETag of companions that are written now."""
         return etag_at(entity.newest + 1, tick if self._dates else None)
 
-    def _with(self, entity: Entity, version: Version) -> Entity:
+    def _with(self, entity: Entity, version: Version, *, keeps: bool) -> Entity:
         """The entity with one more version."""
-        if self._keeps_versions:
+        if keeps:
             return self._stores.entity(entity.first, (*entity.versions, version))
         return self._stores.entity(entity.newest + 1, (version,))
 
@@ -295,6 +296,3 @@ def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
         return RESUMED
     _, replaced = _companions_of(write)
     return HELD if any(isinstance(one, NumberedMessage) and one.message for one, _ in replaced) else None
-
-
-_WITNESSED: Final[dict[type[Any], str]] = {DeleteProcessed: "a record was forgotten"}

@@ -15,7 +15,7 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.records.application import Application, OwnedType, application_of
 from exactlyonce.stores.application import AsyncApplicationStore, StoredApplication
-from exactlyonce.values.lifetimes import RETENTION, Lifetimes, Retention
+from exactlyonce.values.lifetimes import RETENTION, Expiry, Lifetimes, Retention
 
 REFRESH: Final = timedelta(hours=1)
 """Age from which the document is read again."""
@@ -37,6 +37,7 @@ class Declared:
         types: its entity types.
         retention: from the settings; None if they have none.
         delivery_limit: how long a message may wait in its queue.
+        expiry: who deletes pages.
     """
 
     library: str
@@ -44,12 +45,14 @@ class Declared:
     types: tuple[OwnedType, ...]
     retention: timedelta | None
     delivery_limit: timedelta
+    expiry: Expiry = "job"
 
     @classmethod
     def by(cls, settings: Settings, entities: Iterable[Entity[Any]]) -> Declared:
         """The declaration by settings and entities."""
         types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
-        return cls(settings.library_container, settings.application, types, settings.retention, settings.delivery_limit)
+        library, name = settings.library_container, settings.application
+        return cls(library, name, types, settings.retention, settings.delivery_limit, settings.expiry)
 
 
 class Ownership:
@@ -160,7 +163,7 @@ class Ownership:
         """The lifetimes by a document, whose former retention is dropped once its change has settled."""
         found = stored.application.retention
         retention = Retention(found.current) if found.settled(stored.now) else found
-        return Lifetimes(retention, self._declared.delivery_limit)
+        return Lifetimes(retention, self._declared.delivery_limit, self._declared.expiry)
 
     def _require_own(self, stored: StoredApplication, *, first: bool) -> None:
         declared = self._declared

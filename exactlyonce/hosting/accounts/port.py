@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Protocol
 
 from exactlyonce.blobs.port import AsyncBlobs
@@ -59,8 +59,8 @@ class Accounts(Protocol):
         """Verify the accounts only. Raises `ConfigurationError`, `TryAgainLater`."""
         ...
 
-    def lifetime(self) -> AsyncGenerator[None, None]:
-        """A generator that ends with the event loop, and closes the clients then."""
+    def lifetime(self, end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+        """A generator that ends with the event loop, and then awaits `end` and closes the clients."""
         ...
 
     async def close(self) -> None:

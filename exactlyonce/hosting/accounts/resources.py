@@ -168,14 +168,15 @@ class AzureResources:
             ) from error
         await verify(client, self._database, self._containers, self._library)
 
-    async def lifetime(self) -> AsyncGenerator[None, None]:
-        """A generator that closes all clients when the event loop ends.
+    async def lifetime(self, end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+        """A generator that awaits `end` and closes all clients when the event loop ends.
 
         The host does not notify an application that its process ends, but an event loop that ends finishes its generators.
         """
         try:
             yield
         finally:
+            await end()
             await self.close()
 
     async def close(self) -> None:

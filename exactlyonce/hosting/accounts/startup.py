@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.errors import ConfigurationError
@@ -16,12 +17,13 @@ class Startup:
     Args:
         resources: verified before the store is asked, and closed when the event loop ends.
         runtime: holds the observer.
+        end: awaited before the clients are closed.
     """
 
-    def __init__(self, resources: Accounts, runtime: Runtime) -> None:
+    def __init__(self, resources: Accounts, runtime: Runtime, end: Callable[[], Awaitable[None]]) -> None:
         self._resources = resources
         self._runtime = runtime
-        self._lifetime = resources.lifetime()
+        self._lifetime = resources.lifetime(end)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def begin(self) -> None:

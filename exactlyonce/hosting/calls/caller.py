@@ -244,6 +244,8 @@ class Caller:
             self.now(),
             extensions=ReplyTo(delivered.id, call.version, delivered.source).extensions,
         ).with_trace(delivered.trace)
+        if delivered.since is not None:
+            envelope = envelope.with_stable_time(delivered.since)  # All replies to the call are one message.
         wire = envelope.to_json()
         if self.routes.is_too_large(call.replies, wire.size):
             wire = envelope.with_data(Json.of({**data, "body": None, "cut": True})).to_json()

@@ -20,6 +20,7 @@ from exactlyonce.local_settings import bare, trimmed
 from exactlyonce.records.application import DEFAULT_NAME
 from exactlyonce.transports.service_bus.limits import MAX_BYTES
 from exactlyonce.values.durations import Positive
+from exactlyonce.values.lifetimes import Expiry
 
 _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
 _SETTING: Final = r"^[A-Za-z0-9_.:-]+$"
@@ -82,10 +83,14 @@ class Settings(BaseSettings):
         delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, whatever
             is under way; maintenance of an entity starts no further request then. At most half of the host's
             `functionTimeout`.
-        mark_after: `EXACTLYONCE__markAfter`, seconds of quiet after which an entity's published outputs are marked.
         memory: `EXACTLYONCE__memory`, bytes of entity documents that a process remembers, so that it need not load them again.
-        sweep_after: `EXACTLYONCE__sweepAfter`, seconds that outputs may be owed before the sweeper takes their entity. More
-            than `mark_after`, or it would sweep entities that are about to be marked.
+        expiry: `EXACTLYONCE__expiry`, who deletes what is older than the retention: `job`, the clean-up job; or `store`, the
+            store by itself, a day later, which needs no job for entities on `Outbox`.
+        proved_within: `EXACTLYONCE__provedWithin`, within what time a process writes down that its outputs were sent (ISO 8601
+            duration or seconds). If it dies before, the sweeper sends them again, as copies, a minute after that time. None for
+            10 minutes, or 2 in a process that answers requests.
+        sweep_after: `EXACTLYONCE__sweepAfter`, seconds after which the sweeper takes a read model that holds messages, and an
+            entity whose records beside it owe outputs.
         exception_text: `EXACTLYONCE__exceptionText`, "on" to log the texts of exceptions that are not the library's, which may
             quote messages. Otherwise only their classes and frames are logged.
     """
@@ -177,8 +182,11 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         description="a number of seconds from 1 to half of the host's functionTimeout, such as 60, or remove it",
     )
-    mark_after: float = Field(
-        10.0, validation_alias="EXACTLYONCE__markAfter", gt=0, description="a number of seconds above 0"
+    expiry: Expiry = Field("job", validation_alias="EXACTLYONCE__expiry", description="job or store, or remove it")
+    proved_within: Positive | None = Field(
+        None,
+        validation_alias="EXACTLYONCE__provedWithin",
+        description="a duration such as PT10M, or a number of seconds above 0, or remove it",
     )
     memory: int = Field(
         BUDGET,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.handling.messages import message_type
 from exactlyonce.raised import ApplicationsCode, class_of
-from exactlyonce.values.declarations import kind_of, require_plain
+from exactlyonce.values.declarations import kind_of, require, require_plain
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, Envelope, require_name
 from exactlyonce.values.frozen_json import Json, read_json
 from exactlyonce.values.identity import MAX_SOURCE_LENGTH
@@ -19,6 +19,9 @@ from exactlyonce.values.identity import MAX_SOURCE_LENGTH
 class Adapter(Protocol):
     """Makes an envelope of the body of a queue message. Raises `MalformedMessage`, as `Envelope` does for attributes that no
     receiver could read: ids with control characters, or of more than 1,024 characters.
+
+    Where all copies of a message certainly have its time, the adapter returns `envelope.with_stable_time()`: so receivers need
+    not look for copies in what has left the entity.
 
     It never gets a message that the library returned to its queue: that is a marked envelope already.
     """
@@ -36,9 +39,11 @@ class PlainJson:
         id: takes the message's id from the object. Copies of a message must have the same id, and two messages must have
             different ones, so take an order number or a request id. The id of the queue message will not do: a sender that
             tries again gets a new one.
-        time: takes the time at which the message came about from the object, with a time zone. Copies of a message must have
-            the same time. A receiver whose records are deleted after the retention refuses older messages, since it could not
-            know their copies. The time at which the queue got the message will not do.
+        time: takes the time at which the message came about from the object, with a time zone. A receiver refuses messages that
+            are older than the retention, since it could not know their copies; so the time at which the queue got the message
+            will not do.
+        stable_time: whether all copies of a message certainly have the same time. If not, they are known all the same, but each
+            message costs a look for copies in what has left the entity.
 
     Raises:
         ConfigurationError: an attribute is of another kind, or no source.
@@ -48,10 +53,12 @@ class PlainJson:
     source: str
     id: Callable[[dict[str, Any]], str]
     time: Callable[[dict[str, Any]], datetime]
+    stable_time: bool = False
 
     def __post_init__(self) -> None:
         message_type(self.model)
         require_name("source= of a PlainJson", self.source, MAX_SOURCE_LENGTH)
+        require("stable_time= of a PlainJson", self.stable_time, bool, "True or False")
         for name in ("id", "time"):
             require_plain(f"{name}= of a PlainJson,", getattr(self, name), ("body",))
 
@@ -83,7 +90,8 @@ class PlainJson:
                 raise MalformedMessage(
                     f"The message's time is {kind_of(time)}, or has no time zone. Return a datetime with one from time=."
                 )
-        return Envelope(self.source, id, message_type(self.model).name, data, time)
+        envelope = Envelope(self.source, id, message_type(self.model).name, data, time)
+        return envelope.with_stable_time() if self.stable_time else envelope
 
     def require_own(self, envelope: Envelope) -> None:
         """Raise `MalformedMessage` unless an envelope has the source and type that this adapter gives.

@@ -6,7 +6,7 @@ the host delivers its message again after 10 minutes, `maxDequeueCount` times in
 after 7 days the message is gone. So a message that cannot be read or decided about is put aside in the library's container,
 where it stays until an operator has looked at it.
 
-The dead-letter queues of Service Bus keep their messages for ever. A message so old that the record of a copy may be gone
+The dead-letter queues of Service Bus keep their messages for ever. A message so old that the mark of a copy may be gone
 cannot be decided about either.
 """
 

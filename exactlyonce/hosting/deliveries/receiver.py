@@ -138,11 +138,20 @@ class Receiver:
 
     async def _attempt(self, envelope: Envelope, entity: Entity[Any], ref: EntityRef) -> Processed:
         await self.ready()
-        runner, lifetimes = Runner(entity, ref, self.maintenance.routes), self.lifetimes()
-        handle = AgeCheck(runner, ref, lifetimes, entity.strategy.forgets)
-        retention = lifetimes.retention.kept(self.now())
+        if "outbox" in entity.strategy.unfinished:
+            self.lanes.begin_book()
+        runner, lifetimes, now = Runner(entity, ref, self.maintenance.routes), self.lifetimes(), self.now()
         assignment = Assignment(
-            ref, entity.strategy, handle, runner.absent, runner.evolve, retention, lifetimes.refusal
+            ref,
+            entity.strategy,
+            AgeCheck(runner, ref, lifetimes, entity.strategy.forgets),
+            runner.absent,
+            runner.evolve,
+            lifetimes.retention.kept(now),
+            lifetimes.refusal,
+            send_limit=lifetimes.send_limit(now),
+            page_lifetime=lifetimes.page_lifetime(now),
+            senders=self.maintenance.senders,
         )
         processed = await self.lanes.process(assignment, envelope)
         if processed.before:

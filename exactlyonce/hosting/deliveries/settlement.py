@@ -151,7 +151,7 @@ class Settler:
     async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
         entity, refused = given.work.entity, None
         if given.entity.strategy.forgets(given.delivered):
-            refused = self.lifetimes().refusal(given.delivered.time, await self._present())
+            refused = self.lifetimes().refusal(given.delivered.judged_by, await self._present())
         rounds = self._unexplained(given)
         if refused is not None or rounds is not None:
             finished = await self.maintenance.run(
@@ -200,8 +200,8 @@ class Settler:
     async def _output(
         self, delivered: Envelope, queue: str, unexplained: int, *, undated: bool = False
     ) -> Output | None:
-        now = await self._present()
-        returns = undated if delivered.time is None else not self._is_too_old(now - delivered.time, now)
+        now, time = await self._present(), delivered.judged_by
+        returns = undated if time is None else not self._is_too_old(now - time, now)
         if not returns:
             return None
         return await self.returner.output(delivered, queue, unexplained)
@@ -223,7 +223,7 @@ class Settler:
 
 
 class _Decision(NamedTuple):
-    """What became of a message, the place of its record or its parked document, and the reason."""
+    """What became of a message, the place of its mark or its parked document, and the reason."""
 
     outcome: Outcome
     place: EntityRef

@@ -96,7 +96,7 @@ async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Find
 
 
 def _containers(once: ExactlyOnce, settings: Settings) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """By container: the paths of its partition key, and the paths that the sweeper searches by."""
+    """By container: the paths of its partition key, and the paths that the library searches by."""
     found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {settings.library_container: ((LIBRARY_PATH,), LIBRARY)}
     for entity in once.entities:
         known = found.get(entity.container, (entity.paths, ()))[1]
@@ -107,11 +107,12 @@ def _containers(once: ExactlyOnce, settings: Settings) -> dict[str, tuple[tuple[
 def _of_container(name: str, searches: tuple[str, ...], found: Inspection) -> Iterator[Finding]:
     subject = f"container {name!r}"
     for path in unindexed(found.policy, searches):
-        yield Finding(
-            "advice",
-            subject,
-            f"it does not index {path}, so the sweeper reads the whole container every minute: add the path to its indexes.",
+        dear = (
+            "every look for an old message reads all that is kept of its entity"
+            if searches == LIBRARY
+            else "the sweeper reads the whole container every minute"
         )
+        yield Finding("advice", subject, f"it does not index {path}, so {dear}: add the path to its indexes.")
     if found.refused:
         yield Finding(
             "wrong",

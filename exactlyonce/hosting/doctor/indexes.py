@@ -9,18 +9,21 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
 
-LIBRARY: Final = ("/kind/?",)
-_OWING: Final = "/_ledger/owing_since/?"
+LIBRARY: Final = ("/pk/?", "/kind/?", "/begin/?", "/until/?", "/number/?", "/hashes/[]/?")
+_OWING: Final = "/_ledger/outbox/[]/tx/?"
+_COMPANIONS: Final = ("/_kind/?", "/owing_since/?", "/entity/?")
 _BY_STRATEGY: Final[Mapping[type, tuple[str, ...]]] = {
-    Outbox: (_OWING,),
-    Colocated: ("/_kind/?", "/owing_since/?", "/entity/?"),
+    Outbox: (_OWING, "/_ledger/kept/[]/due/?"),
+    Colocated: _COMPANIONS,
+    VersionStream: _COMPANIONS,
     Resequencer: (_OWING, "/_ledger/receptions/[]/held/*", "/_ledger/receptions/[]/gap_since/?"),
 }
 
 
 def searched(strategy: Strategy) -> tuple[str, ...]:
-    """The paths by which the sweeper searches the container of a strategy's entities; none for other strategies."""
+    """The paths by which the sweeper searches the container of a strategy's entities; none for strategies of others."""
     return next((paths for kind, paths in _BY_STRATEGY.items() if isinstance(strategy, kind)), ())
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from exactlyonce.drivers.runtime import Clock
 from exactlyonce.errors import ExactlyOnceError, TryAgainLater
-from exactlyonce.hosting.operators.operator import Discarded, Operator
+from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.stores.listing import ListedMessage, entity_named
 
 AT_ONCE: Final = 16
@@ -155,17 +155,10 @@ def discarding(operator: Operator) -> Action:
     """Deletes parked messages for good."""
 
     async def action(one: ListedMessage) -> Outcome:
-        return became(await operator.discard(one.entity, one.message))
+        there = await operator.discard(one.entity, one.message)
+        return Outcome(done=True, text="discarded" if there else "not parked")
 
     return action
-
-
-def became(discarded: Discarded) -> Outcome:
-    """What became of a message that was to be deleted, and of its number."""
-    if not discarded.there:
-        return Outcome(done=True, text="not parked")
-    number = "" if discarded.number is None else f", number {discarded.number}"
-    return Outcome(done=True, text=f"discarded{number}")
 
 
 async def on_each(

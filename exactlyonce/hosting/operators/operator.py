@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from exactlyonce.attempt import Memory, Work
+from exactlyonce.attempt import Memory, key_of
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import LoadEntity
@@ -16,22 +16,20 @@ from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, S
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.deliveries.poison import require_readable
-from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
-from exactlyonce.protocols.outbox.close import close_number
+from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
 from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.places import Place
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.stores.listing import AsyncListing, ListedMessage, entity_named
+from exactlyonce.stores.listing import AsyncListing, ListedBook, ListedMessage, entity_named
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.lifetimes import Lifetimes
+from exactlyonce.values.identity import EntityRef, message_hash
+from exactlyonce.values.lifetimes import AHEAD, Lifetimes, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +54,18 @@ class Evidence:
     Attributes:
         parked: the message as it is parked.
         envelope: the message as it was delivered.
-        receivers: the entities that it may be for, each with whether a record proves that it processed the message; or with
-            the error's name, if its records cannot be read.
+        receivers: the entities that it may be for, each with what proves that it processed the message, or whether anything
+            does; or with the error's name, if what it keeps cannot be read.
     """
 
     parked: ParkedMessage
     envelope: Envelope
-    receivers: tuple[tuple[EntityRef, bool | str], ...]
+    receivers: tuple[tuple[EntityRef, Proof | bool | str], ...]
 
-
-Number = Literal["closed", "not closed", "still parked"]
-
-
-@dataclass(frozen=True, slots=True)
-class Discarded:
-    """What became of a parked message that was to be deleted, and of its number.
-
-    Attributes:
-        there: whether there was such a message.
-        number: "closed" if the receiver takes it for received; "not closed" if the receiver is no outbox of this application,
-            or refuses the number; "still parked" if the same message is parked in another place, from where it may yet be sent;
-            None if the message has none.
-    """
-
-    there: bool
-    number: Number | None = None
+    @property
+    def hash(self) -> str:
+        """Of the message, as marks have it."""
+        return message_hash(key_of(self.envelope))
 
 
 @dataclass(frozen=True)
@@ -129,7 +114,8 @@ class Operator:
             destination = parked.destination
         self.require_destination(destination)
         to, ref, limit = destination, entity_named(entity), self._limit(entity)
-        return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory))
+        noted = noted_for(self.lifetimes().retention)
+        return await self.maintenance.run(ref, lambda memory: requeue(ref, message, to, limit, memory, noted=noted))
 
     def require_destination(self, destination: str) -> None:
         """Raises `ConfigurationError` if the application has no destination of this name."""
@@ -140,8 +126,7 @@ class Operator:
     async def renew(self, entity: str, message: str) -> Renewed:
         """Give a parked message a new identity, if its receiver would refuse it under the present one.
 
-        The operator who sends it then vouches that it was not processed: its copies are no longer recognized. If it has a
-        number, an outbox of this application that would still take the number receives it without handling the message.
+        The operator who sends it then vouches that it was not processed: its copies are no longer recognized.
 
         Raises:
             MalformedMessage: the message cannot be read.
@@ -150,10 +135,7 @@ class Operator:
         """
         require_readable(message)
         ref, limit = entity_named(entity), self._limit(entity)
-        renewed = await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
-        if renewed.outcome == "renewed" and (parked := await self.parked_message(entity, message)) is not None:
-            await self._close(parked)
-        return renewed
+        return await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
 
     async def evidence(self, entity: str, message: str) -> Evidence | None:
         """What the store holds about a parked message, before it gets a new identity; None if it is not parked.
@@ -181,9 +163,12 @@ class Operator:
             with suppress(MessageError, HandlerError, ConfigurationError):
                 yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
 
-    async def _knows(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> bool | str:
+    async def _knows(self, kind: Entity[Any], ref: EntityRef, envelope: Envelope) -> Proof | bool | str:
+        strategy = kind.strategy
         try:
-            return await self.maintenance.run(ref, lambda memory: kind.strategy.knows(ref, envelope, memory))
+            if not isinstance(strategy, Outbox):
+                return await self.maintenance.run(ref, lambda memory: strategy.knows(ref, envelope, memory))
+            return await self.maintenance.run(ref, lambda memory: strategy.proof(ref, envelope, memory)) or False
         except (StoredDataError, ConfigurationError) as error:
             return named(error)
 
@@ -193,51 +178,25 @@ class Operator:
         receivers = [one.strategy for one in self.entities if one.name == type]
         return lambda envelope: limit if all(one.forgets(envelope) for one in receivers) else None
 
-    async def discard(self, entity: str, message: str) -> Discarded:
-        """Delete a parked message for good.
-
-        If it has a number, its receiver takes the number for received first, so that the channel keeps no gap and copies are
-        dropped; provided that the receiver is an outbox of this application.
+    async def discard(self, entity: str, message: str) -> bool:
+        """Delete a parked message for good; whether there was one.
 
         Raises:
             TryAgainLater: the store did not answer.
-            StoredDataError: the parked document, or that of the receiver, cannot be trusted; the message stays parked.
-            ConfigurationError: the receiver belongs to another protocol; the message stays parked.
+            StoredDataError: the parked document cannot be trusted; the message stays parked.
         """
-        parked = await self.parked_message(entity, message)
-        if parked is None:
-            return Discarded(there=False)
-        number = await self._close(parked)
-        ref = entity_named(entity)
-        there = await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
-        return Discarded(there, number)
+        ref, noted = entity_named(entity), noted_for(self.lifetimes().retention)
+        return await self.maintenance.run(ref, lambda memory: discard(ref, message, memory, noted=noted))
 
-    async def _close(self, parked: ParkedMessage) -> Number | None:
-        """Let the receiver of a parked message take its number for received; None if it has no number."""
-        if parked.place is None:
-            return None
-        receiver = next(self._numbered_for(parked, parked.place), None)
-        if receiver is None:
-            return "not closed"
-        strategy, work, aside = receiver
-        others = {work.entity, aside} - {entity_named(parked.entity)}
-        if any([await self.parked_message(one.key, parked.message) is not None for one in others]):
-            return "still parked"
-        finished = await self.maintenance.run(work.entity, lambda memory: close_number(strategy, work, memory))
-        return "not closed" if finished.failed else "closed"
-
-    def _numbered_for(self, parked: ParkedMessage, place: Place) -> Iterator[tuple[Outbox, Work, EntityRef]]:
-        """The outbox of this application that a parked message is for, and where messages to its type are put aside."""
-        for kind in self.entities:
-            # The message may be for an entity of another type.
-            with suppress(MessageError):
-                ref = kind.ref_of_source(place.receiver)
-                envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
-                if isinstance(kind.strategy, Outbox):
-                    yield kind.strategy, self.maintenance.work(kind, ref, envelope), aside_place(kind)
+    def books(self) -> AsyncIterator[tuple[ListedBook, ...]]:
+        """All books that have not ended, in pages. Raises `TryAgainLater`, `ConfigurationError`."""
+        return self.listing.books(0)
 
     async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
-        """Let an entity that was restored from a backup begin fresh channels; return the sequences that it had.
+        """Let an entity that was restored from a backup begin fresh sequences, for receivers that take messages in order.
+
+        Returns:
+            The sequences that it had.
 
         Raises:
             ConfigurationError: the entity belongs to another protocol.
@@ -276,3 +235,9 @@ class Operator:
         if isinstance(reply, NoAnswer):
             raise TryAgainLater(f"The documents of entity {ref} could not be read.")
         return reply
+
+
+def noted_for(retention: Retention) -> int:
+    """Seconds for which a note stays in place of a parked message: until no mark that names the message is judged."""
+    longest = max(retention.current, retention.previous or retention.current)
+    return int((longest + 2 * AHEAD).total_seconds())

@@ -16,7 +16,7 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import MAX_SOURCE_LENGTH, message_key
 
 MOST_ASKED: Final = 128
-"""Most characters of a fingerprint, which every entry of a request has."""
+"""Most characters of a fingerprint, which is stored with every answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,6 @@ def require_answers(entity: Entity[Any]) -> None:
     """Raise `ConfigurationError` unless the entity's strategy keeps answers."""
     if not entity.strategy.answers:
         raise ConfigurationError(
-            f"{entity} cannot answer requests: Outbox(), Colocated() and VersionStream() keep answers, and Outbox() only where "
-            'it takes foreign messages (foreign="window"). Give it one of them, or send the message to its queue.'
+            f"{entity} cannot answer requests: Outbox(), Colocated() and VersionStream() keep answers. Give it one of them, or "
+            "send the message to its queue."
         )

@@ -23,6 +23,7 @@ from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versi
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")
 State = TypeVar("State")
@@ -36,11 +37,15 @@ class Maintenance:
         driver: performs their effects.
         retrying: retries unfinished attempts.
         routes: where handlers may send to.
+        lifetimes: the application's present lifetimes of messages.
+        senders: its entity types.
     """
 
     driver: AsyncDriver
     retrying: Retrying
     routes: Routes
+    lifetimes: Callable[[], Lifetimes] = Lifetimes
+    senders: frozenset[str] = frozenset()
 
     async def run(
         self,
@@ -73,8 +78,23 @@ class Maintenance:
 
     def work(self, entity: Entity[Any], ref: EntityRef, *messages: Envelope) -> Work:
         """Messages for an entity, with its handler."""
-        runner = Runner(entity, ref, self.routes)
-        return Work(ref, messages, runner, runner.absent, runner.evolve, release=runner.release)
+        runner, now = Runner(entity, ref, self.routes), self.driver.now()
+        try:
+            lifetimes = self.lifetimes()
+        except TryAgainLater:  # Before the start only messages are settled, which commits nothing that has a lifetime.
+            lifetimes = Lifetimes()
+        return Work(
+            ref,
+            messages,
+            runner,
+            runner.absent,
+            runner.evolve,
+            lifetimes.retention.kept(now),
+            release=runner.release,
+            send_limit=lifetimes.send_limit(now),
+            page_lifetime=lifetimes.page_lifetime(now),
+            senders=self.senders,
+        )
 
     async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
         """Handle the gaps of a read model, and release the messages that can be released.

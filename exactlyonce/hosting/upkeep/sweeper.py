@@ -1,32 +1,44 @@
-"""The sweeper: publishes outputs that entities have owed for long, and tends read models with gaps."""
+"""The sweeper: finishes what nobody else does.
+
+It publishes what processes that died have left owed, and releases kept messages that are due; it publishes what records beside
+entities have owed for long, and tends read models with gaps.
+
+A process that is well proves by its book what it sent. So the sweeper searches entities only for transactions of books that are
+silent, and for those that are stuck. It notes in the book that it did, on the condition that nobody has written the book since.
+A silent book is searched again after an hour and after a day, since a save may land late.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.effects.books import NoteSearch
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.raised import Show, shown
-from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.records.books import KEPT_FOR, SEARCHED_AGAIN, Search, number_of
+from exactlyonce.stores.listing import AsyncListing, ListedBook
 from exactlyonce.values.identity import EntityRef
 
-AT_ONCE: Final = 8
-"""Entities that one run sweeps concurrently."""
-MOST_LISTED: Final = 10_000
-"""Most entities of one type that one run lists."""
+AT_ONCE: Final = 32
+"""Entities that one run sweeps concurrently: 20,000 reminders that are due at once are to be released in two minutes."""
+MOST_LISTED: Final = 100_000
+"""Most entities that one run lists before it sweeps them, and then goes on."""
+MOST_BOOKS: Final = 500
+"""Most books that one run searches."""
 LONGEST: Final = timedelta(minutes=1)
 """Time after which a run starts no other entity: a host ends functions that run for minutes."""
+_LATE: Final = 3_600  # Seconds by which a listing may miss what was written.
 
 _log = logging.getLogger(__name__)
-Owner = tuple[Entity[Any], EntityRef]
+_Found = tuple[EntityRef, str | None]  # An entity, and the book for which it was found.
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class Swept:
 
     Attributes:
         swept: number of entities that owe nothing more.
-        failed: entities that still owe outputs, each with the reason; or an entity type that could not be listed.
+        failed: entities that still owe outputs, each with the reason; or what could not be listed: an entity type, the books.
         left: number of entities that were found and not swept; the next run may.
     """
 
@@ -44,100 +56,209 @@ class Swept:
     left: int = 0
 
 
-@dataclass(frozen=True)
-class Sweeper:
-    """Sweeps entities. Several sweepers may run at once: a second publish makes copies, and a mark has its condition.
+@dataclass
+class _Owner:
+    """An entity to sweep, and the books for which it was found."""
+
+    type: Entity[Any]
+    ref: EntityRef
+    books: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Run:
+    """A run so far.
 
     Attributes:
-        maintenance: runs the protocols' sweeps.
-        listing: lists unfinished entities.
-        runtime: time, and the chance that picks entities where there are more than one run takes.
-        show: makes of an exception what may be logged of it.
+        began: when it began.
+        limit: most entities to sweep.
+        waiting: entities that were found, by key: for Python the partition values 1 and True are equal.
+        tried: keys of entities that were swept, or could not be.
+        swept: number of those that were.
+        failed: key and reason of the others, and of what could not be listed.
+        open: books of which not everything was found and swept.
+        is_cut: whether more may be found.
     """
 
-    maintenance: Maintenance
-    listing: AsyncListing
-    runtime: Runtime
-    show: Show = shown
+    began: datetime
+    limit: int | None
+    waiting: dict[str, _Owner] = field(default_factory=dict)
+    tried: set[str] = field(default_factory=set)
+    swept: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
+    is_cut: bool = False
 
-    async def sweep(self, entities: Iterable[Entity[Any]], older_than: timedelta, limit: int) -> Swept:
-        """Sweep entities that have been unfinished for longer than `older_than`.
+    @property
+    def room(self) -> int:
+        """How many entities may still be swept."""
+        return MOST_LISTED if self.limit is None else self.limit - len(self.tried)
+
+
+class Sweeper:
+    """Sweeps entities. Several sweepers may run at once: a second publish makes copies, and saves have their conditions.
+
+    It takes entities by chance, and those that failed in the run before after the others. So entities that cannot be swept hold
+    up nobody.
+
+    Args:
+        maintenance: runs the protocols' sweeps.
+        listing: lists books, and unfinished entities.
+        runtime: time, and the chance that orders entities.
+        show: makes of an exception what may be logged of it.
+
+    Attributes:
+        maintenance: as given.
+    """
+
+    def __init__(self, maintenance: Maintenance, listing: AsyncListing, runtime: Runtime, show: Show = shown) -> None:
+        self.maintenance = maintenance
+        self._listing = listing
+        self._runtime = runtime
+        self._show = show
+        self._since = 0
+        self._failed: frozenset[str] = frozenset()
+
+    async def sweep(
+        self, entities: Iterable[Entity[Any]], older_than: timedelta, limit: int | None = None, *, whole: bool = True
+    ) -> Swept:
+        """Sweep what is unfinished.
 
         Args:
             entities: the types.
-            older_than: how long an entity must have owed outputs.
-            limit: most entities to sweep.
+            older_than: how long records beside an entity must have owed outputs, and a read model have held messages.
+            limit: most entities to sweep; None for as many as there is time for.
+            whole: whether these are all types of the application. Otherwise books are still to be searched.
         """
-        began = self.runtime.clock.now()
-        swept: list[str] = []
-        failed: list[tuple[str, str]] = []
-        found: list[Owner] = []
-        for entity in entities:
-            unfinished, error = await self._unfinished(entity, began - older_than, began)
-            found += unfinished
-            if error is not None:  # A type that cannot be listed does not stop the others.
-                self._log_failure(entity.name, error)
-                failed.append((entity.name, _reason(error)))
-        chosen = self._chosen(found, limit)
-        waiting = deque(chosen)
+        types = tuple(entities)
+        run = _Run(self._runtime.clock.now(), limit)
+        searches = await self._searches(run)
+        asked = tuple(search for _, search in searches)
+        before = self._runtime.now() - older_than
+        while True:
+            run.is_cut, tried = False, len(run.tried)
+            half = (
+                self._elapsed(run) + (LONGEST - self._elapsed(run)) / 2
+            )  # The other half of the time is for sweeping.
+            for entity in types:
+                await self._list(entity, asked, before, run, half)
+            await self._sweep_all(run)
+            if not run.is_cut or run.room <= 0 or self._elapsed(run) >= LONGEST or len(run.tried) == tried:
+                break
+        run.open.update(book for owner in run.waiting.values() for book in owner.books)
+        if run.is_cut or not whole:
+            run.open.update(search.book for search in asked)
+        try:
+            await self._note(searches, run)
+        except ExactlyOnceError as error:  # They are searched once more.
+            self._fail(run, "books", error)
+        self._failed = frozenset(run.failed)
+        if run.tried or run.failed:
+            _log.info("swept %d entities; %d failed, %d are left", run.swept, len(run.failed), len(run.waiting))
+        return Swept(run.swept, tuple(run.failed.items()), len(run.waiting))
 
-        async def work() -> None:
-            while waiting and self._elapsed(began) < LONGEST:
-                entity, ref = waiting.popleft()
-                try:
-                    await self._sweep(entity, ref)
-                    swept.append(ref.key)
-                except Exception as error:  # An entity that fails does not stop the others.
-                    self._log_failure(ref, error)
-                    failed.append((ref.key, _reason(error)))
+    async def _searches(self, run: _Run) -> list[tuple[ListedBook, Search]]:
+        """The books to search. The first run looks at all books, and the others at those that may not be finished with."""
+        now, found, since = self._runtime.now(), [], int(self._runtime.now().timestamp())
+        try:
+            async for page in self._listing.books(self._since):
+                for one in page:
+                    search = one.book.search(one.written, now)
+                    if search is not None:
+                        found.append((one, search))
+                    if len(one.book.searched) <= len(SEARCHED_AGAIN):
+                        since = min(since, one.written)
+        except ExactlyOnceError as error:
+            self._fail(run, "books", error)
+            return []
+        self._since = max(since - _LATE, 0)
+        return self._runtime.random.sample(found, min(len(found), MOST_BOOKS))
 
-        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
-        left = len(found) - len(chosen) + len(waiting)
-        if found or failed:
-            _log.info("swept %d entities; %d failed, %d are left", len(swept), len(failed), left)
-        return Swept(len(swept), tuple(failed), left)
-
-    async def _unfinished(
-        self, entity: Entity[Any], before: datetime, began: datetime
-    ) -> tuple[list[Owner], ExactlyOnceError | None]:
-        """Entities of a type that have been unfinished since before a time, and the error that ended the listing, if any."""
-        found: dict[str, EntityRef] = {}
-        failure: ExactlyOnceError | None = None
+    async def _list(
+        self, entity: Entity[Any], searches: tuple[Search, ...], before: datetime, run: _Run, half: timedelta
+    ) -> None:
+        """Find the unfinished entities of a type. One that cannot be listed does not stop the others."""
         try:
             for kind in entity.strategy.unfinished:
-                pages = self.listing.owing if kind == "owing" else self.listing.holding
-                found |= await self._first(pages(entity.name, before), began)
+                if kind == "outbox" and searches:
+                    await self._first(entity, self._owing(entity.name, searches), run, half)
+                if kind == "outbox":
+                    await self._first(entity, _alone(self._listing.due(entity.name, self._runtime.now())), run, half)
+                else:
+                    pages = self._listing.companions if kind == "companions" else self._listing.holding
+                    await self._first(entity, _alone(pages(entity.name, before)), run, half)
         except ExactlyOnceError as error:
-            failure = error
-        return [(entity, ref) for ref in found.values()], failure
+            self._fail(run, entity.name, error)
+            run.open.update(search.book for search in searches)
 
-    async def _first(self, pages: AsyncIterator[tuple[EntityRef, ...]], began: datetime) -> dict[str, EntityRef]:
-        """The first entities, up to a run's limits, by key: for Python the partition values 1 and True are equal."""
-        found: dict[str, EntityRef] = {}
+    async def _owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[_Found, ...]]:
+        async for page in self._listing.owing(type, searches):
+            yield tuple((ref, number_of(tx)[0]) for ref, tx in page)
+
+    async def _first(
+        self, entity: Entity[Any], pages: AsyncIterator[tuple[_Found, ...]], run: _Run, half: timedelta
+    ) -> None:
+        """The first entities that were not tried yet, up to a run's limits."""
         async for page in pages:
-            found.update((ref.key, ref) for ref in page)
-            # The other half of the time is for sweeping them.
-            if len(found) >= MOST_LISTED or self._elapsed(began) >= LONGEST / 2:
+            for ref, book in page:
+                if ref.key not in run.tried:
+                    owner = run.waiting.setdefault(ref.key, _Owner(entity, ref))
+                    owner.books.update(() if book is None else (book,))
+                elif book is not None and ref.key in run.failed:
+                    run.open.add(book)
+            if len(run.waiting.keys() - self._failed) >= MOST_LISTED or self._elapsed(run) >= half:
+                run.is_cut = True
                 break
-        return found
 
-    def _log_failure(self, subject: object, error: Exception) -> None:
-        _log.warning("%s could not be swept: %s", subject, _reason(error), exc_info=self.show(error))
+    async def _sweep_all(self, run: _Run) -> None:
+        """Sweep what was found, as far as there is time."""
+        keys = sorted(run.waiting)
+        self._runtime.random.shuffle(keys)
+        keys.sort(key=lambda key: key in self._failed)
+        waiting = iter(keys[: max(run.room, 0)])
 
-    def _elapsed(self, began: datetime) -> timedelta:
-        return self.runtime.clock.now() - began
+        async def work() -> None:
+            while self._elapsed(run) < LONGEST and (key := next(waiting, None)) is not None:
+                owner = run.waiting.pop(key)
+                run.tried.add(key)
+                try:
+                    await self._sweep(owner.type, owner.ref)
+                    run.swept += 1
+                except Exception as error:  # An entity that fails does not stop the others.
+                    self._fail(run, key, error, owner.ref)
+                    run.open.update(owner.books)
 
-    def _chosen(self, found: list[Owner], limit: int) -> list[Owner]:
-        """At most `limit` entities, in the order found. Chance picks, so that entities that always fail do not block others."""
-        if len(found) <= limit:
-            return found
-        return [found[index] for index in sorted(self.runtime.random.sample(range(len(found)), limit))]
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+
+    async def _note(self, searches: list[tuple[ListedBook, Search]], run: _Run) -> None:
+        """Note in the books that they were searched, unless something of them is still owed."""
+        now, seconds = self._runtime.now(), int(KEPT_FOR.total_seconds())
+        for listed, search in searches:
+            if listed.book.id not in run.open:
+                book = listed.book.after(search, listed.written, now)
+                await self.maintenance.driver.run(iter(NoteSearch(book, listed.etag, seconds)))
+
+    def _fail(self, run: _Run, key: str, error: Exception, subject: object = None) -> None:
+        reason = _reason(error)
+        _log.warning("%s could not be swept: %s", subject or key, reason, exc_info=self._show(error))
+        run.failed[key] = reason
+
+    def _elapsed(self, run: _Run) -> timedelta:
+        return self._runtime.clock.now() - run.began
 
     async def _sweep(self, entity: Entity[Any], ref: EntityRef) -> None:
         work = self.maintenance.work(entity, ref)
         finished = await self.maintenance.run(ref, lambda memory: entity.strategy.sweep(work, memory))
         for _, error in finished.stopped:
             raise error
+
+
+async def _alone(
+    pages: AsyncIterator[tuple[EntityRef, ...]],
+) -> AsyncIterator[tuple[tuple[EntityRef, str | None], ...]]:
+    """Pages of entities that no book asks for."""
+    async for page in pages:
+        yield tuple((ref, None) for ref in page)
 
 
 def _reason(error: Exception) -> str:

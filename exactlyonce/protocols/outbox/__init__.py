@@ -1,1 +1,1 @@
-"""The outbox protocol: records apart from the entity, in a partition of their own."""
+"""The outbox protocol: marks of messages in the ledger, which leave in pages; books that prove what was sent."""

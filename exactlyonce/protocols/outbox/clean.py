@@ -29,11 +29,10 @@ class Cleaned:
 
 
 def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, memory: Memory) -> Step[Cleaned | Again]:
-    """Delete staged documents that neither an entry nor a kept message names, nor ever will. At most 4 effects.
+    """Delete staged documents that no kept message names, nor ever will. At most 4 effects.
 
     First the fence, then the deletion. Transaction ids are made after an entity is loaded, so an attempt that could still
-    commit one of the candidates loaded before this did, and its commit fails on the fence. Whether there is a record does
-    not matter: it would mean that the outputs were published.
+    commit one of the candidates loaded before this did, and its commit fails on the fence.
 
     Args:
         entity: whose staged documents they are.
@@ -55,6 +54,6 @@ def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, m
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
-    # Delete the staged outputs. The ledger does not name them, nor ever will. What remains is a candidate next time.
+    # Delete the staged messages. The ledger does not name them, nor ever will. What remains is a candidate next time.
     yield from DeleteStaged(entity, garbage)
     return Cleaned(garbage, fenced)

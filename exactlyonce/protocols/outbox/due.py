@@ -8,39 +8,71 @@ from datetime import datetime
 from typing import Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handled, Work, key_of
+from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.library import LoadStaged
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit
+from exactlyonce.protocols.outbox.draft import Draft, draft_commit
 from exactlyonce.protocols.outbox.judge import Arrival, Failed
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.kept import Kept
+from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import message_key
+from exactlyonce.values.identity import EntityRef, derived_id, message_hash, message_key
 
 RELEASE: Final = "release:"
 """Stands before the id of a kept message in the key of its release."""
 MOST_RELEASED: Final = 100
 """Kept messages that one commit releases."""
 
-Commit = Callable[[Work, View, Draft], Step[Finished | Again]]
+Commit = Callable[[Work, View, Draft, Opened], Step[Finished | Again]]
 
 
-def release(limits: Limits, work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
-    """Release the kept messages that are due. At most 12 effects; one where none is due.
+def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
+    """Release the kept messages that are due. At most 3 effects, and those of a commit; one where none is due.
 
-    The commit that names them as outputs is the one that keeps them no longer. So one that cancels them comes before it, or
-    too late; and of two that release them the second fails.
+    The commit that names them as outputs is the one that keeps them no longer. So one that cancels them comes before it, or too
+    late; and of two that release them the second fails.
 
     Args:
-        limits: of the outbox.
         work: the entity, and what releases its messages.
         view: of the entity. An old one names what was released, or cancelled, since; the commit fails on its condition.
         commit: commits a draft, and publishes its outputs.
 
     Returns:
-        The errors of messages that cannot be released; `Again` if others were, so that they are marked.
+        The errors of messages that cannot be released; `Again` if others were, since more may be due.
     """
+    due = yield from _due(work.entity, view)
+    if isinstance(due, Again):
+        return due
+    if not due:
+        return ()
+    gone = tuple((message_key(work.entity.source, one.id), _gone(one)) for one, output in due if output is None)
+    outputs = tuple(output for _, output in due if output is not None)
+    messages = tuple(_arrival(Envelope.read(output.envelope.text)) for output in outputs)
+    kept = dict(zip((one.key for one in messages), outputs, strict=True))
+
+    def handle(before: Before, envelope: Envelope) -> Handled:
+        key = key_of(envelope)
+        return _renamed(work.entity, work.release(before, kept[key]), message_hash(key))
+
+    # Open numbers, and release the messages. They get their time.
+    opened = yield from OpenNumbers(work.entity, view.ledger.version, more=len(messages))
+    if isinstance(opened, NoAnswer):
+        return Again(view.memory, "whether the store has the book of this process is not known")
+    draft = draft_commit(replace(work, handle=handle), view, messages, opened)
+    if not draft.processed:
+        # Close the numbers. No commit has them.
+        yield from CloseNumbers(opened.given)
+        return (*gone, *draft.failed)
+    outcome = yield from commit(work, view, draft, opened)
+    if isinstance(outcome, Again):
+        return outcome
+    return Again(outcome.memory, "more may be due", progressed=True)
+
+
+def _due(entity: EntityRef, view: View) -> Step[tuple[tuple[Kept, Output | None], ...] | Again]:
+    """The messages that are due, each with what is to be sent; None where that is gone. At most 2 effects."""
     if not view.ledger.kept:
         return ()
     # Ask for the time. With a clock that is ahead, messages are released early by as much.
@@ -50,27 +82,11 @@ def release(limits: Limits, work: Work, view: View, commit: Commit) -> Step[Fail
         return ()
     # Read the kept messages that are due. Their documents were staged before the commit that keeps them, so a view at the
     # ledger's session token has them. One that is not there stays kept: the view is old, or somebody deleted the document.
-    found = yield from LoadStaged(work.entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
+    found = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
     if isinstance(found, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
     stored = {output.id: output for document in found.documents for output in document.outputs}
-    gone = tuple((message_key(work.entity.source, one.id), _gone(one)) for one in due if one.id not in stored)
-    outputs = [stored[one.id] for one in due if one.id in stored]
-    messages = [_arrival(Envelope.read(output.envelope.text)) for output in outputs]
-    kept = dict(zip((one.key for one in messages), outputs, strict=True))
-
-    def handle(before: Before, envelope: Envelope) -> Handled:
-        return work.release(before, kept[key_of(envelope)])
-
-    # Begin, and release the messages. They get their time and their numbers.
-    begun = yield from Begin(more=len(messages))
-    draft = draft_commit(limits, replace(work, handle=handle), view, tuple(messages), begun)
-    if not draft.processed:
-        return (*gone, *draft.failed)
-    outcome = yield from commit(work, view, draft)
-    if isinstance(outcome, Again):
-        return outcome
-    return Again(outcome.memory, "what was released is not marked yet", progressed=True)
+    return tuple((one, stored.get(one.id)) for one in due)
 
 
 def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:
@@ -92,9 +108,15 @@ def _gone(kept: Kept) -> DamagedDocument:
 
 
 def _arrival(envelope: Envelope) -> Arrival:
-    """A release, as the draft takes messages. It gets an entry, and later a record, like every message.
-
-    It has a key of its own: the entity may be the receiver, too, and would take the message for a copy of its release.
-    """
+    """A release, as the draft takes messages. It gets a mark like every message, with a key and thus a hash of its own."""
     named = replace(envelope, id=f"{RELEASE}{envelope.id}")
-    return Arrival(key_of(named), named, None)
+    key = key_of(named)
+    return Arrival(key, message_hash(key), named, "l", envelope.since)
+
+
+def _renamed(entity: EntityRef, handled: Handled, cause: str) -> Handled:
+    """What is released, under the id that derives from the release: so an audit can tell it from the mark of the release."""
+    (output,) = handled.outputs
+    id = derived_id(entity, cause, 0)
+    envelope = replace(Envelope.read(output.envelope.text), id=id)
+    return replace(handled, outputs=(replace(output, id=id, envelope=envelope.to_json(), index=0),))

@@ -1,49 +1,57 @@
-"""What the outbox protocol concludes from what it has read: which messages are copies, which are fresh, and which cannot be.
+"""What the protocol concludes from what it has read: which messages are copies, which are fresh, and which cannot be told.
 
-A message with a number is known by its channel, for ever; the reply to a call, by the call that awaits it; an opened request,
-by its document, until its caller closes it. Any other message is foreign: its entry knows it, and then its record, until that
-is cleaned up.
+A mark knows a message by the hash of its identity. A timed message that is younger than every mark that has left, and has no
+mark in the ledger, was never processed. Any other one may have a mark in a page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from exactlyonce.attempt import key_of
-from exactlyonce.errors import ExactlyOnceError, ForkedChannel, InvalidMessage, RequestUnknown, TryAgainLater
+from exactlyonce.errors import ExactlyOnceError, InvalidMessage, RequestUnknown, TooOldToJudge, TryAgainLater
+from exactlyonce.protocols.steps.answers import Answers, Contents
 from exactlyonce.protocols.steps.load import View
 from exactlyonce.records.calls import Calls, ReplyTo, is_reply, reply_of
-from exactlyonce.records.channels import Channel, by_id, holds_place
-from exactlyonce.records.ledger import Entry
-from exactlyonce.records.places import Place, is_numbered, place_of
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.ranges import holds
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.marks import Kind, by_hash, content_in, time_in
+from exactlyonce.values.envelope import STABLE_TIME, Envelope
+from exactlyonce.values.identity import EntityRef, message_hash
 
 
 class Arrival(NamedTuple):
     """A message of an attempt.
 
     Attributes:
-        key: of the message.
+        key, hash: of the message.
         envelope: of one of its copies.
-        place: in its channel; None if it has no number.
+        kind: of the message.
+        since: its time, if it is timed; in milliseconds since 1970.
         reply: what it answers; None if it is no reply to a call.
-        request: its id, if it is a request that was opened.
     """
 
     key: str
+    hash: str
     envelope: Envelope
-    place: Place | None
+    kind: Kind
+    since: int | None
     reply: ReplyTo | None = None
-    request: str | None = None
 
-    @property
-    def foreign(self) -> bool:
-        """Whether only its entry, and then its record, knows its copies."""
-        return self.place is None and self.reply is None and self.request is None
+
+class Proof(NamedTuple):
+    """What proves that a message was processed.
+
+    Attributes:
+        place: "ledger" or "page" for a mark there; "outbox" for an entry that owes, whose mark has left.
+        since: of the mark, in milliseconds since 1970; None if it is no mark.
+        page: its number; None if it is in none.
+    """
+
+    place: Literal["ledger", "page", "outbox"]
+    since: int | None = None
+    page: int | None = None
 
 
 Failed = tuple[tuple[str, ExactlyOnceError], ...]
@@ -63,14 +71,9 @@ class Arrived:
     failed: Failed = ()
 
     @property
-    def foreign(self) -> tuple[str, ...]:
-        """Keys of the foreign messages."""
-        return tuple(one.key for one in self.messages if one.foreign)
-
-    @property
     def requests(self) -> tuple[Arrival, ...]:
         """The requests that were opened."""
-        return tuple(one for one in self.messages if one.request is not None)
+        return tuple(one for one in self.messages if one.kind == "q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,63 +81,93 @@ class Judged:
     """What a view shows of the messages.
 
     Attributes:
-        copies: entries of messages that are known; some may still owe outputs.
-        fresh: messages that this view does not know.
+        copies: messages that were processed.
+        fresh: messages that were not.
+        hidden: messages of which only pages can say whether they were processed.
         failed: those that cannot be processed, or not in this view.
     """
 
-    copies: tuple[Entry, ...]
+    copies: tuple[Arrival, ...]
     fresh: tuple[Arrival, ...]
+    hidden: tuple[Arrival, ...]
     failed: Failed
 
-    @property
-    def done(self) -> bool:
-        """Whether all messages are copies."""
-        return not (self.fresh or self.failed)
 
-    def without(self, refused: Failed) -> Judged:
-        """The same where fresh messages are refused."""
-        keys = {key for key, _ in refused}
-        fresh = tuple(one for one in self.fresh if one.key not in keys)
-        return replace(self, fresh=fresh, failed=(*self.failed, *refused))
-
-
-def arrived(entity: EntityRef, envelopes: Iterable[Envelope], *, foreign: bool = True) -> Arrived:
-    """Sort messages by how their copies are known.
+def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container[str]) -> Arrived:
+    """Tell what kinds of messages came.
 
     Args:
         entity: that they came to.
         envelopes: the messages.
-        foreign: whether messages without a number are taken.
+        senders: entity types of this application.
     """
     messages: dict[str, Arrival] = {}
     failed: dict[str, ExactlyOnceError] = {}
     for envelope in envelopes:
         key = key_of(envelope)
-        about = f"Message {key} for entity {entity}"
         try:
-            reply = reply_of(envelope, entity, about) if is_reply(envelope) else None
-            request = None if envelope.opened is None else envelope.id
-            numbered = reply is None and request is None and (is_numbered(envelope) or not foreign)
-            place = place_of(envelope, entity, about) if numbered else None
+            reply = reply_of(envelope, entity, f"Message {key} for entity {entity}") if is_reply(envelope) else None
         except InvalidMessage as error:
             failed[key] = error
         else:
-            messages[key] = Arrival(key, envelope, place, reply, request)
+            kind = _kind(envelope, reply, senders)
+            messages[key] = Arrival(key, message_hash(key), envelope, kind, envelope.since, reply)
     return Arrived(tuple(messages.values()), tuple(failed.items()))
 
 
-def unknown_channels(arrived: Arrived, view: View) -> tuple[str, ...]:
-    """The channels of messages that this view shows neither in its entries nor in the channels of its ledger."""
-    entries = {entry.message for entry in view.ledger.entries}
-    known = {channel.id for channel in view.ledger.channels}
-    places = (one.place for one in arrived.messages if one.place is not None and one.key not in entries)
-    return tuple(dict.fromkeys(place.channel for place in places if place.channel not in known))
+def judged(arrived: Arrived, view: View) -> Judged:
+    """Tell copies from fresh messages.
+
+    What was processed stays so, so even an old view is right about copies. It may take a copy for fresh; then the commit fails
+    on its condition.
+    """
+    known = known_in(view)
+    copies: list[Arrival] = []
+    fresh: list[Arrival] = []
+    hidden: list[Arrival] = []
+    failed = list(arrived.failed)
+    for one in arrived.messages:
+        if one.hash in known:
+            copies.append(one)
+        elif (refusal := _refusal(one, view)) is not None:
+            failed.append((one.key, refusal))
+        elif one.kind == "q" and any(
+            document.answer for document in view.requests if document.request == one.envelope.id
+        ):
+            copies.append(one)
+        elif _is_awaited(one, view.ledger):
+            fresh.append(one)
+        elif view.pages is None and may_have_left(one, view.ledger):
+            hidden.append(one)
+        elif one.reply is not None:
+            failed.append((one.key, _not_awaited(one, view)))
+        else:
+            fresh.append(one)
+    return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed))
 
 
-def channels_in(view: View) -> dict[str, Channel]:
-    """What a view knows of channels: the ledger's, and what documents say of those that were looked for."""
-    return by_id((*view.ledger.channels, *(document.channel for document in view.channels)))
+def known_in(view: View) -> Mapping[str, str]:
+    """The marks that a view shows, by the hash of their message. An entry whose mark has left has none: its value is empty."""
+    here = by_hash(view.ledger.marks)
+    elsewhere = {entry.cause: "" for entry in view.ledger.outbox if entry.cause not in here}
+    for page in view.pages or ():
+        elsewhere.update(by_hash(page.marks))
+    return {**elsewhere, **here} if elsewhere else here
+
+
+def proof_of(one: Arrival, view: View) -> Proof | None:
+    """What a view shows that proves a message processed; None if nothing does."""
+    if (mark := by_hash(view.ledger.marks).get(one.hash)) is not None:
+        return Proof("ledger", time_in(mark))
+    for page in view.pages or ():
+        if (mark := by_hash(page.marks).get(one.hash)) is not None:
+            return Proof("page", time_in(mark), page.number)
+    return Proof("outbox") if any(entry.cause == one.hash for entry in view.ledger.outbox) else None
+
+
+def may_have_left(one: Arrival, ledger: Ledger) -> bool:
+    """Whether the mark of a message that has none in the ledger may be in a page."""
+    return bool(ledger.cut) and (one.since is None or one.since <= ledger.complete)
 
 
 def is_behind(arrival: Arrival, view: View) -> bool:
@@ -142,99 +175,49 @@ def is_behind(arrival: Arrival, view: View) -> bool:
     return arrival.reply is not None and view.ledger.version < arrival.reply.version
 
 
-def shows_nothing(arrived: Arrived, view: View) -> bool:
-    """Whether a view is older than the calls of all messages."""
-    return not arrived.failed and all(is_behind(one, view) for one in arrived.messages)
+def is_read_too_early(one: Arrival, view: View) -> bool:
+    """Whether the document of an opened request that was carried out was read in a view older than its answer."""
+    if one.kind != "q" or any(entry.cause == one.hash and entry.answer is not None for entry in view.ledger.outbox):
+        return False
+    return any(document.request == one.envelope.id and document.answer is None for document in view.requests)
 
 
-def judged(arrived: Arrived, view: View) -> Judged:
-    """Tell copies from fresh messages.
-
-    What was received once is received for ever, so even an old view is right about copies. It may take a copy for fresh; then
-    the commit fails on its condition.
-    """
-    channels = channels_in(view)
-    keys = {one.key for one in arrived.messages}
-    copies = tuple(entry for entry in view.ledger.entries if entry.message in keys)
-    known = {entry.message for entry in copies} | view.done
-    fresh: list[Arrival] = []
-    failed = list(arrived.failed)
-    for one in arrived.messages:
-        if one.key in known:
-            continue
-        if (refusal := _refusal(one, view, channels)) is not None:
-            failed.append((one.key, refusal))
-        elif _is_fresh(one, view, channels):
-            fresh.append(one)
-    return Judged(copies, tuple(fresh), tuple(failed))
+def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
+    """The answers to requests among copies, as far as this view has them."""
+    if not copies:
+        return ()
+    kept = {one.cause: one.answer for page in view.pages or () for one in page.answers}
+    kept |= {one.cause: one.answer for one in view.ledger.answers}
+    kept |= {entry.cause: entry.answer for entry in view.ledger.outbox if entry.answer is not None}
+    opened = {document.request: document.answer for document in view.requests}
+    found = (
+        (one.key, kept.get(one.hash) or opened.get(one.envelope.id))
+        for one in copies
+        if one.envelope.asked or one.kind == "q"
+    )
+    return tuple((key, answer) for key, answer in found if answer is not None)
 
 
-def _refusal(one: Arrival, view: View, channels: Mapping[str, Channel]) -> ExactlyOnceError | None:
-    """Why a message that is not known cannot be processed, or not in this view."""
-    if is_behind(one, view):
-        return _too_early(one.key, view)
-    if one.request is not None and all(document.request != one.request for document in view.requests):
-        return request_unknown(one.request)
-    received = one.place is not None and holds_place(channels, one.place)
-    if one.place is not None and received and channels[one.place.channel].is_fork(one.place.number, one.envelope.id):
-        return forked(one.envelope, one.place)
-    return None
-
-
-def _is_fresh(one: Arrival, view: View, channels: Mapping[str, Channel]) -> bool:
-    """Whether a message that has neither entry nor record is none that was received, nor a reply that came."""
-    if one.reply is not None:
-        return one.reply.call in view.ledger.calls
-    return one.place is None or not holds_place(channels, one.place)
-
-
-def _too_early(key: str, view: View) -> TryAgainLater:
-    return TryAgainLater(
-        f"Message {key} is the reply to a call that is newer than what was read, version {view.ledger.version} of its entity. "
-        "Give it back to its queue. If that does not help, the entity was restored from a backup: the reply gets parked."
+def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
+    """The errors of requests known only by what they owe: their marks, and the pages with their answers, went with age."""
+    asked = tuple(one for one in copies if one.envelope.asked and one.kind != "q")
+    if not asked:
+        return ()
+    known, answers = known_in(view), dict(answers_of(asked, view))
+    forgotten = "was carried out, so long ago that its answer is forgotten. Nothing was changed now."
+    return tuple(
+        (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
+        for one in asked
+        if not known[one.hash] and one.key not in answers
     )
 
 
-def request_unknown(request: str) -> RequestUnknown:
-    """The error of a request that has no document."""
-    return RequestUnknown(
-        f"There is no request {request}: it was closed, or left open for so long that it was deleted. It changed nothing now. "
-        "If it was not carried out before, open another one."
-    )
-
-
-def forked(envelope: Envelope, place: Place) -> ForkedChannel:
-    """The error of a message whose number another one has."""
-    return ForkedChannel(
-        f"Message {key_of(envelope)} has the number {place.number} in channel {place.channel}, which another message has. It "
-        f"was not handled. Was {envelope.source} restored from a backup, so that it gives out numbers a second time? Then "
-        "renumber it, and send what was refused as new messages."
-    )
-
-
-def received(channel: Channel | None, envelope: Envelope, place: Place) -> Channel:
-    """A message's channel once the message is received.
-
-    Args:
-        channel: before; None if this is its first message.
-        envelope: of the message.
-        place: of the message.
-
-    Raises:
-        ForkedChannel: another message has its number, as one of the same commit may.
-        InvalidMessage: its number cannot be.
-    """
-    before = channel or Channel(place.channel, envelope.source)
-    about = f"Message {key_of(envelope)} with the number {place.number} in channel {place.channel}"
-    if before.source != envelope.source:
-        raise InvalidMessage(
-            f"{about} comes from {envelope.source}; the channel is of {before.source}. Correct the sender."
-        )
-    if holds(before.received, place.number):
-        raise forked(envelope, place)
-    if (refusal := before.refusal(place.number)) is not None:
-        raise InvalidMessage(f"{about} is refused: {refusal}. Correct the sender, or send it as a new message.")
-    return before.with_message(place.number, envelope.id)
+def contents_of(copies: tuple[Arrival, ...], view: View) -> Contents:
+    """The beginnings of the digests that marks have of copies."""
+    if not copies:
+        return ()
+    known = known_in(view)
+    return tuple((one.key, content_in(mark)) for one in copies if (mark := known.get(one.hash)))
 
 
 def answered(calls: Calls, arrival: Arrival) -> Calls:
@@ -250,3 +233,55 @@ def answered(calls: Calls, arrival: Arrival) -> Calls:
             f"Message {arrival.key} is another reply to call {arrival.reply.call}, which has one. Correct the sender."
         )
     return tuple(one for one in calls if one != arrival.reply.call)
+
+
+def request_unknown(request: str) -> RequestUnknown:
+    """The error of a request that has no document."""
+    return RequestUnknown(
+        f"There is no request {request}: it was closed, or left open for so long that it was deleted. It changed nothing now. "
+        "If it was not carried out before, open another one."
+    )
+
+
+def _kind(envelope: Envelope, reply: ReplyTo | None, senders: Container[str]) -> Kind:
+    if reply is not None:
+        return "r"
+    if envelope.opened is not None:
+        return "q"
+    return "i" if _is_sent_by(envelope, senders) else "f"
+
+
+def _is_sent_by(envelope: Envelope, senders: Container[str]) -> bool:
+    """Whether an entity of one of these types sent a message. Others may choose such a source, but give no stable time."""
+    if all(name != STABLE_TIME for name, _ in envelope.extensions):
+        return False
+    try:
+        return EntityRef.of_source(envelope.source).type in senders
+    except ValueError:
+        return False
+
+
+def _is_awaited(one: Arrival, ledger: Ledger) -> bool:
+    return one.reply is not None and one.reply.call in ledger.calls
+
+
+def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
+    """Why a message that is not known cannot be processed, or not in this view."""
+    if is_behind(one, view):
+        return TryAgainLater(
+            f"Message {one.key} is the reply to a call that is newer than what was read, version {view.ledger.version} of its "
+            "entity. Give it back to its queue. If that does not help, the entity was restored from a backup: the reply gets "
+            "parked."
+        )
+    if one.kind == "q" and all(document.request != one.envelope.id for document in view.requests):
+        return request_unknown(one.envelope.id)
+    return None
+
+
+def _not_awaited(one: Arrival, view: View) -> InvalidMessage:
+    assert one.reply is not None  # noqa: S101  # Only replies are awaited.
+    return InvalidMessage(
+        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await, and it "
+        "was not processed. Was the entity restored from a backup? Then process again what made the call.",
+        kept="no call of the entity awaits this reply, and it was not processed: the entity may have been restored",
+    )

@@ -1,304 +1,231 @@
 """The outbox protocol.
 
-State and outputs are committed by one conditional save of the entity document. Outputs are published after the commit; messages
-are acknowledged after publishing.
+State, marks and outputs are committed by one conditional save of the entity document. Outputs are published after the commit;
+messages are acknowledged after publishing.
 
-The ledger in the document knows the copies of messages. Of one with a number it keeps the number for ever, among those
-received through the channel; its entry goes once its outputs are published. Of a call it keeps that its reply is awaited. Of a
-foreign message it keeps the entry, for a window of transactions. What leaves the ledger is written in the library's partition,
-after everything that it owes was published and before the commit that drops it: an entry becomes a processed record, a channel
-a document. Outputs too large for the document are staged in that partition before the commit.
+The ledger in the document remembers each message by a mark. The oldest marks leave it together, in a page of the library's
+partition, which is written before the commit that drops them. A timed message that is younger than all marks that left is
+looked for in the ledger alone. A message that is older than the retention is refused, so marks and pages go with age.
 
-Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won; a write
-that looks lost may still land, so clean-up deletes the staged outputs of lost attempts.
+What a commit owes stands in the ledger's outbox. No save marks that it was sent: the book of the process proves it, and the
+next commit drops what is paid.
+
+Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from types import NoneType
-from typing import Final, Literal
+from datetime import datetime
+from typing import Final
 
-from exactlyonce.attempt import Again, Finished, Memory, Remembered, Settled, Unfinished, Work
-from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
+from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers
+from exactlyonce.effects.effect import NoAnswer, Step, Together
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteProcessed, FindProcessed, Found, LoadProcessed
+from exactlyonce.effects.library import Stage
+from exactlyonce.effects.pages import OTHER, DeletePages, FindBlobs, HasPages, WritePage
 from exactlyonce.effects.requests import FoundRequests
-from exactlyonce.errors import ConfigurationError
-from exactlyonce.protocols.outbox.apart import delete_staged, delete_superseded, write_apart
-from exactlyonce.protocols.outbox.draft import Draft, Limits, draft_commit, needs_more, next_ledger
+from exactlyonce.errors import LedgerRemoved
+from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, next_ledger
 from exactlyonce.protocols.outbox.due import release
-from exactlyonce.protocols.outbox.forgotten import ended, of_forgotten_channels
-from exactlyonce.protocols.outbox.judge import Arrived, Judged, arrived, judged, shows_nothing
-from exactlyonce.protocols.outbox.look import look_apart, look_for_channels
-from exactlyonce.protocols.outbox.opened import answers_kept, first_look, marked
-from exactlyonce.protocols.outbox.owed import pay, publish_owed
-from exactlyonce.protocols.steps.answers import answers_in, contents_in
+from exactlyonce.protocols.outbox.judge import (
+    Arrived,
+    Failed,
+    Judged,
+    Proof,
+    answers_of,
+    arrived,
+    contents_of,
+    is_behind,
+    is_read_too_early,
+    judged,
+    proof_of,
+    unanswered,
+)
+from exactlyonce.protocols.outbox.look import BEHIND_LEDGER, first_look, look_apart, lost_pages, take_back
+from exactlyonce.protocols.outbox.owed import paid_of, pay, publish_owed
 from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
-from exactlyonce.protocols.steps.save import start_over, with_ledger
+from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
 from exactlyonce.protocols.steps.settle import settle
 from exactlyonce.records.blobs import Author
-from exactlyonce.records.calls import is_foreign
-from exactlyonce.records.ledger import EntityView, Ledger, read_entity
-from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.calls import is_reply
+from exactlyonce.records.ledger import OUTBOX, EntityView, Ledger
+from exactlyonce.records.outbox import OutboxEntry
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.lifetimes import AHEAD
+from exactlyonce.values.session_tokens import is_before
 
 GROUP_LIMIT: Final = 100
 """Most messages in one commit."""
 TRUSTED: Final = 2
 """How often in a row the remembered document has to have been the newest before an attempt starts from it."""
+_DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Settings of the outbox protocol. The presets may be exchanged freely on existing data.
-
-    Attributes:
-        window: how many transactions of foreign messages the entity document remembers before they leave for the library's
-            partition; None for all, until they are older than the application's retention.
-        inline_limit: how many bytes of one message's outputs may ride in the entity document; None for any number.
-        channels: how many channels the entity document holds. Where one more begins, all that the commit does not touch leave
-            together.
-        foreign: "window" to take messages without a number, whose copies are known for the retention; "refuse" to refuse them.
-        forget_after: age from which the clean-up job forgets channels, for entities with very many sources; None for never. A
-            message that comes so late is parked, since it may be a copy.
-    """
-
-    window: int | None = 16
-    inline_limit: int | None = 32 * 1024
-    channels: int = 64
-    foreign: Literal["window", "refuse"] = "window"
-    forget_after: timedelta | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("window", "inline_limit"):
-            require(f"{name}= of an outbox", getattr(self, name), (int, NoneType), "a whole number, or None")
-        require("channels= of an outbox", self.channels, int, "a whole number")
-        require("forget_after= of an outbox", self.forget_after, (timedelta, NoneType), "a timedelta, or None")
-        if self.window is not None and self.window < 1:
-            raise ConfigurationError("The window of an outbox has to hold at least one transaction; None is for all.")
-        if self.inline_limit is not None and self.inline_limit < 0:
-            raise ConfigurationError("The inline_limit of an outbox cannot be negative; 0 stages all outputs.")
-        if self.channels < 1:
-            raise ConfigurationError("The document of an outbox has to hold at least one channel.")
-        if self.foreign not in ("window", "refuse"):
-            raise ConfigurationError(f'foreign of an outbox is "window" or "refuse", not {self.foreign!r}.')
-        if self.forget_after is not None and self.forget_after < 2 * AHEAD:
-            raise ConfigurationError(
-                f"The forget_after of an outbox is at least {2 * AHEAD}: sources begin fresh channels at half that age, and "
-                "their clocks may be wrong. None is for never."
-            )
-
-    @classmethod
-    def transaction_id(cls) -> Outbox:
-        """Outputs staged apart; the entity carries only the mark of its last transaction."""
-        return cls(window=1, inline_limit=0)
-
-    @classmethod
-    def embedded(cls) -> Outbox:
-        """Everything in the document, for the application's retention."""
-        return cls(window=None, inline_limit=None)
+    """The outbox protocol. It has no settings."""
 
     @property
     def name(self) -> str:
-        """As ledgers name it. The presets share it."""
-        return "outbox"
+        """As ledgers name it."""
+        return OUTBOX
 
     @property
     def companions(self) -> bool:
-        """Records lie in the library's container."""
+        """Pages lie in the library's container."""
         return False
 
     @property
     def answers(self) -> bool:
-        """Entries keep them. A request is a foreign message."""
-        return self.foreign == "window"
+        """Ledgers and pages keep them."""
+        return True
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
-        """Ledgers owe outputs."""
-        return ("owing",)
+        """Outboxes owe outputs that no book pays, and ledgers keep messages that become due."""
+        return ("outbox",)
 
     @property
     def group_limit(self) -> int:
-        """Most messages that one attempt may take. It commits at most as many foreign ones of them as the window holds."""
+        """Most messages that one attempt may take."""
         return GROUP_LIMIT
 
     def forgets(self, envelope: Envelope) -> bool:
-        """A foreign message is known by a record, which goes with age; a number, or the reply to a call, is known for ever."""
-        return is_foreign(envelope)
-
-    def _limits(self, work: Work) -> Limits:
-        retention = work.retention if self.window is None else None
-        return Limits(self.window, self.inline_limit, self.channels, retention, self.forget_after)
+        """Marks and pages go with age. A reply is known by its call, and an opened request by its document."""
+        return envelope.opened is None and not is_reply(envelope)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process messages for one entity; copies of one message count once. At most 21 effects.
+        """Process messages for one entity; copies of one message count once. At most 16 effects.
+
+        Of a remembered document that does not decide, 6 more come first.
 
         Raises:
-            StoredDataError: the document cannot be trusted.
+            StoredDataError: a document cannot be trusted.
             ConfigurationError: it belongs to another protocol.
         """
-        messages = arrived(work.entity, work.messages, foreign=self.foreign == "window")
-        if (saved := memory.saved) is not None and self._trusts(saved, messages):
-            known = yield from look_for_channels(work.entity, messages, from_memory(work.entity, saved, memory))
-            if not isinstance(known, Again):
-                outcome = yield from self._process(work, messages, known)
-                if outcome is not None:
-                    return outcome
-        view = yield from self._look(work.entity, messages, memory)
+        messages = arrived(work.entity, work.messages, work.senders)
+        saved = memory.saved
+        if saved is not None and saved.right >= TRUSTED and not messages.requests:
+            outcome = yield from self._process(work, messages, from_memory(work.entity, saved, memory))
+            if outcome is not None:
+                return outcome
+        view = yield from self._loaded(work, messages, memory)
         if isinstance(view, Again):
             return view
         outcome = yield from self._process(work, messages, view)
         assert outcome is not None  # noqa: S101  # A loaded document always decides.
         return outcome
 
-    def _trusts(self, saved: Remembered, messages: Arrived) -> bool:
-        """Whether to start from the remembered document. Foreign messages and requests need a look; `embedded`, its time."""
-        return saved.right >= TRUSTED and self._remembers and not (messages.foreign or messages.requests)
-
-    @property
-    def _remembers(self) -> bool:
-        """Whether attempts may start from the remembered document at all, so that it is worth keeping."""
-        return self.window is not None
-
-    def _unmarked(self, view: View) -> Memory:
-        """What to remember if nothing is committed. A document that was never processed has yet to be admitted."""
-        return view.unmarked(always=self._remembers and view.ledger.version > 0)
-
-    def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
-        """Process messages as a view shows them; None where a remembered one does not decide. At most 15 effects.
-
-        A remembered document may be hours old. So only positive facts are taken from it: what was received is received for
-        ever, and what is owed was committed. A commit fails on its condition if the document has changed. Whatever else an
-        attempt may end with, or has to write before its commit, is for a loaded document.
-        """
-        found = judged(messages, view)
-        forgotten = of_forgotten_channels(found.fresh, view)
-        if view.remembered and (found.failed or forgotten):
-            return None
-        # Finish duplicates. The attempt that committed them may have died before it published.
-        remembered = yield from publish_owed(work.entity, found.copies, view)
-        if isinstance(remembered, Again):
-            return remembered
-        view = view.knowing(remembered)
-        known = (*answers_in((*found.copies, *view.records)), *answers_kept(messages, view))
-        contents = contents_in(found.copies)
-        found = found.without(forgotten)
-        if not found.fresh:
-            finished = Finished(self._unmarked(view), failed=found.failed, answers=known, contents=contents)
-            outcome = yield from ended(work, view, finished, forgotten)
-            return outcome
-        # Begin, and handle the messages. Transaction ids are fresh in every attempt, so what a lost attempt wrote is never
-        # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
-        begun = yield from Begin(tuple(one.key for one in found.fresh))
-        draft = draft_commit(self._limits(work), work, view, found.fresh, begun)
-        if view.remembered and (
-            draft.failed or draft.more or not draft.processed or needs_more(work.entity, view, draft)
-        ):
-            return None
-        draft = draft._replace(failed=(*found.failed, *draft.failed), answers=known)
-        if not draft.processed:
-            finished = Finished(self._unmarked(view), failed=draft.failed, answers=known, contents=contents)
-            outcome = yield from ended(work, view, finished, forgotten)
-            return outcome
-        outcome = yield from self._commit(work, view, draft)
-        return replace(outcome, contents=contents) if isinstance(outcome, Finished) else outcome
-
-    def _look(self, entity: EntityRef, messages: Arrived, memory: Memory) -> Step[View | Again]:
-        """Load the entity, and find what the library's partition knows of the messages: again where the token demands it."""
+    def _loaded(self, work: Work, messages: Arrived, memory: Memory) -> Step[View | Again]:
+        """Load the entity, and the documents of opened requests beside it; look for what is not in the ledger."""
+        entity = work.entity
         request = LoadEntity(entity, memory.entity_token)
-        found: Found | NoAnswer = Found(frozenset(), None)
         opened: FoundRequests | NoAnswer | None = None
-        if messages.requests and not messages.foreign:
+        if messages.requests:
             # Load the entity, and look for the documents of opened requests. The ledger's token shows if the view will do.
             loaded, opened = yield from Together(request, first_look(entity, messages, memory.library_token))
-        elif self.window is None or not messages.foreign:
-            # Load the entity. Its channels know every numbered message; and nothing leaves an unbounded window, so there is
-            # hardly ever a record to look for.
-            loaded = yield from request
         else:
-            # Load the entity, and look for records of foreign messages. The ledger's session token shows whether this view of
-            # the records was new enough.
-            loaded, found = yield from Together(request, FindProcessed(entity, messages.foreign, memory.library_token))
-        if isinstance(loaded, NoAnswer) or isinstance(found, NoAnswer) or isinstance(opened, NoAnswer):
+            # Load the entity. The view may be old: then a commit fails, and what the view knows was committed all the same.
+            loaded = yield from request
+        if isinstance(loaded, NoAnswer) or isinstance(opened, NoAnswer):
             return Again(memory, "a read was not answered")
-        seen = found.token or (opened and opened.token) or memory.library_token
-        memory = replace(memory.compared(loaded.etag), library_token=seen)
-        view = yield from admitted(entity, loaded, self, memory)
+        view = yield from admitted(entity, loaded, self, memory.compared(loaded.etag))
         if isinstance(view, Again):
             return view
-        if shows_nothing(messages, view):
+        if view.ledger.version == 0 and not view.adopted:
+            again = yield from _require_no_pages(work, view)
+            if again is not None:
+                return again
+        if not messages.failed and messages.messages and all(is_behind(one, view) for one in messages.messages):
             return Again(view.memory, "the view is older than the call whose reply has come")
-        view = yield from look_apart(entity, messages, view, found, opened)
+        view = yield from look_apart(entity, messages, view, opened)
         return view
 
-    def _commit(self, work: Work, view: View, draft: Draft) -> Step[Finished | Again]:
+    def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
+        """Process messages as a view shows them; None where a remembered one does not decide.
+
+        A remembered document may be hours old. So only positive facts are taken from it: what has a mark was processed, and
+        what is owed was committed. A commit fails on its condition if the document has changed.
+        """
+        if view.remembered:
+            looked = yield from look_apart(work.entity, messages, view)
+            if isinstance(looked, Again):
+                return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
+            view = looked
+        found = judged(messages, view)
+        if unknown := unanswered(found.copies, view):
+            found = replace(found, failed=(*found.failed, *unknown))
+        if view.remembered and found.failed:
+            return None
+        if any(is_read_too_early(one, view) for one in found.copies):
+            return Again(view.memory, "the document of a request was read in a view older than its answer")
+        paying = yield from _copies_paid(work.entity, found, view)
+        if isinstance(paying, Again):
+            return paying
+        memory, paid = paying
+        view = view.knowing(memory)
+        if not found.fresh:
+            return _known(found, view)
+        outcome = yield from self._handle(work, found, view, paid)
+        return outcome
+
+    def _handle(self, work: Work, found: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
+        """Handle messages that were not processed, and commit them; None where a remembered view does not decide."""
+        messages = found.fresh
+        # Open numbers, and handle the messages. The numbers are fresh in every attempt, so what a lost attempt wrote is never
+        # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
+        opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
+        if isinstance(opened, NoAnswer):
+            return Again(view.memory, "whether the store has the book of this process is not known")
+        draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at), paid=paid)
+        undecided = view.remembered and (draft.failed or draft.more or draft.crowded)
+        if undecided or not draft.processed:
+            # Close the numbers. No commit has them.
+            yield from CloseNumbers(opened.given)
+            if draft.crowded and not undecided:
+                again = yield from _make_room(work.entity, view, paid)
+                return again
+            return None if undecided else _known(found, view, failed=draft.failed)
+        outcome = yield from self._commit(work, view, draft, opened, paid)
+        answers = (*answers_of(found.copies, view), *draft.replies(messages))
+        if isinstance(outcome, Again):
+            return replace(outcome, answers=answers) if outcome.progressed else outcome
+        failed, contents = (*found.failed, *draft.failed), contents_of(found.copies, view)
+        return Finished(outcome.memory, outcome.processed, failed, answers=answers, contents=contents)
+
+    def _commit(
+        self, work: Work, view: View, draft: Draft, opened: Opened, paid: frozenset[str]
+    ) -> Step[Finished | Again]:
         """Write what the commit relies on, commit, publish: in this order, and never back."""
-        entity = work.entity
-        # Finish what leaves. Records and documents of channels have no room for outputs: they mean that all was published.
-        leaving = view.ledger.entries if draft.flush or draft.apart else ()
-        remembered = yield from publish_owed(entity, leaving, view)
-        if isinstance(remembered, Again):
-            return remembered
-        view = view.knowing(remembered)
-        token = yield from write_apart(entity, view, draft)
+        entity, page = work.entity, leaving(work.entity, view.ledger)
+        token = yield from _written_before(work, view, draft, page)
         if isinstance(token, Again):
             return token
-        ledger = next_ledger(self._limits(work), view, draft, token)
+        ledger = next_ledger(work, view, draft, page, paid, token=token)
         document = draft.document(ledger)
-        # Commit: save the entity if it is unchanged. The save also marks what this process published, and drops what leaves.
-        # Nothing is undone if it fails: it may still land.
+        # Commit: save the entity if it is unchanged. The save also drops what leaves, and what is paid. Nothing is undone if it
+        # fails: it may still land.
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
-        committed = replace(view.memory, entity_token=saved.token, library_token=ledger.token, kept=None)
-        paid = yield from pay(entity, draft, committed)
-        if isinstance(paid, Again):
-            return replace(paid, memory=replace(paid.memory, saved=None))
-        yield from delete_superseded(entity, view, ledger)
-        committed = replace(paid, published=paid.published | {entry.tx for entry in draft.entries})
-        parts = EntityView(draft.body, ledger)
-        memory = remembering(committed, parts, document, saved.etag, always=self._remembers)
-        answers = (*draft.answers, *answers_in(draft.entries))
+        committed = replace(view.memory, entity_token=saved.token, library_token=ledger.token)
+        memory = yield from pay(entity, draft.outputs, draft.outbox, opened.given, committed)
+        if isinstance(memory, Again):
+            return replace(memory, memory=replace(memory.memory, saved=None))
+        memory = remembering(memory, EntityView(draft.body, ledger), document, saved.etag)
         if draft.more:
             reason = "there was no room for all messages in one commit"
-            return Again(memory, reason, progressed=True, processed=draft.processed, answers=answers)
-        return Finished(memory, draft.processed, draft.failed, answers=answers)
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Drop what this process published from what the entity owes, if no commit has done so yet. At most 3 effects."""
-        saved = memory.saved
-        if saved is None:
-            # Load the entity. This process no longer has the document that it saved.
-            loaded = yield from LoadEntity(entity, memory.entity_token)
-            if isinstance(loaded, NoAnswer):
-                return Again(memory, "the entity could not be read")
-            if loaded.document is None or loaded.etag is None:
-                return Finished(Memory())
-            saved = Remembered(loaded.document, loaded.etag)
-        parts = saved.parts or read_entity(entity, saved.document)
-        ledger = parts.ledger
-        if ledger is None or not memory.published & ledger.owing:
-            return Finished(Memory())  # A later commit has marked it.
-        after = marked(ledger, memory)
-        # Mark: save the entity if it is unchanged. Neither the sweeper nor a duplicate has to publish the outputs again.
-        reply = yield from SaveEntity(entity, with_ledger(saved.document, after), saved.etag)
-        if not isinstance(reply, Saved):
-            return start_over(memory, reply)
-        yield from delete_staged(entity, ledger, after)
-        document = with_ledger(saved.document, after)
-        known = Remembered(document, reply.etag, saved.right, EntityView(parts.body, after))
-        return Finished(Memory(reply.token, memory.library_token, saved=known))
+            return Again(memory, reason, progressed=True, processed=draft.processed)
+        return Finished(memory, draft.processed)
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Release what is due; or else publish everything that the entity owes, then mark it. At most 16 effects.
+        """Release what is due; or else publish everything that the entity owes, and drop it from its outbox.
 
-        No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and marking
-        it fails on its condition. So does releasing what was released, or cancelled, since.
+        No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and saving it
+        fails on its condition. So does releasing what was released, or cancelled, since.
 
         Raises:
             StoredDataError: the document cannot be trusted.
@@ -307,101 +234,183 @@ class Outbox:
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
-        failed = yield from release(self._limits(work), work, view, self._commit)
+        owing = view.ledger.outbox
+        # Learn what is paid. Books of others are read, since their processes may still be at work.
+        paid = yield from paid_of(entity, view.ledger, owing)
+        failed = yield from release(
+            work, view, lambda work, view, draft, opened: self._commit(work, view, draft, opened, paid)
+        )
         if isinstance(failed, Again):
             return failed
-        if view.document is None or not view.ledger.owing:
+        if view.document is None or not owing:
             return Finished(Memory(), stopped=failed)
-        remembered = yield from publish_owed(entity, view.ledger.entries, view)
-        if isinstance(remembered, Again):
-            return remembered
-        after = marked(view.ledger, remembered)
-        # Mark: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep reads.
+        paying = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), view)
+        if isinstance(paying, Again):
+            return paying
+        after = _swept(view.ledger, owing)
+        # Drop what is paid: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep
+        # reads.
         saved = yield from SaveEntity(entity, with_ledger(view.document, after), view.etag)
         if not isinstance(saved, Saved):
-            return start_over(remembered, saved)
-        yield from delete_staged(entity, view.ledger, after)
+            return start_over(paying, saved)
         return Finished(Memory(), stopped=failed)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-        """Decide about a message that the host gave up on: publish what it owes, or park it. At most 6 effects."""
-        messages = arrived(work.entity, work.messages)
+        """Decide about a message that the host gave up on: publish what it owes, or park it."""
+        messages = arrived(work.entity, work.messages, work.senders)
         settled = yield from settle(
             self, work, delivered, reason, memory, finish=lambda view: self._finished(work.entity, messages, view)
         )
         return settled
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
-        """Whether an entry or a record proves a message processed. At most 4 effects."""
-        messages = arrived(entity, (envelope,))
+        """Whether a mark proves a message processed. At most 3 effects."""
+        proof = yield from self.proof(entity, envelope, memory)
+        return proof if isinstance(proof, Again) else proof is not None
+
+    def proof(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[Proof | Again | None]:
+        """What proves a message processed, in the view that answers; None if nothing does. At most 3 effects."""
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
-        found = yield from self._proof(entity, messages, view)
-        return found if isinstance(found, Again) else found.done
+        messages = arrived(entity, (envelope,), ())
+        view = yield from look_apart(entity, messages, view)
+        if isinstance(view, Again):
+            return view
+        return next((proof for one in messages.messages if (proof := proof_of(one, view))), None)
 
     def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
         """Finish a message that was processed; None if nothing proves that it was."""
-        found = yield from self._proof(entity, messages, view)
-        if isinstance(found, Again):
-            return found
-        if not found.done:
+        looked = yield from look_apart(entity, messages, view)
+        if isinstance(looked, Again):
+            return looked
+        found = judged(messages, looked)
+        if not found.copies:
             return None
+        hashes = {one.hash for one in found.copies}
+        owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes)
+        # Learn what is paid of the message. The delivery ends here, so it must be certain.
+        paid = yield from paid_of(entity, looked.ledger, owing)
         # Finish a processed message. Only its outputs may be missing.
-        remembered = yield from publish_owed(entity, found.copies, view)
-        if isinstance(remembered, Again):
-            return remembered
-        return Settled("processed", replace(view, memory=remembered).unmarked())
-
-    def _proof(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Judged | Again]:
-        """What entries, channels and records show of a message, in a view at the ledger's session token. At most one effect."""
-        found = judged(messages, view)
-        if not found.fresh:
-            return found
-        if messages.foreign:
-            # Look for a record, at the ledger's session token. A view at that token has every record that the ledger relies on.
-            records = yield from FindProcessed(entity, messages.foreign, view.ledger.token)
-            if isinstance(records, NoAnswer):
-                return Again(view.memory, "whether the message has a record could not be read")
-            return judged(messages, replace(view, done=records.messages))
-        looked = yield from look_apart(entity, messages, view, Found(frozenset(), None))
-        return looked if isinstance(looked, Again) else judged(messages, looked)
+        memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), looked)
+        if isinstance(memory, Again):
+            return memory
+        return Settled("processed", memory)
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts whose transaction a record names. At most one effect."""
+        """Those of the attempts whose transaction a page names; what the ledger names is known. At most one effect."""
         if not authors:
             return frozenset()
-        messages = tuple(dict.fromkeys(author.message for author in authors))
-        # Read the records of the blobs' messages. A record with an attempt's transaction id proves its commit, and was
-        # written before the entry left.
-        found = yield from LoadProcessed(entity, messages, ledger.token)
+        # Look for the transactions in pages. A page names those whose blobs were committed, and was written before their marks
+        # left.
+        found = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
         if isinstance(found, NoAnswer):
-            return Again(memory, "the records of the messages could not be read")
-        recorded = {record.tx for record in found.records}
-        return frozenset(author for author in authors if author.tx in recorded)
+            return Again(memory, "the pages of the entity could not be read")
+        return frozenset(author for author in authors if author.tx in found)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
-        """Delete processed records older than the retention, as they were read. One effect, which is not answered.
+        """Delete pages that are older than the retention, as they were read. One effect, which is not answered.
 
-        A record whose message may no longer arrive has nothing left to prevent. It needs no look at the ledger and no fence:
-
-        - A record owes nothing, since it is written after publishing.
-        - An attempt that wrote records may have crashed before the commit that drops their entries, so a record may
-          exist together with its entry. The attempt that drops the entry later writes the record anew, before that commit; so
-          an entry never leaves without one.
-        - If it is being written anew just now, its ETag has changed and it stays; if it is deleted first, writing creates it.
+        A message whose mark is in such a page is refused for its age. So it needs no look at the ledger and no fence.
 
         Args:
-            entity: whose records they are.
-            candidates: key of the message and ETag of each, as they were read when their age was judged by the server's time of
-                writing. That is never before the message's commit, so nothing looks older than it is.
+            entity: whose pages they are.
+            candidates: number of each, and its ETag.
+            memory: of this process.
         """
         if candidates:
-            # Delete the records, as they were read. No copy of their messages can still arrive. A record that is being written
-            # anew has another ETag, and stays.
-            yield from DeleteProcessed(entity, candidates)
+            # Delete the pages, as they were read. No copy of their messages is judged any more.
+            yield from DeletePages(entity, tuple((int(number), etag) for number, etag in candidates))
         return Finished(memory)
+
+
+def _require_no_pages(work: Work, view: View) -> Step[Again | None]:
+    """None if the entity, which was never processed in this view, has no pages. At most 2 effects."""
+    # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
+    has_pages = yield from HasPages(work.entity)
+    if isinstance(has_pages, NoAnswer):
+        return Again(view.memory, "whether the entity has pages could not be read")
+    if not has_pages:
+        return None
+    fenced = yield from fence(work.entity, view, work.absent)
+    if isinstance(fenced, Again):
+        return fenced
+    raise LedgerRemoved(
+        f"Entity {work.entity} was processed before, but its document, or the ledger in it, is gone. Duplicates would be "
+        "applied again, so no message is. Restore the document from a backup; or, if no copy of an old message can still "
+        "arrive, delete the library's documents of this entity."
+    )
+
+
+def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> Step[str | Again | None]:
+    """Write what a commit relies on; return the ledger's session token, which shows all of it. At most 7 effects."""
+    token = view.ledger.token
+    if page is not None:
+        # Write the page of the marks that leave. Before the commit that drops them, so that the ledger or a page always knows
+        # the message.
+        written = yield from WritePage(work.entity, page, _seconds(work, page, draft.at))
+        if written is OTHER:
+            again = yield from take_back(work, view, page)
+            return again
+        if isinstance(written, NoAnswer):
+            return Again(view.memory, "whether the page was written is not known")
+        token = written.token
+    if draft.staged:
+        # Stage the messages to keep. Before the commit, so that what is committed can always be released. A conflict is this
+        # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
+        staged = yield from Stage(work.entity, draft.staged)
+        if isinstance(staged, NoAnswer) or staged.token is None:
+            return Again(view.memory, "whether the messages to keep were staged is not known")
+        token = staged.token
+    if is_before(token, view.ledger.token):
+        return Again(view.memory, BEHIND_LEDGER)
+    kept = yield from write_blobs(draft.blobs, view.memory)
+    return token if kept is None else kept
+
+
+def _known(found: Judged, view: View, *, failed: Failed = ()) -> Finished:
+    """The end of an attempt that commits nothing. `failed` are those of the fresh messages that cannot be committed."""
+    return Finished(
+        view.remembering() if view.ledger.version > 0 else view.memory,
+        failed=(*found.failed, *failed),
+        answers=answers_of(found.copies, view),
+        contents=contents_of(found.copies, view),
+    )
+
+
+def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
+    """Finish duplicates: publish what their entries owe; and the transactions that are paid then. At most 4 effects."""
+    hashes = {one.hash for one in found.copies}
+    owing = tuple(entry for entry in view.ledger.outbox if entry.cause in hashes)
+    # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
+    paid = yield from paid_of(entity, view.ledger, owing)
+    # Finish duplicates. The attempt that committed them may have died before it published.
+    copies = tuple(entry for entry in owing if entry.tx not in paid)
+    memory = yield from publish_owed(entity, copies, view)
+    return memory if isinstance(memory, Again) else (memory, paid | {entry.tx for entry in copies})
+
+
+def _make_room(entity: EntityRef, view: View, paid: frozenset[str]) -> Step[Again]:
+    """Publish all that an outbox owes, so that its entries leave with the next commit. At most 3 effects."""
+    owing = tuple(entry for entry in view.ledger.outbox if entry.tx not in paid)
+    memory = yield from publish_owed(entity, owing, view)
+    if isinstance(memory, Again):
+        return memory
+    return Again(memory, "what the outbox owed took the room, and was sent", progressed=True)
+
+
+def _seconds(work: Work, page: Page, at: datetime) -> int:
+    """For how long the store is to keep a page. Answers and blobs are proved for the retention after their page was cut."""
+    newest = max(page.until, milliseconds(at)) if page.answers or page.blobs else page.until
+    left = (newest - milliseconds(at)) // 1000 + int(work.page_lifetime.total_seconds())
+    return max(left, _DAY)
+
+
+def _swept(ledger: Ledger, paid: tuple[OutboxEntry, ...]) -> Ledger:
+    """The ledger once these entries are paid."""
+    transactions = frozenset(entry.tx for entry in paid)
+    return replace(ledger, outbox=tuple(entry for entry in ledger.outbox if entry.tx not in transactions))

@@ -6,19 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.effect import BEHIND, Begin, NoAnswer, Step
+from exactlyonce.effects.effect import BEHIND, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import (
-    DeleteStaged,
-    FindProcessed,
-    FoundStaged,
-    LoadStaged,
-    Stage,
-)
+from exactlyonce.effects.library import FoundStaged, LoadStaged
 from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.steps.fresh_token import fresh_token
 from exactlyonce.protocols.steps.load import View, load
 from exactlyonce.protocols.steps.save import start_over, with_ledger
-from exactlyonce.records.library import StagedOutputs
 from exactlyonce.values.identity import EntityRef
 
 _NOBODYS: Final = "exactlyonce/reset-token"
@@ -31,25 +25,22 @@ class TokenReset:
 
     Attributes:
         outcome: "reset"; or "no token", and there is nothing to exchange; or "not ahead": a replica has answered at the token.
-        lost: keys of messages whose staged outputs the entity owes, and which are gone. Where the token was reset, they are
-            gone for good.
         memory: for whatever this process does next on the entity.
-        kept: ids of messages that the entity keeps, and which are gone in the same way.
+        kept: ids of messages that the entity keeps, and which are gone. Where the token was reset, they are gone for good.
     """
 
     outcome: Literal["reset", "no token", "not ahead"]
-    lost: tuple[str, ...]
     memory: Memory
     kept: tuple[str, ...] = ()
 
 
 def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
-    """Exchange the session token in an entity's ledger, if the account will never reach it. At most 9 effects.
+    """Exchange the session token in an entity's ledger, if the account will never reach it. At most 7 effects.
 
     A token that is ahead of the account, after a failover that lost writes or a restored container, makes every read with it
     `BEHIND` for ever. The new token is that of a write made now: whatever has survived in the library's partition is at or
-    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost: a message
-    whose record is gone, and whose entry has left the ledger, is taken for new if a copy of it still arrives.
+    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost:
+    messages that a lost page might know are refused, as `Ledger.lost` says.
 
     Args:
         entity: of the outbox; other protocols keep no such token.
@@ -63,13 +54,13 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
     if isinstance(view, Again):
         return view
     if view.document is None or view.ledger.token is None:
-        return TokenReset("no token", (), view.memory)
+        return TokenReset("no token", view.memory)
     # Read at the ledger's session token. The reply is "behind" if no replica has reached it.
-    reached = yield from FindProcessed(entity, (_NOBODYS,), view.ledger.token)
+    reached = yield from LoadStaged(entity, (_NOBODYS,), view.ledger.token)
     if reached is not BEHIND:
         if isinstance(reached, NoAnswer):
             return Again(view.memory, "whether a replica has reached the token could not be read")
-        return TokenReset("not ahead", (), view.memory)
+        return TokenReset("not ahead", view.memory)
     outcome = yield from _exchanged(entity, view)
     return outcome
 
@@ -77,29 +68,21 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     """Put the token of a write made now in place of the ledger's; the document written for it goes again."""
     assert view.document is not None  # noqa: S101  # Without one there is no token.
-    # Begin. The next document needs an id.
-    begun = yield from Begin(more=1)
-    (tx,) = begun.given
-    # Write a document for its session token. Everything that survived in the partition is at or before that token.
-    staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
-    if isinstance(staged, NoAnswer) or staged.token is None:
+    token = yield from fresh_token(entity, _NOBODYS)
+    if token is None:
         return Again(view.memory, "whether anything was written is not known")
-    owing = [(entry.tx, entry.message) for entry in view.ledger.entries if entry.owed == "staged"]
     kept = [(one.tx, one.id) for one in view.ledger.kept]
     found: FoundStaged | NoAnswer = FoundStaged(())
-    if owing or kept:
-        # Read the staged outputs and the kept messages at the new token. Missing ones are lost, and reported.
-        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in (*owing, *kept))), staged.token)
+    if kept:
+        # Read the kept messages at the new token. Missing ones are lost, and reported.
+        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), token)
     if isinstance(found, NoAnswer):
-        return Again(view.memory, "staged outputs could not be read")
-    ledger = replace(view.ledger, token=staged.token)
+        return Again(view.memory, "kept messages could not be read")
+    ledger = replace(view.ledger, token=token, lost=view.ledger.complete)
     # Save the entity with the new token, if it is unchanged.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
-    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
-    yield from DeleteStaged(entity, (tx,))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     there = {one.tx for one in found.documents}
-    after = replace(view.memory, entity_token=saved.token, library_token=staged.token)
-    lost, gone = (tuple(name for tx, name in named if tx not in there) for named in (owing, kept))
-    return TokenReset("reset", lost, after, gone)
+    after = replace(view.memory, entity_token=saved.token, library_token=token)
+    return TokenReset("reset", after, tuple(name for tx, name in kept if tx not in there))

@@ -17,24 +17,24 @@ from datetime import timedelta
 from typing import Literal
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
+from exactlyonce.effects.books import CloseNumbers, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.effects.entity import Saved
+from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, InvalidMessage
-from exactlyonce.protocols.outbox.owed import publish_owed
-from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.outbox.owed import paid_of, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
 from exactlyonce.protocols.resequencer.positions import Known, held_and_gone
 from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
-from exactlyonce.protocols.steps.load import View, load, remembering
-from exactlyonce.protocols.steps.save import fence, start_over, write_blobs
+from exactlyonce.protocols.steps.load import View, load
+from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
 from exactlyonce.protocols.steps.settle import companions_know, settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
-from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.places import place_of
 from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import Envelope
@@ -87,10 +87,6 @@ class Resequencer:
         return True
 
     @property
-    def forget_after(self) -> None:
-        """Receptions stay."""
-
-    @property
     def answers(self) -> bool:
         """A read model takes numbered messages only."""
         return False
@@ -98,7 +94,7 @@ class Resequencer:
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Ledgers owe outputs, and hold messages."""
-        return ("owing", "holding")
+        return ("outbox", "holding")
 
     @property
     def group_limit(self) -> int:
@@ -120,20 +116,11 @@ class Resequencer:
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
-        # Finish what was released before. The attempt that released it may have died before it published, and the next
-        # commit drops the entries.
-        remembered = yield from publish_owed(entity, view.ledger.entries, view)
-        if isinstance(remembered, Again):
-            return remembered
-        outcome = yield from _received(
-            work, replace(view, memory=remembered), self.max_wait if self.order == "time" else None
-        )
+        paid = yield from _pay(entity, view)
+        if isinstance(paid, Again):
+            return paid
+        outcome = yield from _received(work, paid, self.max_wait if self.order == "time" else None)
         return outcome
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Drop what this process published from what the read model owes, as the outbox does. At most 2 effects."""
-        outcome = yield from Outbox().mark(entity, memory)
-        return outcome if isinstance(outcome, Again) else Finished(Memory())
 
     def tend(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Do what is to be done about gaps, then release what can be: for a timer, or an operator. At most 14 effects.
@@ -164,12 +151,23 @@ class Resequencer:
         return released
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Tend the read model, then mark what was published. At most 16 effects."""
+        """Tend the read model, then drop from its outbox what is paid. At most 20 effects."""
         tended = yield from self.tend(work, memory)
-        if isinstance(tended, Again) or not tended.memory.published:
+        if isinstance(tended, Again):
             return tended
-        marked = yield from self.mark(work.entity, tended.memory)
-        return marked if isinstance(marked, Again) else replace(tended, memory=marked.memory)
+        view = yield from load(work.entity, self, tended.memory)
+        if isinstance(view, Again):
+            return view
+        if view.document is None or not view.ledger.outbox:
+            return replace(tended, memory=Memory())
+        paid = yield from _pay(work.entity, view)
+        if isinstance(paid, Again):
+            return paid
+        ledger = replace(view.ledger, outbox=())
+        # Drop what is paid: save the read model if it is unchanged. A commit in between has a newer ledger, which the next
+        # sweep reads.
+        saved = yield from SaveEntity(work.entity, with_ledger(view.document, ledger), view.etag)
+        return replace(tended, memory=Memory()) if isinstance(saved, Saved) else start_over(paid.memory, saved)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
         """Decide about a message that the host gave up on: finish what the read model took, or park it. At most 8 effects."""
@@ -207,16 +205,20 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
     known = yield from _known(work.entity, release, view, work.absent)
     if isinstance(known, Again):
         return known
-    # Begin, and release, hold or drop the messages. The next number is handled, and every held number that follows without
-    # a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
-    begun = yield from Begin(release.keys, more=len(known))
-    release.release(known, begun)
-    memory = view.unmarked()
+    # Open numbers, and release, hold or drop the messages. The next number is handled, and every held number that follows
+    # without a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
+    opened = yield from OpenNumbers(work.entity, view.ledger.version, release.keys, more=len(known))
+    if isinstance(opened, NoAnswer):
+        return Again(view.memory, "whether the store has the book of this process is not known")
+    release.release(known, opened)
+    memory = view.memory
     if release.changes:
         committed = yield from _commit(work.entity, release, view)
         if isinstance(committed, Again):
             return committed
         memory = committed
+    # Close the numbers. What they owed was sent, or they were not used.
+    yield from CloseNumbers(opened.given)
     if release.more:
         return Again(memory, "more can be released", progressed=release.changes)
     return Finished(memory, tuple(release.processed), tuple(release.failed.items()), tuple(release.stopped.items()))
@@ -265,15 +267,12 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)
     if release.outputs:
-        # Publish the outputs. After the commit, so that only committed outputs are sent. The ledger owes them until the
-        # next commit.
+        # Publish the outputs. After the commit, so that only committed outputs are sent. The ledger owes them until the next
+        # commit, unless a book proves that they were sent.
         published = yield from Publish(tuple(release.outputs))
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")
-    stored = read_entity(entity, document)
-    owing = frozenset() if stored.ledger is None else stored.ledger.owing
-    memory = replace(memory, published=memory.published | owing)
-    return remembering(memory, stored, document, saved.etag)
+    return memory
 
 
 def _ids(entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:
@@ -294,10 +293,18 @@ def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled
     if any(_released_since(view, one) for one in mine):
         return Again(view.memory, "the read model was seen in an older view than what it released")
     # Finish what the read model released. A message that is still held is safe without its delivery.
-    remembered = yield from publish_owed(entity, view.ledger.entries, view)
-    if isinstance(remembered, Again):
-        return remembered
-    return Settled("processed", replace(view, memory=remembered).unmarked())
+    paid = yield from _pay(entity, view)
+    return paid if isinstance(paid, Again) else Settled("processed", paid.memory)
+
+
+def _pay(entity: EntityRef, view: View) -> Step[View | Again]:
+    """Publish what the read model owes and no book pays. At most 3 effects."""
+    owing = view.ledger.outbox
+    # Learn what is paid. The next commit drops all entries, so it must be certain.
+    paid = yield from paid_of(entity, view.ledger, owing)
+    # Finish what was released before. The attempt that released it may have died before it published.
+    memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), view)
+    return memory if isinstance(memory, Again) else view.knowing(memory)
 
 
 def _released_since(view: View, document: NumberedMessage) -> bool:

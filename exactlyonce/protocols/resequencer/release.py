@@ -9,21 +9,25 @@ from functools import partial
 from typing import Final
 
 from exactlyonce.attempt import Before, Handled, Work, key_of
-from exactlyonce.effects.effect import Begun
+from exactlyonce.effects.books import Opened
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.resequencer.order import Head, earliest, is_late, later
 from exactlyonce.protocols.resequencer.positions import Known, Position, require_sense, two_with_one_number
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.steps.load import View
+from exactlyonce.protocols.steps.since import since_of_outputs
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
-from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Entry, Ledger, entity_document, entry_size
-from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
+from exactlyonce.records.outbox import OutboxEntry, pending
+from exactlyonce.records.outputs import Output
 from exactlyonce.records.places import Place, place_of
 from exactlyonce.records.receptions import Reception
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_hash
 from exactlyonce.values.ranges import from_number, holds, with_number
+from exactlyonce.values.shapes import shape_json
 
 BATCH_DOCUMENTS: Final = 99
 """Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""
@@ -58,7 +62,8 @@ class Release:
         self._saved = view.body or work.absent
         self._sequences = view.ledger.sequences
         self._receptions = {one.channel: one for one in view.ledger.receptions}
-        self._entries: list[Entry] = []
+        self._entries: list[OutboxEntry] = []
+        self._to: tuple[str, ...] = ()
         self._read: dict[Position, Envelope] = {}
         self._sources: dict[str, str] = {}
         self._bytes = self._owed = 0  # Added up: to write state and entries anew for each message would take long.
@@ -112,11 +117,9 @@ class Release:
         """The position of a message that this view of the read model holds, and no document does; None if there is none."""
         return next((place for place in wanted if place not in known and self._is_held(place)), None)
 
-    def release(self, known: Known, begun: Begun) -> None:
+    def release(self, known: Known, begun: Opened) -> None:
         """Handle what follows without a gap, in each channel as far as handlers and the batch allow; hold the others."""
-        deliveries = zip(
-            self.arrived.items(), begun.transactions, strict=False
-        )  # The rest is for messages that are held.
+        deliveries = zip(self.arrived.items(), begun.transactions, strict=False)  # The rest is for what is held.
         self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
         fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
         transactions = iter(begun.given)
@@ -135,11 +138,12 @@ class Release:
         for channel in self._channels:
             self._note_gap(channel, begun)
 
-    def _ledger_with(self, entries: tuple[Entry, ...]) -> Ledger:
+    def _ledger_with(self, entries: tuple[OutboxEntry, ...]) -> Ledger:
         return replace(
             self._ledger,
             version=self._ledger.version + len(self.processed),
-            entries=entries,
+            to=self._to,
+            outbox=entries,
             deleted=self._body is None,
             sequences=self._sequences,
             receptions=tuple(self._receptions[channel] for channel in sorted(self._receptions)),
@@ -177,7 +181,7 @@ class Release:
         return False
 
     def _handled_next(
-        self, channel: str, fresh: Mapping[Position, Envelope], known: Known, begun: Begun, transactions: Iterator[str]
+        self, channel: str, fresh: Mapping[Position, Envelope], known: Known, begun: Opened, transactions: Iterator[str]
     ) -> bool:
         """Handle the next message of a sequence, if it is there; return whether there may be another."""
         reception = self._reception(channel)
@@ -190,7 +194,9 @@ class Release:
         envelope = fresh[position] if held is None else self._envelope(position, known)
         key, tx = key_of(envelope), next(transactions)
         try:
-            handled = self._work.handle(Before(self._body, begun.at, tx, self._sequences), envelope)
+            since = since_of_outputs(envelope.since, begun.at, self._work.send_limit)
+            before = Before(self._body, begun.at, tx, self._sequences, since=since, folder=begun.name_of(tx))
+            handled = self._work.handle(before, envelope)
             has_room = self._has_room(key, handled.body.size, sum(output.size for output in handled.outputs))
         except ExactlyOnceError as error:
             self.stopped[key] = error
@@ -205,7 +211,7 @@ class Release:
             self.create.append(document)
         else:
             self.replace.append((document, held[1]))
-        self._take(key, handled, begun.at, tx)
+        self._take(key, handled, begun.at, tx, since)
         self.blobs.extend(blob.told_by(id_of(self._work.entity, document)) for blob in handled.blobs)
         following = reception.next + 1
         passed = None if self._max_wait is None else later(reception.passed, envelope.time)
@@ -243,22 +249,26 @@ class Release:
         place = Place(channel, entity.source, number)
         return NumberedMessage(entity.key, place, envelope.source, key_of(envelope), at, held=held, late=late)
 
-    def _take(self, key: str, handled: Handled, at: datetime, tx: str) -> None:
+    def _take(self, key: str, handled: Handled, at: datetime, tx: str, since: int | None) -> None:
         """Make the result of a handler part of the commit."""
         self._body = None if handled.deleted else handled.body
         self._saved = handled.body
         self._sequences = handled.sequences
         self.processed.append(key)
         if handled.outputs:
-            refs = tuple(output.ref for output in handled.outputs)
-            version = self._ledger.version + len(self.processed)
-            contents = tuple(output.content(self._work.entity.source, at) for output in handled.outputs)
-            entry = Entry(key, tx, version, at, refs, digest(handled.outputs), owed=contents)
+            entity, cause = self._work.entity, message_hash(key)
+            self._to = tuple(dict.fromkeys((*self._to, *(output.destination for output in handled.outputs))))
+            bare = OutboxEntry(cause, tx, at, since)
+            outputs = tuple(
+                pending(output, place, entity, bare, to=self._to.index(output.destination), sequences=handled.sequences)
+                for place, output in enumerate(handled.outputs)
+            )
+            entry = replace(bare, outputs=outputs)
             self._entries.append(entry)
-            self._owed += entry_size(entry)
+            self._owed += shape_json(entry).size
             self.outputs.extend(handled.outputs)
 
-    def _hold(self, position: Position, envelope: Envelope, begun: Begun) -> None:
+    def _hold(self, position: Position, envelope: Envelope, begun: Opened) -> None:
         """Keep a message until those before it have come."""
         channel, number = position
         key, wire = key_of(envelope), envelope.to_json()
@@ -294,7 +304,7 @@ class Release:
         self._bytes += added
         return True
 
-    def _note_gap(self, channel: str, begun: Begun) -> None:
+    def _note_gap(self, channel: str, begun: Opened) -> None:
         """Date the gap before the first held message."""
         reception, before = self._reception(channel), self._before(channel)
         gap = bool(reception.held) and not self._is_held((channel, reception.next))

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry
-from exactlyonce.records.ledger import Entry
-from exactlyonce.records.library import ProcessedRecord
 
 Contents = tuple[tuple[str, str], ...]
 """Key and `Envelope.content` of each message."""
@@ -15,13 +13,8 @@ Answers = tuple[tuple[str, Answer], ...]
 """Key and committed answer of each request."""
 
 
-def answers_in(committed: Iterable[Entry | ProcessedRecord]) -> Answers:
-    """The answers that entries and records hold."""
-    return tuple((one.message, one.answer) for one in committed if one.answer is not None)
-
-
-def contents_in(committed: Iterable[Entry | ColocatedRecord]) -> Contents:
-    """The contents of messages that entries and records hold."""
+def contents_in(committed: Iterable[ColocatedRecord]) -> Contents:
+    """The contents of messages that records hold."""
     return tuple((one.message, one.content) for one in committed if one.content is not None)
 
 

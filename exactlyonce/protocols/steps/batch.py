@@ -10,6 +10,7 @@ from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, TryAgainLater
 from exactlyonce.protocols.steps.load import View
+from exactlyonce.protocols.steps.since import since_of_outputs
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
@@ -97,7 +98,8 @@ def draft_batch(
         if tx is None:  # Its delivery was given back.
             continue
         try:
-            before = Before(batch.body, begun.at, tx, batch.sequences)
+            since = since_of_outputs(envelope.since, begun.at, work.send_limit)
+            before = Before(batch.body, begun.at, tx, batch.sequences, since=since)
             handled = work.handle(before, envelope)
             version = view.ledger.version + len(batch.processed) + 1
             companion = companion_of(HandledMessage(key, envelope, before, handled, version))

@@ -39,10 +39,9 @@ def blob_candidates(
     Args:
         listed: blobs.
         horizon: age below which attempts may be alive, which clean-up had better not disturb.
-        retention: shortest age at which the proof of a commit may be gone: processed records, co-located records,
-            stream entries, entries of `Outbox.embedded()`. A blob is written before its commit, and so is older than its
-            proof; when it is half as old as the retention, the proof is still there. Older blobs are never judged: whether
-            they were committed is not known any more.
+        retention: shortest age at which the proof of a commit may be gone: co-located records, stream entries, pages. A blob
+            is written before its commit, and so is older than its proof; when it is half as old as the retention, the proof is
+            still there. Older blobs are never judged: whether they were committed is not known any more.
     """
     found: dict[str, tuple[ListedBlob, ...]] = {}
     for blob in listed:
@@ -61,11 +60,11 @@ def clean_blobs(
 ) -> Step[CleanedBlobs | Again]:
     """Delete blobs of attempts that were not committed, nor ever will be. At most 5 effects.
 
-    The transaction id of an attempt proves its commit: in an entry of the ledger; once that has left, in the processed record,
-    which was written before; in the other protocols in a companion, which is committed with the entity. All of these are
-    read in a view at least as new as the ledger. If the fence holds, the ledger was the newest; every
-    attempt that had written a blob had loaded the entity before the fence, and so can commit no more. A record of the same
-    message with another transaction id proves nothing more, nor less: it is of another attempt.
+    The transaction id of an attempt proves its commit: in an entry of the ledger; once that has left, in a page, which was
+    written before; in the other protocols in a companion, which is committed with the entity. All of these are read in a view
+    at least as new as the ledger. If the fence holds, the ledger was the newest; every attempt that had written a blob had
+    loaded the entity before the fence, and so can commit no more. The proof of another attempt at the same message proves
+    nothing more, nor less.
 
     A read model keeps no transaction ids once its outputs are published. The document of the message's number proves the
     commit by the time of its attempt, which the blob has as well, to the microsecond. Should two attempts at one message have
@@ -87,7 +86,7 @@ def clean_blobs(
     view = yield from load(entity, strategy, memory)
     if isinstance(view, Again):
         return view
-    named = {entry.tx for entry in view.ledger.entries}
+    named = {tx for _, tx in view.ledger.blobs}
     unnamed = tuple(
         (blob.name, blob.author)
         for blob in candidates

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.library import DeleteStaged, LoadParked, Stage
+from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.library import LoadParked
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.library import StagedOutputs
+from exactlyonce.protocols.steps.fresh_token import fresh_token
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.identity import EntityRef
 
@@ -50,17 +50,11 @@ def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
-    # Begin. The next document needs an id.
-    begun = yield from Begin(more=1)
-    (tx,) = begun.given
-    # Write a document for its session token. A view at that token shows everything that was parked before.
-    staged = yield from Stage(entity, (StagedOutputs(entity.key, _NOBODYS, tx, begun.at, ()),))
-    if isinstance(staged, NoAnswer) or staged.token is None:
+    token = yield from fresh_token(entity, _NOBODYS)
+    if token is None:
         return Again(memory, "whether anything was written is not known")
-    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
-    yield from DeleteStaged(entity, (tx,))
     # Read whether the message is parked. A parked message counts as never processed, so it is not sent.
-    found = yield from LoadParked(entity, message, staged.token)
+    found = yield from LoadParked(entity, message, token)
     if isinstance(found, NoAnswer):
         return Again(memory, "whether the message is parked could not be read")
     if found.message is not None:

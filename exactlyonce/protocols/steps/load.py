@@ -11,11 +11,12 @@ from exactlyonce.attempt import Again, Memory, Remembered, Strategy
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import HasRecords
+from exactlyonce.effects.pages import HasPages
 from exactlyonce.errors import ConfigurationError, LedgerRemoved
 from exactlyonce.records.companions import Companion
 from exactlyonce.records.ledger import LEDGER, EntityView, Ledger, read_entity
-from exactlyonce.records.library import ChannelDocument, ProcessedRecord, RequestDocument
+from exactlyonce.records.library import RequestDocument
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -29,12 +30,11 @@ class View:
         body: the user's properties; None if absent or deleted.
         ledger: an empty one if absent or adopted.
         memory: what this process knows, the tokens of the reads included.
-        done: messages that have records, in a view at or after the ledger's token.
-        records: of requests among these messages, with their answers.
         requests: documents of opened requests among the messages, in a view at or after the ledger's token.
-        channels: documents of the channels that were looked for, in a view at or after the ledger's token.
         remembered: whether it was not loaded, but is what this process remembers.
+        adopted: whether there is a document that never had a ledger.
         companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
+        pages: that were looked for, in a view at or after the ledger's token; None if nobody has looked.
     """
 
     document: Json | None
@@ -43,16 +43,15 @@ class View:
     body: Json | None
     ledger: Ledger
     memory: Memory
-    done: frozenset[str] = frozenset()
-    records: tuple[ProcessedRecord, ...] = ()
     requests: tuple[RequestDocument, ...] = ()
-    channels: tuple[ChannelDocument, ...] = ()
     remembered: bool = False
+    adopted: bool = False
     companions: tuple[tuple[Companion, str], ...] = ()
+    pages: tuple[Page, ...] | None = None
 
-    def unmarked(self, *, always: bool = False) -> Memory:
-        """What to remember if nothing is committed; `always` as for `remembering`."""
-        return remembering(self.memory, EntityView(self.body, self.ledger), self.document, self.etag, always=always)
+    def remembering(self) -> Memory:
+        """What to remember if nothing is committed."""
+        return remembering(self.memory, EntityView(self.body, self.ledger), self.document, self.etag)
 
     def knowing(self, memory: Memory) -> View:
         """The view once this process knows more."""
@@ -111,8 +110,9 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
         adoptable = yield from _never_had_a_ledger(entity, loaded, strategy)
         if not adoptable:
             return Again(memory, "whether the entity ever had a ledger is not certain")
-    ledger = replace(stored.ledger or Ledger(), type=entity.type, protocol=strategy.name)
-    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory)
+    ledger = replace(stored.ledger or Ledger(), type=entity.type, entity=entity.key, protocol=strategy.name)
+    adopted = stored.ledger is None
+    return View(loaded.document, loaded.etag, loaded.timestamp, stored.body, ledger, memory, adopted=adopted)
 
 
 def from_memory(entity: EntityRef, saved: Remembered, memory: Memory) -> View:
@@ -122,7 +122,7 @@ def from_memory(entity: EntityRef, saved: Remembered, memory: Memory) -> View:
 
 
 def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None:
-    """Refuse an entity that another protocol has processed. Within the outbox the presets may be exchanged freely.
+    """Refuse an entity that another protocol has processed.
 
     Args:
         entity: that was loaded.
@@ -140,29 +140,25 @@ def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None
         )
 
 
-def remembering(
-    memory: Memory, parts: EntityView, document: Json | None, etag: str | None, *, always: bool = False
-) -> Memory:
-    """Memory for the next attempt.
+def remembering(memory: Memory, parts: EntityView, document: Json | None, etag: str | None) -> Memory:
+    """Memory for the next attempt, which may start from this document.
 
     Args:
         memory: of this attempt.
         parts, document, etag: of the entity as it was loaded or saved.
-        always: whether to keep the document even where it does not say that something published still owes.
     """
-    owing = frozenset() if parts.ledger is None else parts.ledger.owing
-    unmarked, saved = memory.published & owing, None
-    if document is not None and etag is not None and (always or unmarked):
-        saved = Remembered(document, etag, 0 if memory.saved is None else memory.saved.right, parts)
-    return Memory(memory.entity_token, memory.library_token, unmarked, saved, memory.kept if unmarked else None)
+    if document is None or etag is None:
+        return replace(memory, saved=None)
+    right = 0 if memory.saved is None else memory.saved.right
+    return replace(memory, saved=Remembered(document, etag, right, parts))
 
 
 def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:
     """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
     recorded: bool | NoAnswer
     if not strategy.companions:
-        # Ask whether the entity has records. If it has, its ledger was removed, or the view is older than the ledger.
-        recorded = yield from HasRecords(entity)
+        # Ask whether the entity has pages. If it has, its ledger was removed, or the view is older than the ledger.
+        recorded = yield from HasPages(entity)
     else:
         # Ask whether the entity has companions. If it has, its ledger was removed, or the view is older than the ledger.
         recorded = yield from HasCompanions(entity)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from exactlyonce.attempt import Again, Memory, Settled, key_of
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.library import DeleteParked, LoadParked, Park
+from exactlyonce.effects.library import NOTED_FOR, LoadParked, Park, Unpark
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import DamagedDocument, MalformedMessage
 from exactlyonce.protocols.steps.load import View
@@ -99,11 +99,13 @@ def requeue(
     destination: str,
     limit: Callable[[Envelope], SendLimit | None],
     memory: Memory,
+    *,
+    noted: int = NOTED_FOR,
 ) -> Step[Requeued | Again]:
     """Send a parked message again, with the identity it has: if it was processed meanwhile, it is dropped. At most 3 effects.
 
     It is sent before the parked document goes, so a crash in between leaves it parked as well, which costs a copy at most.
-    The document goes only as it was read: a message that has come back and was parked anew stays.
+    The document goes only as it was read: a message that has come back and was parked anew stays. A note takes its place.
 
     Args:
         entity: under which it is parked.
@@ -112,6 +114,7 @@ def requeue(
         limit: gives the age above which it is refused, by its own time and the store's: a copy of it may have been processed so
             long ago that this is forgotten. None where its receiver never forgets it.
         memory: what this process knows of the entity.
+        noted: seconds for which a note says that it was sent.
 
     Raises:
         StoredDataError: the parked document cannot be trusted.
@@ -130,9 +133,9 @@ def requeue(
     published = yield from Publish((Output(envelope.id, destination, envelope.to_json()),))
     if published is not PUBLISHED:
         return Again(memory, "the message could not be sent")
-    # Delete the parked message, as it was read. After sending, so that it is never lost; a message that was parked anew
-    # stays.
-    yield from DeleteParked(entity, message, found.etag)
+    # Put a note in the place of the parked message, as it was read. After sending, so that it is never lost; a message that was
+    # parked anew stays.
+    yield from Unpark(entity, message, found.etag, key_of(envelope), noted)
     return Requeued("sent", memory, key_of(envelope))
 
 
@@ -141,9 +144,10 @@ def renew(
 ) -> Step[Renewed | Again]:
     """Make a parked message a new one, which `requeue` then sends: with another id, a new time, and no number.
 
-    The new identity is stored before anything is sent. So a command that runs again after a crash sends a copy of the same
-    message, with the same time. Only a message that became too old again before it was sent gets another identity. At most 2
-    effects.
+    The new identity is stored before anything is sent, so a command that runs again after a crash sends a copy of the same
+    message. A restore may take back what was stored, and two operators may ask at once. So id and time derive from when the
+    message was parked: as long as its receiver takes a new message, each request gives the same one. After that it gives
+    another, whose time is another, too. At most 2 effects.
 
     Args:
         entity, message, limit, memory: as for `requeue`.
@@ -163,19 +167,24 @@ def renew(
     taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, found.now, bound) is None
     if bound is None or taken:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
-    at = parked.at if parked.renewed is None else found.now
+    time = _first_taken(parked.at, found.now, bound(found.now))
     # Write that the message is a new one. Before it is sent, so that a repeated request after a crash sends a copy of the
     # same message.
-    written = yield from Park(entity, replace(parked, at=at, renewed=found.now))
+    written = yield from Park(entity, replace(parked, renewed=time))
     if isinstance(written, NoAnswer):
         return Again(memory, "whether the message was made a new one is not known")
     return Renewed("renewed", replace(memory, library_token=written.token))
 
 
-def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Again]:
+def discard(entity: EntityRef, message: str, memory: Memory, *, noted: int = NOTED_FOR) -> Step[bool | Again]:
     """Delete a parked message for good; whether there was one, in the view that answered. At most 2 effects.
 
-    It goes only as it was read: a message that has come back and was parked anew stays.
+    It goes only as it was read: a message that has come back and was parked anew stays. A note takes its place, without the
+    body.
+
+    Args:
+        entity, message, memory: as for `requeue`.
+        noted: seconds for which a note says that it was discarded.
 
     Raises:
         StoredDataError: the parked document cannot be trusted.
@@ -185,8 +194,8 @@ def discard(entity: EntityRef, message: str, memory: Memory) -> Step[bool | Agai
     if isinstance(found, NoAnswer):
         return Again(memory, "the parked message could not be read")
     if found.etag is not None:
-        # Delete the parked message, as it was read. One that was parked anew stays.
-        yield from DeleteParked(entity, message, found.etag)
+        # Put a note in the place of the parked message, as it was read. One that was parked anew stays.
+        yield from Unpark(entity, message, found.etag, seconds=noted)
     return found.etag is not None
 
 
@@ -205,16 +214,20 @@ def _again(parked: ParkedMessage) -> Envelope:
             "from a backup, or discard it."
         ) from None
     if parked.renewed is not None:
-        envelope = replace(
-            without_place(envelope), id=renewed_id(parked.entity, parked.message, parked.at), time=parked.renewed
-        )
+        id = renewed_id(parked.entity, parked.message, parked.renewed)
+        envelope = replace(without_place(envelope), id=id, time=parked.renewed).with_stable_time()
     return envelope.once_more()
+
+
+def _first_taken(parked: datetime, now: datetime, limit: timedelta) -> datetime:
+    """The first time that is young enough among when a message was parked, and every `limit` after."""
+    return parked + max(0, -((parked - now) // limit) - 1) * limit
 
 
 def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["too old", "undated", "ahead"] | None:
     """Why a message is not sent under the identity it has; None if it is."""
-    if envelope.time is None:
+    if (time := envelope.judged_by) is None:
         return "undated"
-    if envelope.time - now > AHEAD:
+    if time - now > AHEAD:
         return "ahead"
-    return "too old" if now - envelope.time > limit(now) else None
+    return "too old" if now - time > limit(now) else None

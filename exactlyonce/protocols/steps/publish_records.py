@@ -7,7 +7,7 @@ from dataclasses import replace
 from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.identity import EntityRef
@@ -27,7 +27,7 @@ def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Aga
     )
     if outputs:
         # Publish what records owe. Copies do no harm: their ids are the same.
-        published = yield from Publish(outputs, Owed(entity, min(record.at for record, _ in owing)))
+        published = yield from Publish(outputs, entity)
         if published is not PUBLISHED:
             return Again(memory, "owed outputs could not be published")
     if owing:

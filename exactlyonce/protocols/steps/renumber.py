@@ -49,7 +49,8 @@ def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renu
     sequences = view.ledger.sequences
     if view.document is None or not sequences:
         return Renumbered((), view.memory)
-    ledger = replace(view.ledger, sequences=())
+    owing = (one.without_sequences(entity, view.ledger.to, sequences) for one in view.ledger.outbox)
+    ledger = replace(view.ledger, sequences=(), outbox=tuple(owing))
     # Save the entity without its sequences, if it is unchanged. A commit in between has given out numbers.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
     if not isinstance(saved, Saved):

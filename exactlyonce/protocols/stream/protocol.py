@@ -1,8 +1,8 @@
 """The state-based protocol: a version stream ("State-based consistent messaging", Masternak and Pobiega).
 
 Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also where the state did
-not change. No outputs are stored: a duplicate is handled again on the state, and with the time, of the first processing, and so
-sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
+not change. No outputs are stored: a duplicate is handled again on the state, and with the times, of the first processing, and
+so sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
 
 Nobody delivers a request again but its client, which may not come back. So the entry of a request keeps its answer, and its
 outputs until they are published.
@@ -20,7 +20,7 @@ from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal
 from exactlyonce.effects.companions import FindEntries, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Owed, Publish
+from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import (
     ConfigurationError,
     EntityTooLarge,
@@ -81,10 +81,6 @@ class VersionStream:
         return True
 
     @property
-    def forget_after(self) -> None:
-        """Numbers are not used."""
-
-    @property
     def answers(self) -> bool:
         """Entries keep them."""
         return True
@@ -92,7 +88,7 @@ class VersionStream:
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
         """Entries of requests owe outputs. A message of a queue comes again, and is handled again."""
-        return ("owing",)
+        return ("companions",)
 
     @property
     def group_limit(self) -> int:
@@ -160,12 +156,6 @@ class VersionStream:
         require_same_kind(work, ledger)
         return ledger
 
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        """Nothing is left to mark: an attempt drops what it published itself. No effect."""
-        del entity, memory
-        yield from ()
-        return Finished(Memory())
-
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
         """Publish what entries of requests owe, and drop it. At most 3 effects, for at most 100 entries.
 
@@ -230,7 +220,8 @@ def outputs_again(
         NonDeterministicHandler: it is not what it sent first.
         ExactlyOnceError: as `handle` does.
     """
-    outputs = handle(Before(before.body, entry.at, entry.tx, sent=entry.outputs), envelope).outputs
+    given = Before(before.body, entry.at, entry.tx, sent=entry.outputs, since=entry.since)
+    outputs = handle(given, envelope).outputs
     if (found := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
@@ -279,7 +270,7 @@ def handled_again(
     if outputs:
         # Handle duplicates again, and publish. On the same state, at the same time and with the same ids, a deterministic
         # handler sends the same: copies. If the digest differs, nothing of that message is sent.
-        published = yield from Publish(tuple(outputs), Owed(work.entity, min(entry.at for entry in entries)))
+        published = yield from Publish(tuple(outputs), work.entity)
         if published is not PUBLISHED:
             return Again(view.memory, "the outputs of a duplicate could not be published")
     return tuple(failed)
@@ -312,7 +303,7 @@ def _too_old(
             ),
         )
         for entry in gone
-        if isinstance(refusal(messages[entry.message].time, now), TooOldToJudge)
+        if isinstance(refusal(messages[entry.message].judged_by, now), TooOldToJudge)
     )
 
 
@@ -343,6 +334,7 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
         owed=owed,
         owing_since=None if owed is None else one.before.at,
         answer=handled.answer,
+        since=one.before.since,
     )
 
 

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from exactlyonce.errors import InvalidMessage
+from exactlyonce.records.books import BOOKS, Book
 from exactlyonce.records.library import (
-    ChannelDocument,
     LibraryRecord,
     ParkedMessage,
-    ProcessedRecord,
     RequestDocument,
-    Seal,
     StagedOutputs,
+    Unparked,
     library_document,
 )
+from exactlyonce.records.pages import Page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import ID_RULE, MAX_KEY_BYTES, EntityRef, is_document_id
 
 LIBRARY_PATH: Final = "/pk"
-"""Partition key path of the library container: one logical partition per entity."""
+"""Partition key path of the library container: one logical partition per entity, and one for all books."""
 
 MAX_BATCH_OPERATIONS: Final = 100
 MAX_BATCH_BYTES: Final = 2_000_000
@@ -32,6 +32,8 @@ MAX_BATCH_BYTES: Final = 2_000_000
 _OPERATION_BYTES: Final = (
     200  # What a batch adds to each document: `{"operationType":"Upsert","id":…,"resourceBody":…}`.
 )
+_BOOK: Final = "book:"
+_LIFE: Final = "ttl"
 _SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -64,11 +66,6 @@ def library_id(kind: str, value: str) -> str:
     return f"{kind}:~{hashlib.sha256(value.encode()).hexdigest()}"
 
 
-def processed_id(message: str) -> str:
-    """Id of the processed record of a message."""
-    return library_id("processed", message)
-
-
 def staged_id(tx: str) -> str:
     """Id of the staged document of a transaction."""
     return library_id("staged", tx)
@@ -79,40 +76,53 @@ def parked_id(message: str) -> str:
     return library_id("parked", message)
 
 
-def channel_document_id(name: str) -> str:
-    """Id of a document of a channel."""
-    return f"channel:{name}"
-
-
 def request_id(request: str) -> str:
     """Id of the document of a request."""
     return library_id("request", request)
 
 
-def to_library(entity: EntityRef, record: LibraryRecord) -> dict[str, Any]:
-    """A record as a document of the library container."""
-    return {"id": _id_of(record), LIBRARY_PATH[1:]: entity.key, **library_document(record)}
+def page_id(number: int) -> str:
+    """Id of the page with a number."""
+    return f"page:{number}"
+
+
+def book_id(book: str) -> str:
+    """Id of a book."""
+    return f"{_BOOK}{book}"
+
+
+def to_library(entity: EntityRef | None, record: LibraryRecord, seconds: int | None = None) -> dict[str, Any]:
+    """A record as a document of the library container.
+
+    Args:
+        entity: whose it is; None for a book.
+        record: what to write.
+        seconds: for which the service keeps it; None if it stays until somebody deletes it.
+    """
+    place = {"id": _id_of(record), LIBRARY_PATH[1:]: BOOKS if entity is None else entity.key}
+    life = {} if seconds is None else {_LIFE: seconds}
+    return {**place, **library_document(record), **place, **life}
 
 
 def _id_of(record: LibraryRecord) -> str:
     match record:
-        case ProcessedRecord():
-            return processed_id(record.message)
         case StagedOutputs():
             return staged_id(record.tx)
-        case ParkedMessage():
+        case ParkedMessage() | Unparked():
             return parked_id(record.message)
-        case ChannelDocument():
-            return channel_document_id(record.name)
-        case Seal():
-            return "seal"
         case RequestDocument():
             return request_id(record.request)
+        case Page():
+            return page_id(record.number)
+        case Book():
+            return book_id(record.id)
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of the library container without what its place there gave it."""
-    return {name: value for name, value in without_system(document).items() if name not in ("id", LIBRARY_PATH[1:])}
+    """A document of the library container without what its place there gave it. Of a record with an id, `id` is that one."""
+    placed = ("id", LIBRARY_PATH[1:], _LIFE)
+    record = {name: value for name, value in without_system(document).items() if name not in placed}
+    return {"id": document["id"].removeprefix(_BOOK), **record} if document.get("kind") == "book" else record
 
 
 def without_system(document: dict[str, Any]) -> dict[str, Any]:

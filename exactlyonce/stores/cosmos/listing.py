@@ -14,21 +14,34 @@ from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.records.books import BOOKS, Search, read_book
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER, read_entity
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
-from exactlyonce.stores.cosmos.layout import EntityContainer, without_system
+from exactlyonce.stores.cosmos.layout import EntityContainer, from_library, without_system
 from exactlyonce.stores.cosmos.partition import CosmosPartition, Documents
 from exactlyonce.stores.cosmos.replies import FAILURES, after_query
-from exactlyonce.stores.listing import Condition, ListedMessage, entity_named, listed_message, oldest_first, text_of
+from exactlyonce.stores.listing import (
+    Condition,
+    ListedBook,
+    ListedMessage,
+    entity_named,
+    listed_message,
+    oldest_first,
+    text_of,
+)
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, PartitionValue
 
 _PAGE: Final = 1_000
+_MOST_SEARCHES: Final = 50
+"""Books that one query searches for."""
 _log = logging.getLogger(__name__)
 _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
-_THERE: Final = f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND c.{LEDGER}.deleted = false))"
+_THERE: Final = (
+    f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND NOT IS_DEFINED(c.{LEDGER}.deleted)))"
+)
 """Of a document: it is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
 _COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
@@ -59,21 +72,38 @@ class CosmosListing:
         self._library = library
         self._time_limit = time_limit
 
-    async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-        place, given = self._containers[type], {"@type": type, "@before": text_of(before)}
+    async def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
+        query = "SELECT * FROM c WHERE c.kind = @kind AND c._ts >= @since AND NOT IS_DEFINED(c.ended)"
+        async for rows in self._pages(self._library, query, {"@kind": "book", "@since": since}, (BOOKS,)):
+            yield tuple(_listed_book(row) for row in rows)
+
+    async def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
+        place = self._containers[type]
+        for first in range(0, len(searches), _MOST_SEARCHES):
+            condition, given = _asked(searches[first : first + _MOST_SEARCHES])
+            query = (
+                f"SELECT c.id, {_values(place)} AS place, e.tx FROM c JOIN e IN c.{LEDGER}.outbox "  # noqa: S608
+                f"WHERE {_OWN} AND ({condition})"
+            )
+            async for rows in self._pages(place.container, query, {"@type": type, **given}):
+                yield tuple((entity, row["tx"]) for entity, row in _named(place, rows))
+
+    async def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        place = self._containers[type]
         query = (
-            f"SELECT c.id, {_values(place)} AS place, c.{LEDGER}.owing_since FROM c "  # noqa: S608
-            f"WHERE c.{LEDGER}.owing_since < @before AND {_OWN}"
+            f"SELECT DISTINCT c.id, {_values(place)} AS place FROM c JOIN k IN c.{LEDGER}.kept "  # noqa: S608
+            f"WHERE {_OWN} AND k.due < @now"
         )
-        async for rows in self._pages(place.container, query, given):
-            yield oldest_first([(entity, row["owing_since"]) for entity, row in _named(place, rows)])
-        if not place.companions:
-            return
+        async for rows in self._pages(place.container, query, {"@type": type, "@now": text_of(now)}):
+            yield tuple(entity for entity, _ in _named(place, rows))
+
+    async def companions(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        place = self._containers[type]
         query = (
             "SELECT c.id, c.entity, c.owing_since FROM c "  # noqa: S608
             f"WHERE IS_DEFINED(c.{KIND}) AND c.owing_since < @before"
         )
-        async for rows in self._pages(place.container, query, given):
+        async for rows in self._pages(place.container, query, {"@before": text_of(before)}):
             yield oldest_first([(entity, row["owing_since"]) for entity, row in _owners(place, rows)])
 
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
@@ -158,6 +188,25 @@ class CosmosListing:
                 f"The container {container!r} could not be searched ({type(error).__name__}). What was found so far is no less "
                 "true; search again for the rest."
             ) from error
+
+
+def _asked(searches: tuple[Search, ...]) -> tuple[str, dict[str, str]]:
+    """The condition on an entry that its transaction is searched for, and the values of its parameters."""
+    conditions: list[str] = []
+    given: dict[str, str] = {}
+    for number, search in enumerate(searches):
+        if search.range is not None:
+            given[f"@after{number}"], given[f"@before{number}"] = search.range
+            conditions.append(f"(e.tx > @after{number} AND e.tx < @before{number})")
+        given |= {f"@tx{number}_{place}": tx for place, tx in enumerate(search.transactions)}
+    if names := [name for name in given if name.startswith("@tx")]:
+        conditions.append(f"e.tx IN ({', '.join(names)})")
+    return " OR ".join(conditions), given
+
+
+def _listed_book(row: Row) -> ListedBook:
+    book = read_book(from_library(row))
+    return ListedBook(book, row["_etag"], book.written or row["_ts"])
 
 
 def _values(place: EntityContainer) -> str:

@@ -29,6 +29,8 @@ from exactlyonce.stores.cosmos.replies import (
 from exactlyonce.values.identity import PartitionValue
 
 Reply = TypeVar("Reply")
+Given = Mapping[str, str | int | Sequence[str]]
+"""Values of a query's parameters, by name, the name with its `@`."""
 BatchWrite = tuple[str, tuple[Any, ...]] | tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
@@ -114,9 +116,7 @@ class CosmosPartition:
         query = f"SELECT {select} FROM c WHERE c.id IN ({', '.join(names)})"  # noqa: S608  # Values are parameters.
         return await self.query(query, dict(zip(names, ids, strict=True)), token)
 
-    async def query(
-        self, query: str, parameters: Mapping[str, str | int], token: str | None
-    ) -> Documents | NoAnswer | Busy:
+    async def query(self, query: str, parameters: Given, token: str | None) -> Documents | NoAnswer | Busy:
         """Everything that a query finds in this partition, each page in a view at or after the token."""
         given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
 
@@ -149,9 +149,11 @@ class CosmosPartition:
             return bool(found.properties["_etag"] == etag)
         return isinstance(found, Absent) and etag is None
 
-    async def create(self, document: dict[str, Any]) -> Applied | Conflict | Unknown:
+    async def create(
+        self, document: dict[str, Any], operation: Operation = Operation.CREATE
+    ) -> Applied | Conflict | Unknown:
         """Create one document, which must not exist."""
-        return await self._write(lambda container: container.create_item(document, no_response=True), Operation.CREATE)
+        return await self._write(lambda container: container.create_item(document, no_response=True), operation)
 
     async def replace(
         self, id: str, document: dict[str, Any], etag: str | None, operation: Operation = Operation.REPLACE
@@ -193,7 +195,7 @@ class CosmosPartition:
     async def write_all(
         self, documents: Sequence[dict[str, Any]], operation: Operation
     ) -> Applied | Conflict | Unknown:
-        """Create (STAGE, OPEN_REQUEST) or upsert (RECORD, PARK) documents, in order.
+        """Create (STAGE, OPEN_REQUEST) or upsert (PARK, BOOK) documents, in order.
 
         The token of the last reply includes them all. A conflict says that an earlier send of this request had created some of
         them; all of them exist then.

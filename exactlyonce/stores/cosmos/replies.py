@@ -57,7 +57,8 @@ class Operation(Enum):
     QUERY = "query documents"
     CREATE = "create an entity document"
     REPLACE = "replace an entity document"
-    RECORD = "upsert processed records"
+    PAGE = "create a page"
+    BOOK = "upsert a book"
     STAGE = "create staged documents"
     PARK = "park a message"
     COMMIT = "save an entity document and its companions"
@@ -65,6 +66,7 @@ class Operation(Enum):
     DELETE = "delete documents of the library"
     OPEN_REQUEST = "create the document of a request"
     KEEP = "keep the answer to a request"
+    NOTE = "write a note over a document of the library"
 
 
 class Meaning(Enum):
@@ -113,9 +115,11 @@ TABLE: Final = (
     # the document shows which: the text may say so or not, and the order of id, ETag and unique key is not documented.
     Row(_ALL, 409, 1006, Meaning.UNKNOWN),  # An operation on the account is under way.
     Row(_COMMITS, 409, None, Meaning.TAKEN),
-    Row(frozenset({Operation.STAGE, Operation.OPEN_REQUEST}), 409, None, Meaning.CONFLICT),
-    Row(_SAVES | _OF_COMPANIONS | {Operation.DELETE}, 412, None, Meaning.CONFLICT),
-    Row(_OF_COMPANIONS | {Operation.REPLACE, Operation.DELETE, Operation.KEEP}, 404, 0, Meaning.CONFLICT),
+    Row(frozenset({Operation.PAGE, Operation.STAGE, Operation.OPEN_REQUEST}), 409, None, Meaning.CONFLICT),
+    Row(_SAVES | _OF_COMPANIONS | {Operation.DELETE, Operation.NOTE}, 412, None, Meaning.CONFLICT),
+    Row(
+        _OF_COMPANIONS | {Operation.REPLACE, Operation.DELETE, Operation.KEEP, Operation.NOTE}, 404, 0, Meaning.CONFLICT
+    ),
     # Not now: throttled, in the way of another request for the same document, the partition moving. A read applies nothing
     # however often it was sent. For a write the same codes are UNKNOWN, by the rule above.
     Row(_READS, 429, None, Meaning.BUSY),
@@ -187,7 +191,15 @@ TABLE: Final = (
         "that is saved together.",
     ),
     Row(
-        frozenset({Operation.STAGE, Operation.RECORD}),
+        frozenset({Operation.PAGE}),
+        413,
+        None,
+        EntityTooLarge,
+        "Give shorter answers to requests: the service takes documents up to 2 MB, and those that leave the ledger together "
+        "are in one.",
+    ),
+    Row(
+        frozenset({Operation.STAGE}),
         413,
         None,
         OutputTooLarge,

@@ -11,38 +11,27 @@ from datetime import datetime, timezone
 from exactlyonce.effects.effect import UNKNOWN, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteChannels,
-    DeleteParked,
-    DeleteProcessed,
     DeleteStaged,
-    FindChannels,
-    FindProcessed,
-    Found,
-    FoundChannels,
     FoundParked,
-    FoundRecords,
     FoundStaged,
-    HasRecords,
     LoadParked,
-    LoadProcessed,
     LoadStaged,
     Park,
     Stage,
-    WriteRecords,
+    Unpark,
     Written,
 )
 from exactlyonce.effects.port import Busy, performs
-from exactlyonce.records.library import read_channel, read_parked, read_processed, read_staged
+from exactlyonce.records.library import UNPARKED, read_parked, read_staged
 from exactlyonce.stores.cosmos.companions import CosmosCompanions
 from exactlyonce.stores.cosmos.layout import (
-    channel_document_id,
     from_library,
     parked_id,
-    processed_id,
     staged_id,
     to_library,
     without_system,
 )
+from exactlyonce.stores.cosmos.pages import CosmosPages
 from exactlyonce.stores.cosmos.partition import Applied, Document, Documents
 from exactlyonce.stores.cosmos.replies import Absent, Operation, Taken
 from exactlyonce.stores.cosmos.requests import CosmosRequests
@@ -50,7 +39,7 @@ from exactlyonce.stores.refusals import require_entity_document, require_same, u
 from exactlyonce.values.frozen_json import Json
 
 
-class CosmosStore(CosmosCompanions, CosmosRequests):
+class CosmosStore(CosmosCompanions, CosmosRequests, CosmosPages):
     """The store. It keeps no session tokens, nor anything else but its connection.
 
     Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
@@ -62,7 +51,7 @@ class CosmosStore(CosmosCompanions, CosmosRequests):
     Args:
         connection: the account and database; closing it is its owner's.
         entities: where each entity type lives.
-        library: name of the container for processed records, staged outputs and parked messages.
+        library: name of the container for pages, books, staged messages and parked messages.
         time_limit: seconds that one request may take. A write that takes longer is `UNKNOWN`: it may still land.
     """
 
@@ -90,54 +79,6 @@ class CosmosStore(CosmosCompanions, CosmosRequests):
             return reply
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
 
-    @performs(FindProcessed)
-    async def find_processed(self, effect: FindProcessed) -> Found | NoAnswer | Busy:
-        wanted = {processed_id(message): message for message in effect.messages}
-        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token, "c.id, c.message")
-        if not isinstance(reply, Documents):
-            return reply
-        for record in reply.properties:
-            require_same(effect.entity, record["id"], record.get("message"), wanted[record["id"]])
-        return Found(frozenset(wanted[record["id"]] for record in reply.properties), reply.token)
-
-    @performs(LoadProcessed)
-    async def load_processed(self, effect: LoadProcessed) -> FoundRecords | NoAnswer | Busy:
-        wanted = {processed_id(message): message for message in effect.messages}
-        reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
-        if not isinstance(reply, Documents):
-            return reply
-        found = {one["id"]: read_processed(from_library(one)) for one in reply.properties}
-        for id, record in found.items():
-            require_same(effect.entity, id, record.message, wanted[id])
-        return FoundRecords(tuple(found[id] for id in wanted if id in found))
-
-    @performs(FindChannels)
-    async def find_channels(self, effect: FindChannels) -> FoundChannels | NoAnswer | Busy:
-        names = {f"@channel{number}": channel for number, channel in enumerate(effect.channels or ())}
-        query = "SELECT * FROM c WHERE c.kind = 'channel'"
-        if effect.channels is not None:
-            query += f" AND c.channel.id IN ({', '.join(names)})"
-        reply = await self._library(effect.entity).query(query, names, effect.token)
-        if not isinstance(reply, Documents):
-            return reply
-        found = {one["id"]: read_channel(from_library(one)) for one in reply.properties}
-        for id, document in found.items():
-            require_same(effect.entity, id, channel_document_id(document.name), id)
-        return FoundChannels(tuple(found.values()))
-
-    @performs(HasRecords)
-    async def has_records(self, effect: HasRecords) -> bool | NoAnswer | Busy:
-        query = "SELECT TOP 1 c.id FROM c WHERE c.kind IN ('processed', 'channel', 'seal')"
-        reply = await self._library(effect.entity).query(query, {}, None)
-        return bool(reply.properties) if isinstance(reply, Documents) else reply
-
-    @performs(WriteRecords)
-    async def write_records(self, effect: WriteRecords) -> Written | Unknown | Busy:
-        documents = [to_library(effect.entity, record) for record in effect.records]
-        reply = await self._library(effect.entity).write_all(documents, Operation.RECORD)
-        # A commit relies on the token, so a write without one is as good as one that was not answered.
-        return Written(reply.token) if isinstance(reply, Applied) and reply.token is not None else UNKNOWN
-
     @performs(Stage)
     async def stage(self, effect: Stage) -> Written | Conflict | Unknown | Busy:
         documents = [to_library(effect.entity, document) for document in effect.documents]
@@ -161,14 +102,6 @@ class CosmosStore(CosmosCompanions, CosmosRequests):
     async def delete_staged(self, effect: DeleteStaged) -> None:
         await self._library(effect.entity).delete_all({staged_id(tx): None for tx in effect.transactions})
 
-    @performs(DeleteChannels)
-    async def delete_channels(self, effect: DeleteChannels) -> None:
-        await self._library(effect.entity).delete_all({channel_document_id(name): None for name in effect.documents})
-
-    @performs(DeleteProcessed)
-    async def delete_processed(self, effect: DeleteProcessed) -> None:
-        await self._library(effect.entity).delete_all({processed_id(message): etag for message, etag in effect.records})
-
     @performs(Park)
     async def park(self, effect: Park) -> Written | Unknown | Busy:
         documents = [to_library(effect.entity, effect.message)]
@@ -185,10 +118,13 @@ class CosmosStore(CosmosCompanions, CosmosRequests):
             return reply
         if reply.read_at is None:
             return UNKNOWN  # Without the service's time nothing is judged: any other clock could let a message through.
+        if reply.properties.get("kind") == UNPARKED:
+            return FoundParked(None, None, None)
         message = read_parked(from_library(reply.properties))
         require_same(effect.entity, id, message.message, effect.message)
         return FoundParked(message, reply.properties["_etag"], datetime.fromtimestamp(reply.read_at, timezone.utc))
 
-    @performs(DeleteParked)
-    async def delete_parked(self, effect: DeleteParked) -> None:
-        await self._library(effect.entity).delete_all({parked_id(effect.message): effect.etag})
+    @performs(Unpark)
+    async def unpark(self, effect: Unpark) -> None:
+        note = to_library(effect.entity, effect.note, effect.seconds)
+        await self._library(effect.entity).replace(note["id"], note, effect.etag, Operation.NOTE)

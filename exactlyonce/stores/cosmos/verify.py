@@ -179,8 +179,8 @@ def _of_library_container(container: str, properties: dict[str, Any]) -> Iterato
         yield f"The {name} has the partition key {', '.join(paths)}: create it anew with {LIBRARY_PATH}."
     if properties.get("defaultTtl") != -1:
         yield (
-            f"The {name} has the defaultTtl {properties.get('defaultTtl')}: set it to -1, so that records may expire but "
-            "do not do so by themselves."
+            f"The {name} has the defaultTtl {properties.get('defaultTtl')}: set it to -1, so that pages and books expire when "
+            "they are to, and nothing else does."
         )
     if _unique_keys(properties):
         yield (

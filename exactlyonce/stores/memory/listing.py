@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.records.books import BOOKS, Search, read_book
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER, read_entity
-from exactlyonce.stores.listing import Condition, ListedMessage, entity_named, listed_message, oldest_first, text_of
+from exactlyonce.stores.listing import (
+    Condition,
+    ListedBook,
+    ListedMessage,
+    entity_named,
+    listed_message,
+    oldest_first,
+    text_of,
+)
 from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, PartitionValue
@@ -27,22 +36,53 @@ class MemoryListing:
     def __init__(self, store: MemoryPartitions) -> None:
         self._store = store
 
-    async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-        found = []
-        for entity, version, document in self._documents(type):
-            owing = document if version.companion else _ledger(document, type)
-            since = owing.get("owing_since")
-            if isinstance(since, str) and since < text_of(before):
-                found.append((entity, since))
-        yield oldest_first(found)
+    async def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
+        yield tuple(one for one in self._books() if one.written >= since and not one.book.ended)
+
+    async def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
+        yield tuple(
+            (entity, entry["tx"])
+            for entity, _, document in self._documents(type)
+            for entry in _ledger(document, type).get("outbox", ())
+            if any(search.asks_for(entry["tx"]) for search in searches)
+        )
+
+    async def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        yield tuple(
+            entity
+            for entity, _, document in self._documents(type)
+            if any(kept["due"] < text_of(now) for kept in _ledger(document, type).get("kept", ()))
+        )
+
+    async def companions(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        owing = (
+            (entity, document.get("owing_since"))
+            for entity, version, document in self._documents(type)
+            if version.companion
+        )
+        yield oldest_first(
+            [(entity, since) for entity, since in owing if since is not None and since < text_of(before)]
+        )
 
     def first_owing(self) -> str | None:
-        """Since when, of all entities, the first has owed outputs, or will: when its first kept message is due."""
-        documents = (one for type in {str(place[0]) for place in self._store.entities} for one in self._documents(type))
-        since = (
-            (one if version.companion else one.get(LEDGER, {})).get("owing_since") for _, version, one in documents
-        )
-        return min(filter(None, since), default=None)
+        """When there is something to sweep: a book is to be searched, a kept message is due, or a companion owes."""
+        found = [
+            text_of(datetime.fromtimestamp(at, timezone.utc))
+            for one in self._books()
+            if (at := one.written if one.book.stuck else one.book.searched_at(one.written)) is not None
+        ]
+        for type in {str(place[0]) for place in self._store.entities}:
+            for _, version, document in self._documents(type):
+                kept = () if version.companion else _ledger(document, type).get("kept", ())
+                since = document.get("owing_since") if version.companion else None
+                found += [*(one["due"] for one in kept), *(() if since is None else (since,))]
+        return min(found, default=None)
+
+    def _books(self) -> Iterator[ListedBook]:
+        for version in _newest(self._store.library.get(BOOKS, Partition())):
+            if version.document is not None:
+                book = read_book(version.document.value)
+                yield ListedBook(book, version.etag, book.written or version.timestamp)
 
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         found = []

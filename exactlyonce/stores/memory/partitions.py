@@ -51,11 +51,13 @@ class Partition:
         log: of the writes.
         within: positions inside a batch. A batch arrives at a replica as a whole, so no view ends there.
         places: by id where in the log its versions are.
+        reached: a position that no replica is behind.
     """
 
     log: list[Version] = field(default_factory=list)
     within: set[int] = field(default_factory=set)
     places: dict[str, list[int]] = field(default_factory=dict)
+    reached: int = 0
 
     @property
     def token(self) -> str:
@@ -149,7 +151,7 @@ class MemoryPartitions(Adapter):
 
     def _replica(self, partition: Partition) -> int:
         """The position of the replica that answers."""
-        position = self._trouble.replica(len(partition.log))
+        position = max(self._trouble.replica(len(partition.log)), partition.reached)
         while position in partition.within:
             position -= 1
         return position

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -18,6 +18,7 @@ from exactlyonce.testing.contracts.samples import (
     MEGABYTE,
     PLAIN,
     UNIQUE,
+    a_page,
     entity_document,
     find,
     load,
@@ -28,6 +29,9 @@ from exactlyonce.testing.contracts.samples import (
     write,
 )
 from exactlyonce.values.identity import EntityRef, PartitionValue
+
+ALL_TIMES: Final = tuple(range(10_000, 100_000, 10_000))
+"""Of the first nine pages of `a_page`."""
 
 
 class EntityContract:
@@ -179,8 +183,8 @@ class EntityContract:
         saved = await save(store, entity, total=1)
         saved = await save(store, entity, saved.etag, total=2)
         assert (await load(store, entity, saved.token)).document == entity_document(entity, total=2)
-        token = await write(store, entity, "web/m-1")
-        assert await find(store, entity, "web/m-1", "web/m-2", token=token) == {"web/m-1"}
+        token = await write(store, entity)
+        assert await find(store, entity, newest=1, token=token) == [1]
 
     async def test_entities_of_one_id_in_different_partitions_are_different(self, store: AsyncStore) -> None:
         tenant = unique()
@@ -192,14 +196,14 @@ class EntityContract:
         ]
         entities = [EntityRef(LEVELS, partition, "a") for partition in partitions]
         tokens = [
-            ((await save(store, entity, total=number)).token, await write(store, entity, f"web/{number}"))
+            ((await save(store, entity, total=number)).token, await write(store, entity, a_page(entity, number + 1)))
             for number, entity in enumerate(entities)
         ]
         for number, (entity, (saved, written)) in enumerate(zip(entities, tokens, strict=True)):
             assert (await load(store, entity, saved)).document == entity_document(entity, total=number)
-            assert await find(store, entity, "web/0", "web/1", "web/2", "web/3", token=written) == {f"web/{number}"}
+            assert await find(store, entity, times=ALL_TIMES, token=written) == [number + 1]
 
-    async def test_records_of_entities_whose_names_run_together_are_kept_apart(self, store: AsyncStore) -> None:
+    async def test_pages_of_entities_whose_names_run_together_are_kept_apart(self, store: AsyncStore) -> None:
         fresh = unique()
         entities = [
             EntityRef(PLAIN, (fresh + "/a",), "b"),
@@ -208,10 +212,9 @@ class EntityContract:
             EntityRef(LEVELS, (fresh,), "a"),
             EntityRef(PLAIN, (fresh,), "a"),
         ]
-        tokens = [await write(store, entity, f"web/{number}") for number, entity in enumerate(entities)]
-        messages = tuple(f"web/{number}" for number in range(len(entities)))
-        for number, (entity, token) in enumerate(zip(entities, tokens, strict=True)):
-            assert await find(store, entity, *messages, token=token) == {f"web/{number}"}
+        tokens = [await write(store, entity, a_page(entity, number)) for number, entity in enumerate(entities, start=1)]
+        for number, (entity, token) in enumerate(zip(entities, tokens, strict=True), start=1):
+            assert await find(store, entity, times=ALL_TIMES, token=token) == [number]
 
 
 async def _saving(

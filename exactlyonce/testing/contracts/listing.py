@@ -11,22 +11,27 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
+from exactlyonce.effects.books import NoteSearch, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.records.ledger import Entry, Ledger
+from exactlyonce.effects.library import Written
+from exactlyonce.records.books import BOOK_DIGITS, Book, Search, transaction
+from exactlyonce.records.kept import Kept
+from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import OutboxEntry, Pending
 from exactlyonce.records.places import Place
 from exactlyonce.records.receptions import Reception
-from exactlyonce.stores.listing import AsyncListing, Condition
+from exactlyonce.stores.listing import AsyncListing, Condition, ListedBook
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
     OWNED,
+    PLAIN,
     a_colocated,
     a_numbered,
     a_parked,
@@ -45,13 +50,24 @@ from exactlyonce.values.identity import EntityRef
 
 LONG_AGO: Final = datetime(2001, 1, 1, tzinfo=timezone.utc)
 LATER: Final = LONG_AGO + timedelta(minutes=1)
+Found = TypeVar("Found")
 EVER: Final = datetime(2100, 1, 1, tzinfo=timezone.utc)
 
 
-def an_owing(at: datetime) -> Entry:
-    """An entry that owes an output."""
-    output = Output("o-1", "receipts", Json.of({"id": "o-1"}))
-    return Entry("web/m-1", unique(), 1, at, (output.ref,), "digest", owed=(output.content("account/a", at),))
+def an_owing(tx: str) -> OutboxEntry:
+    """An entry of a transaction that owes an output."""
+    return OutboxEntry("hash-of-the-cause", tx, LONG_AGO, 0, (Pending(Json.of({"id": "o-1"})),))
+
+
+def a_ledger(*transactions: str, kept: tuple[Kept, ...] = (), **properties: Any) -> Ledger:
+    """The ledger of an entity that was processed, with entries that owe."""
+    outbox = tuple(map(an_owing, transactions))
+    return Ledger(1, left=1, to=("receipts",), outbox=outbox, kept=kept, **properties)
+
+
+def a_book_id() -> str:
+    """The id of a book that nobody else has."""
+    return unique()[:BOOK_DIGITS]
 
 
 async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:
@@ -60,15 +76,20 @@ async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:
     assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
 
 
-async def owes(store: AsyncStore, entity: EntityRef, at: datetime = LONG_AGO) -> EntityRef:
-    """Save an entity that has owed outputs since a time."""
-    await put(store, entity, Ledger(1, entries=(an_owing(at),)))
+async def owes(store: AsyncStore, entity: EntityRef, *transactions: str) -> EntityRef:
+    """Save an entity whose outbox holds transactions."""
+    await put(store, entity, a_ledger(*transactions))
     return entity
 
 
-async def all_of(pages: AsyncIterator[tuple[EntityRef, ...]]) -> list[EntityRef]:
+async def all_of(pages: AsyncIterator[tuple[Found, ...]]) -> list[Found]:
     """All items of a listing, in order."""
-    return [entity async for page in pages for entity in page]
+    return [one async for page in pages for one in page]
+
+
+async def book_named(listing: AsyncListing, id: str, since: int = 0) -> ListedBook | None:
+    """A book that is listed; None if it is not."""
+    return next((one for one in await all_of(listing.books(since)) if one.book.id == id), None)
 
 
 class ListingContract:
@@ -85,32 +106,100 @@ class ListingContract:
         raise NotImplementedError("Override the fixture `listing`.")
 
     @pytest.mark.parametrize("kind", ["plain", OWNED, LEVELS])
-    async def test_an_entity_that_owes_is_listed_by_its_full_name(
+    async def test_an_entity_is_listed_by_its_full_name_with_the_transaction_that_is_searched_for(
         self, store: AsyncStore, listing: AsyncListing, kind: str
     ) -> None:
-        entity = await owes(store, plain_entity() if kind == "plain" else owned_entity(type=kind))
-        assert entity in await all_of(listing.owing(entity.type, LATER))
+        tx = transaction(a_book_id(), 8)
+        entity = await owes(store, plain_entity() if kind == "plain" else owned_entity(type=kind), tx)
+        search = Search(tx[:20], 7, ())
+        assert await all_of(listing.owing(entity.type, (search,))) == [(entity, tx)]
 
-    async def test_what_has_owed_for_a_shorter_time_is_not_listed_yet(
+    async def test_transactions_above_a_number_and_single_ones_are_searched_for_and_no_others(
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
-        entity = await owes(store, plain_entity(), LATER)
-        assert entity not in await all_of(listing.owing(entity.type, LATER))
-        assert entity in await all_of(listing.owing(entity.type, LATER + timedelta(seconds=1)))
+        book, other = a_book_id(), a_book_id()
+        entities = {number: await owes(store, plain_entity(), transaction(book, number)) for number in (1, 3, 7, 8, 9)}
+        await owes(store, plain_entity(), transaction(other, 9))
+        many = await owes(
+            store, plain_entity(), transaction(book, 10), transaction(book, 2), transaction(book, 9_999_999)
+        )
+        found = await all_of(listing.owing(PLAIN, (Search(book, 7, (3,)),)))
+        above = [*((entities[number], transaction(book, number)) for number in (3, 8, 9))]
+        above += [(many, transaction(book, number)) for number in (10, 9_999_999)]
+        assert sorted(found, key=lambda one: one[1]) == above
+        single = await all_of(listing.owing(PLAIN, (Search(book, None, (1, 2)),)))
+        assert sorted(single, key=lambda one: one[1]) == [
+            (entities[1], transaction(book, 1)),
+            (many, transaction(book, 2)),
+        ]
+
+    async def test_many_books_are_searched_for_at_once(self, store: AsyncStore, listing: AsyncListing) -> None:
+        books = [a_book_id() for _ in range(120)]
+        last = await owes(store, plain_entity(), transaction(books[-1], 5))
+        first = await owes(store, plain_entity(), transaction(books[0], 1))
+        searches = tuple(Search(book, 4, (1, 2, 3)) for book in books)
+        found = await all_of(listing.owing(PLAIN, searches))
+        assert {entity for entity, _ in found} == {first, last}
 
     async def test_what_owes_nothing_is_not_listed(self, store: AsyncStore, listing: AsyncListing) -> None:
-        published, foreign = plain_entity(), plain_entity()
-        await put(store, published, Ledger(1, entries=(replace(an_owing(LONG_AGO), owed=None),)))
+        book, idle, foreign = a_book_id(), plain_entity(), plain_entity()
+        await put(store, idle, a_ledger())
         await store.perform(SaveEntity(foreign, entity_document(foreign, total=3), None))
-        assert not {published, foreign} & set(await all_of(listing.owing(published.type, EVER)))
+        assert await all_of(listing.owing(PLAIN, (Search(book, 0, ()),))) == []
+        assert not {idle, foreign} & set(await all_of(listing.due(PLAIN, EVER)))
 
     async def test_an_entity_of_another_type_in_the_same_container_is_not_listed(
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
-        entity = plain_entity()
-        document = with_ledger(entity_document(entity), Ledger(1, type="other", entries=(an_owing(LONG_AGO),)))
-        await store.perform(SaveEntity(entity, document, None))
-        assert entity not in await all_of(listing.owing(entity.type, LATER))
+        book, entity = a_book_id(), plain_entity()
+        kept = (Kept("k-1", LONG_AGO, "tx-1"),)
+        ledger = a_ledger(transaction(book, 1), kept=kept, type="other")
+        await store.perform(SaveEntity(entity, with_ledger(entity_document(entity), ledger), None))
+        assert await all_of(listing.owing(PLAIN, (Search(book, 0, ()),))) == []
+        assert entity not in await all_of(listing.due(PLAIN, LATER))
+
+    @pytest.mark.parametrize("kind", ["plain", OWNED, LEVELS])
+    async def test_an_entity_is_listed_once_when_one_of_its_kept_messages_is_due(
+        self, store: AsyncStore, listing: AsyncListing, kind: str
+    ) -> None:
+        entity = plain_entity() if kind == "plain" else owned_entity(type=kind)
+        dues = (LATER, EVER, LATER)
+        kept = tuple(Kept(f"k-{number}", due, "tx-1") for number, due in enumerate(dues))
+        await put(store, entity, a_ledger(kept=kept))
+        assert entity not in await all_of(listing.due(entity.type, LATER))
+        listed = await all_of(listing.due(entity.type, LATER + timedelta(seconds=1)))
+        assert listed.count(entity) == 1
+
+    async def test_books_are_listed_until_they_have_ended(self, store: AsyncStore, listing: AsyncListing) -> None:
+        book = Book(a_book_id(), 812, (807,))
+        assert isinstance(await store.perform(WriteBook(book, 60)), Written)
+        listed = await book_named(listing, book.id)
+        assert listed is not None
+        assert listed.book == book
+        assert await book_named(listing, book.id, listed.written) == listed
+        assert await book_named(listing, book.id, listed.written + 1) is None
+        await store.perform(WriteBook(replace(book, open=(), ended=True), 60))
+        assert await book_named(listing, book.id) is None
+
+    async def test_a_search_is_noted_in_its_book_unless_that_was_written_since(
+        self, store: AsyncStore, listing: AsyncListing
+    ) -> None:
+        book = Book(a_book_id(), 812, (807,), (807,))
+        await store.perform(WriteBook(book, 60))
+        before = await book_named(listing, book.id)
+        assert before is not None
+        noted = replace(book, stuck=(), searched=(1_795_662_000,), written=1_795_661_000)
+        await store.perform(NoteSearch(noted, before.etag, 60))
+        after = await book_named(listing, book.id)
+        assert after is not None
+        assert (after.book, after.written) == (noted, 1_795_661_000)
+        await store.perform(NoteSearch(replace(noted, used=1), before.etag, 60))
+        assert await book_named(listing, book.id) == after
+        await store.perform(WriteBook(book, 60))
+        await store.perform(NoteSearch(noted, after.etag, 60))
+        again = await book_named(listing, book.id)
+        assert again is not None
+        assert again.book == book
 
     @pytest.mark.parametrize("kind", ["plain", OWNED, LEVELS])
     async def test_bodies_are_those_of_entities_that_are_there(
@@ -120,10 +209,10 @@ class ListingContract:
             return plain_entity() if kind == "plain" else owned_entity(type=kind)
 
         present, adopted, deleted, others = some(), some(), some(), some()
-        await put(store, present, Ledger(1))
-        await put(store, deleted, Ledger(1, deleted=True))
+        await put(store, present, a_ledger())
+        await put(store, deleted, a_ledger(deleted=True))
         await store.perform(SaveEntity(adopted, entity_document(adopted, total=3), None))
-        document = with_ledger(entity_document(others), Ledger(1, type="other"))
+        document = with_ledger(entity_document(others), a_ledger(type="other"))
         await store.perform(SaveEntity(others, document, None))
         found = {ref: body async for page in listing.bodies(present.type, Condition(), None) for ref, body in page}
         assert found[present] == entity_document(present)
@@ -135,22 +224,23 @@ class ListingContract:
     ) -> None:
         entity, other = owned_entity(), owned_entity()
         for one in (entity, other):
-            document = with_ledger(entity_document(one), Ledger(1, type=one.type))
+            document = with_ledger(entity_document(one), a_ledger(type=one.type))
             record = a_colocated(one, "web/m-1")
             assert isinstance(await store.perform(SaveBatch(one, document, None, (record,))), Saved)
         pages = [page async for page in listing.bodies(OWNED, Condition(), entity.partition)]
         assert [ref for page in pages for ref, _ in page] == [entity]
 
     async def test_a_deleted_entity_may_owe_too(self, store: AsyncStore, listing: AsyncListing) -> None:
-        entity = plain_entity()
-        await put(store, entity, Ledger(1, deleted=True, entries=(an_owing(LONG_AGO),)))
-        assert entity in await all_of(listing.owing(entity.type, LATER))
+        tx, entity = transaction(a_book_id(), 1), plain_entity()
+        await put(store, entity, a_ledger(tx, deleted=True))
+        assert await all_of(listing.owing(PLAIN, (Search(tx[:20], 0, ()),))) == [(entity, tx)]
 
     async def test_who_has_owed_for_longest_comes_first(self, store: AsyncStore, listing: AsyncListing) -> None:
         later, first = owned_entity(), owned_entity()
-        await owes(store, later, LONG_AGO + timedelta(seconds=2))
-        await owes(store, first)
-        pages = [page async for page in listing.owing(OWNED, LATER)]
+        for entity, since in ((later, LONG_AGO + timedelta(seconds=2)), (first, LONG_AGO)):
+            record = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=since)
+            await together(store, entity, record, total=1)
+        pages = [page async for page in listing.companions(OWNED, LATER)]
         (mine,) = ([one for one in page if one in (first, later)] for page in pages if first in page)
         assert mine in ([first, later], [first])
 
@@ -164,9 +254,9 @@ class ListingContract:
         await together(store, neighbour, a_colocated(neighbour, "web/m-1"), an_entry(neighbour, 1), total=1)
         streamed = owned_entity("someone", kind)
         await together(store, streamed, replace(an_owing_entry(streamed, 1), owing_since=LONG_AGO), total=1)
-        listed = await all_of(listing.owing(kind, LATER))
+        listed = await all_of(listing.companions(kind, LATER))
         assert [listed.count(one) for one in (entity, streamed, neighbour)] == [1, 1, 0]
-        assert entity not in await all_of(listing.owing(kind, LONG_AGO))
+        assert entity not in await all_of(listing.companions(kind, LONG_AGO))
 
     async def test_a_read_model_that_holds_and_misses_messages_for_long_is_listed(
         self, store: AsyncStore, listing: AsyncListing
@@ -191,7 +281,7 @@ class ListingContract:
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
         entity = plain_entity()
-        await write(store, entity, "web/m-0")
+        await write(store, entity)
         place = Place("c1", entity.source, 7)
         foreign = a_parked(entity, "web/m-1", "its handler raised ValueError")
         await park(store, entity, foreign)
@@ -207,16 +297,16 @@ class ListingContract:
     ) -> None:
         entity, neighbour = owned_entity("someone"), owned_entity("someone")
         await park(store, entity, a_parked(entity, "web/m-2"))
-        await write(store, entity, "web/m-1")
+        await write(store, entity)
         await together(store, entity, an_entry(entity, 7, "web/m-3"), a_numbered(entity))
         await together(store, neighbour, an_entry(neighbour, 1, "web/m-9"))
         found = await listing.belongings(entity)
-        listed = sorted((one["kind"], one.get("message")) for one in found)
+        listed = sorted((one["kind"], one.get("message") or "") for one in found)
         assert listed == [
             ("entry", "web/m-3"),
             ("numbered", "game/m-1"),
+            ("page", ""),
             ("parked", "web/m-2"),
-            ("processed", "web/m-1"),
         ]
-        assert not any({"envelope", "held", "before", "owed"} & one.keys() for one in found)
-        assert all({"id", "at", "_ts"} <= one.keys() for one in found)
+        assert not any({"envelope", "held", "before", "owed", "marks"} & one.keys() for one in found)
+        assert all({"id", "_ts"} <= one.keys() for one in found)

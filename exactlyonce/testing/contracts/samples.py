@@ -12,21 +12,15 @@ from uuid import uuid4
 
 from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import (
-    FindProcessed,
-    Found,
-    FoundParked,
-    FoundStaged,
-    LoadParked,
-    LoadStaged,
-    Park,
-    WriteRecords,
-    Written,
-)
+from exactlyonce.effects.library import FoundParked, FoundStaged, LoadParked, LoadStaged, Park, Written
+from exactlyonce.effects.pages import FindPages, FoundPages, WritePage
 from exactlyonce.records.answers import Answer
+from exactlyonce.records.books import Book
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, RequestDocument, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.marks import Mark, written
 from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.pages import Page
 from exactlyonce.records.places import LARGEST_NUMBER, Place
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.values.frozen_json import Json
@@ -63,6 +57,8 @@ AWKWARD: Final = (
 """Keys of messages that may not be valid as ids in a store."""
 
 MEGABYTE: Final = 1_000_000
+DAY: Final = 86_400
+"""Seconds."""
 AT: Final = datetime(2026, 11, 21, 10, 0, 2, 250_000, tzinfo=timezone.utc)
 _PLACE: Final = Place("0193a7b2c4d18c1f00aa11bb22cc0001", "board/b-1", LARGEST_NUMBER)
 
@@ -112,25 +108,30 @@ async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loade
     return reply
 
 
-async def write(store: AsyncStore, entity: EntityRef, *messages: str) -> str:
-    """Write records of messages; the token of the write."""
-    records = tuple(a_record(entity, message) for message in messages)
-    reply = await store.perform(WriteRecords(entity, records))
+async def write(store: AsyncStore, entity: EntityRef, page: Page | None = None) -> str:
+    """Write a page, the first one by default; the token of the write."""
+    reply = await store.perform(WritePage(entity, page or a_page(entity), DAY))
     assert isinstance(reply, Written)
     return reply.token
 
 
-async def find(store: AsyncStore, entity: EntityRef, *messages: str, token: str | None = None) -> set[str]:
-    """Which of the messages have records."""
-    reply = await store.perform(FindProcessed(entity, messages, token))
-    assert isinstance(reply, Found)
-    return set(reply.messages)
+async def find(
+    store: AsyncStore, entity: EntityRef, *hashes: str, times: tuple[int, ...] = (), newest: int = -1, token: str | None
+) -> list[int]:
+    """The numbers of the pages that are found, in their order."""
+    reply = await store.perform(FindPages(entity, times, hashes, newest, token))
+    assert isinstance(reply, FoundPages)
+    return sorted(page.number for page in reply.pages)
+
+
+async def now(store: AsyncStore, entity: EntityRef) -> str:
+    """A token for all that was done in the library's partition. Deleting gives none; that of a later write covers it."""
+    return await park(store, entity, a_parked(entity, f"web/{unique()}"))
 
 
 async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -> tuple[StagedOutputs, ...]:
-    """Deleting gives no token; that of any later write to the partition covers it."""
-    token = await write(store, entity, f"web/{unique()}")
-    reply = await store.perform(LoadStaged(entity, transactions, token))
+    """The staged documents that there are now."""
+    reply = await store.perform(LoadStaged(entity, transactions, await now(store, entity)))
     assert isinstance(reply, FoundStaged)
     return reply.documents
 
@@ -150,8 +151,8 @@ async def parked(store: AsyncStore, entity: EntityRef, message: str, token: str 
 
 
 async def parked_now(store: AsyncStore, entity: EntityRef, message: str) -> FoundParked:
-    """Deleting gives no token; that of any later write to the partition covers it."""
-    return await parked(store, entity, message, await write(store, entity, f"web/{unique()}"))
+    """A parked message as it is now."""
+    return await parked(store, entity, message, await now(store, entity))
 
 
 def a_parked(entity: EntityRef, message: str, reason: str = "its handler raised ValueError") -> ParkedMessage:
@@ -172,9 +173,39 @@ def an_answered(entity: EntityRef, request: str) -> RequestDocument:
     return RequestDocument(entity.key, request, AT, None, answer)
 
 
-def a_record(entity: EntityRef, message: str) -> ProcessedRecord:
-    """A record of a message."""
-    return ProcessedRecord(entity.key, message, unique(), 1, AT, (OutputRef("o-1", "receipts"),), "digest")
+def a_page(
+    entity: EntityRef,
+    number: int = 1,
+    *,
+    hashes: tuple[str, ...] = (),
+    blobs: tuple[str, ...] = (),
+) -> Page:
+    """The page of a number, from 1. Page 1 has the marks of 10 to 19 s since 1970, and was cut from version 10; and so on.
+
+    Args:
+        entity: whose page it is.
+        number: of the page.
+        hashes: of messages that are looked for by them.
+        blobs: transactions whose blobs were committed.
+    """
+    begin, until = number * 10_000, number * 10_000 + 9_000
+    marks = [Mark(at, f"m-{number:013}{end}", "f", True, "c0de", "-") for at, end in ((begin, "a"), (until, "b"))]
+    return Page(
+        entity=entity.key,
+        number=number,
+        version=number * 10,
+        begin=begin,
+        until=until,
+        marks=written(mark.text for mark in marks),
+        to=("receipts",),
+        hashes=hashes,
+        blobs=blobs,
+    )
+
+
+def a_book(id: str, used: int = 812) -> Book:
+    """A book of some process."""
+    return Book(id, used, (807, 811), (807,))
 
 
 def a_staged(

@@ -5,7 +5,7 @@
         async def store(self) -> AsyncIterator[AsyncStore]:
             ...  # with containers for ENTITY_TYPES, whose unique keys are UNIQUE_KEYS
 
-        async def etag_of_record(self, store: AsyncStore, entity: EntityRef, message: str) -> str:
+        async def etag_of_book(self, store: AsyncStore, book: str) -> str:
             ...  # read past the store
 
         async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
@@ -21,10 +21,10 @@ import pytest
 
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.batches import BatchContract
-from exactlyonce.testing.contracts.channels import ChannelsContract
 from exactlyonce.testing.contracts.companions import CompanionContract
 from exactlyonce.testing.contracts.entities import EntityContract
 from exactlyonce.testing.contracts.library import LibraryContract
+from exactlyonce.testing.contracts.pages import PagesContract
 from exactlyonce.testing.contracts.requests import RequestsContract
 from exactlyonce.testing.contracts.samples import ENTITY_TYPES, UNIQUE_KEYS
 from exactlyonce.testing.contracts.streams import StreamContract
@@ -35,13 +35,13 @@ __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 class StoreContract(
     EntityContract,
     LibraryContract,
-    ChannelsContract,
+    PagesContract,
     RequestsContract,
     BatchContract,
     CompanionContract,
     StreamContract,
 ):
-    """Inherit from it, and give it a fixture `store` and ways to read the ETags of records and requests."""
+    """Inherit from it, and give it a fixture `store` and ways to read the ETags of books and requests."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:

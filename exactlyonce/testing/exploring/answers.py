@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN, Effect, Together
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.records.books import BOOKS
+from exactlyonce.records.books import transaction as numbered
 from exactlyonce.records.outputs import Output
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
@@ -23,16 +25,13 @@ Place = tuple[str, Any]
 
 
 def transaction(message: int, count: int) -> str:
-    """A transaction id.
-
-    Channels take their ids from its first half, so that half differs as well: two channels of one id would be a fork, and a
-    channel that was begun in vain would pass for the one that took its place.
+    """A transaction id: a book of its own, and a number in it.
 
     Args:
         message: number of the message for which an attempt asks.
         count: how many ids its attempts have been given before.
     """
-    return f"{message:08x}{count:08x}{0:016x}"
+    return numbered(f"{message:08x}{count:08x}0000", 1)
 
 
 class Placed(NamedTuple):
@@ -123,11 +122,12 @@ class Answers:
         self._settled: dict[tuple[Documents, bool], Documents] = {}
 
     def before(self, store: MemoryStore) -> Documents:
-        """What a store holds when the exploration begins."""
+        """What a store holds when the exploration begins. Books are in the memory of the instances."""
         return self._documents(
             Placed((kind, key), tuple(one.log), frozenset(one.within), len(one.log) if self._reduced else 0, 0)
             for kind in ("entities", "library")
             for key, one in getattr(store, kind).items()
+            if (kind, key) != ("library", BOOKS)
         )
 
     def settled(self, documents: Documents, *, at_rest: bool) -> Documents:

@@ -2,6 +2,9 @@
 
 An instance takes one delivery at a time, and runs the entity's own strategy, effect by effect. Between any two effects the
 other instances may go on, and a fault may happen. A crash ends an instance; its delivery comes again.
+
+All instances share one book, so they know at once what was paid. A crash loses it: then what was paid before is owed again.
+What else they might not know of each other leads to copies only, and a copy is a fault.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.age import AgeCheck
@@ -20,10 +24,11 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.sequences import named_after
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
-from exactlyonce.testing.exploring.kept_messages import KeptByEntities
+from exactlyonce.testing.exploring.kept_messages import KeptByEntities, paid_in
 from exactlyonce.testing.exploring.messages import LeftOut, Messages, Partition, Sent, Waiting
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes
@@ -103,6 +108,7 @@ class State(NamedTuple):
         arrived: numbers of the messages that reached their queues.
         failed: numbers of the messages that failed, and are not delivered again.
         begun: for each message that was handled how many transaction ids it was given; empty if these are given out anew.
+        paid: transactions that are known to be paid, as far as documents name them.
         turn: the place of the instance that is in the middle of its work; None if it is anybody's turn.
         company: of the instances at work; None if all are idle, or if it does not matter.
         faults: how many more there may be.
@@ -115,6 +121,7 @@ class State(NamedTuple):
     arrived: frozenset[int]
     failed: frozenset[int]
     begun: tuple[tuple[int, int], ...]
+    paid: frozenset[str]
     turn: int | None
     company: Company | None
     faults: int
@@ -204,6 +211,7 @@ class Application:
 
         self._routes = routes
         self._lifetimes = lifetimes
+        self._types = frozenset(entities)
         self._takers = takers
         self._now = now
         self._judge = judge
@@ -213,6 +221,7 @@ class Application:
         self._situations: Situations[int] = Situations(self._deliver)
         self._outcomes: dict[tuple[Effect[Any], Documents], tuple[Outcome, ...]] = {}
         self._traces: dict[tuple[Documents, frozenset[int], tuple[int, ...], int, int], bool] = {}
+        self._named: dict[tuple[Documents, str], bool] = {}
         self._work: dict[int, Work] = {}
         self.messages = Messages(show, replies, bounds.left_out, bounds.releases)
         self._first: State | None = None
@@ -230,7 +239,8 @@ class Application:
         numbers = [self.messages.number(*one) for one in waiting]
         numbers += [self.messages.number("", *one) for one in self._kept.possible(documents, has_arrived)]
         idle = (None,) * bounds.instances
-        first = State(documents, (), idle, nothing, nothing, (), None, None, bounds.faults, bounds.interruptions)
+        paid = paid_in(documents, has_arrived)
+        first = State(documents, (), idle, nothing, nothing, (), paid, None, None, bounds.faults, bounds.interruptions)
         self._first = self._queued(first, numbers)
 
     def allow(self, faults: int, interruptions: int) -> None:
@@ -341,9 +351,9 @@ class Application:
 
     def _released(self, state: State, place: int, number: int) -> Move:
         """The sweeper releases a kept message, if it is still kept."""
-        documents, outputs = self._kept.released(self.messages[number].envelope, number, state.documents)
-        arrived = [self._arrival(output, number) for output in outputs]
-        after = state._replace(documents=documents, arrived=state.arrived.union(arrived))
+        released = self._kept.released(self.messages[number].envelope, number, state.documents, state.paid)
+        arrived = [self._arrival(output, number) for output in released.sent]
+        after = state._replace(documents=released.documents, paid=released.paid, arrived=state.arrived.union(arrived))
         after = self._reduced(self._queued(after, arrived))
         said = f"sweeps: {', '.join(self.messages[one].shown for one in arrived) or 'nothing'} is due"
         return Move(after, False, self._judged(state, after), place, said, True, self.messages[number].kind)
@@ -365,7 +375,7 @@ class Application:
                 stale=instance.stale or answer.stale,
                 spent=instance.given if has_changed else instance.spent,
             )
-            after, busy = self._begun(after, place, busy)
+            after, busy = self._informed(after, place, busy)
             said, violation = answer.said, None
             if busy.situation.request is not None:
                 after = after.moved(place, busy)
@@ -375,7 +385,8 @@ class Application:
             after = self._reduced(after)
             yield Move(after, answer.fault, violation or self._judged(state, after), place, said, kind=kind)
         if state.faults and state.turn in (None, place):  # Another's crash might as well have come before.
-            after = self._queued(state.moved(place, None), [instance.message])._replace(faults=state.faults - 1)
+            after = self._queued(state.moved(place, None), [instance.message])
+            after = after._replace(faults=state.faults - 1, paid=frozenset())
             yield Move(self._reduced(after), True, None, place, "crashes: its message comes again", kind=kind)
 
     def _outcomes_of(self, instance: Busy, documents: Documents) -> tuple[Outcome, ...]:
@@ -402,21 +413,31 @@ class Application:
                 unknown = replace(answer, said=f"{answer.said} (and no final answer comes of it)", fault=True)
                 yield Outcome(unknown, arrived, (*taken, *(replies[-1] for replies in called)))
 
-    def _begun(self, state: State, place: int, busy: Busy) -> tuple[State, Busy]:
-        """Give transaction ids. It is no step of its own: nobody else sees it."""
-        while isinstance(busy.situation.request, Begin):
-            count = busy.situation.request.count
-            first = (
-                self._fresh(state, place, busy, count)
-                if self._bounds.reduced
-                else dict(state.begun).get(busy.message, 0)
-            )
-            names = tuple(transaction(busy.message, one) for one in range(first, first + count))
-            situation = self._situations.after(busy.situation, Begun(self._now, names))
-            busy = busy._replace(situation=situation, given=first + count)
-            if not self._bounds.reduced:
-                state = state._replace(begun=tuple(sorted({**dict(state.begun), busy.message: first + count}.items())))
-        return state, busy
+    def _informed(self, state: State, place: int, busy: Busy) -> tuple[State, Busy]:
+        """Answer what a process knows by itself: transactions, and its book. It is no step of its own: nobody else sees it."""
+        while True:
+            reply: Any = None
+            match busy.situation.request:
+                case Begin(count=count) | OpenNumbers(count=count) as effect:
+                    state, busy, names = self._given(state, place, busy, count)
+                    reply = Begun(self._now, names) if isinstance(effect, Begin) else Opened(self._now, names)
+                case FindPaid(transactions=transactions):
+                    reply = state.paid.intersection(transactions)
+                case CloseNumbers(transactions):
+                    state = state._replace(paid=state.paid.union(transactions))
+                case _:
+                    return state, busy
+            busy = busy._replace(situation=self._situations.after(busy.situation, reply))
+
+    def _given(self, state: State, place: int, busy: Busy, count: int) -> tuple[State, Busy, tuple[str, ...]]:
+        """Give transaction ids to an instance."""
+        begun = dict(state.begun)
+        reduced = self._bounds.reduced
+        first = self._fresh(state, place, busy, count) if reduced else begun.get(busy.message, 0)
+        names = tuple(transaction(busy.message, one) for one in range(first, first + count))
+        if not reduced:
+            state = state._replace(begun=tuple(sorted({**begun, busy.message: first + count}.items())))
+        return state, busy._replace(given=first + count), names
 
     def _fresh(self, state: State, place: int, busy: Busy, count: int) -> int:
         """The lowest number from which on transaction ids have left no trace anywhere: they are as good as new ones."""
@@ -432,9 +453,18 @@ class Application:
         key = state.documents, state.arrived, state.queue, message, count
         known = self._traces.get(key)
         if known is None:
-            named = transaction(message, count)[:16]
+            tx = transaction(message, count)
+            names = (tx, named_after(tx))
             sent = (self.messages[one].text for one in {*state.arrived, *state.queue})
-            known = self._traces[key] = any(named in text for text in (*state.documents.texts, *sent))
+            texts = (*state.documents.texts, *sent)
+            known = self._traces[key] = any(name in text for text in texts for name in names)
+        return known
+
+    def _is_named(self, documents: Documents, tx: str) -> bool:
+        """Whether a document names a transaction."""
+        known = self._named.get((documents, tx))
+        if known is None:
+            known = self._named[documents, tx] = any(tx in text for text in documents.texts)
         return known
 
     def _ended(self, after: State, busy: Busy) -> tuple[State, str, str | None]:
@@ -477,7 +507,8 @@ class Application:
         if not state.faults:
             settled = self._answers.settled(state.documents, at_rest=not any(state.instances))
             state = state._replace(documents=settled)
-        return state
+        named = (tx for tx in state.paid if self._is_named(state.documents, tx))
+        return state._replace(paid=frozenset(named))
 
     def _arrival(self, output: Output, cause: int) -> int:
         taker, envelope = self._takers.get(output.destination), Envelope.read(output.envelope.text)
@@ -508,6 +539,8 @@ class Application:
                 runner.evolve,
                 self._lifetimes.retention.kept(self._now),
                 self._lifetimes.refusal,
+                send_limit=self._lifetimes.send_limit(self._now),
+                senders=self._types,
             )
         return work
 

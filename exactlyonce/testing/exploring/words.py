@@ -8,7 +8,8 @@ from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindChannels, FindProcessed, LoadProcessed, LoadStaged, Stage, WriteRecords
+from exactlyonce.effects.library import LoadStaged, Stage
+from exactlyonce.effects.pages import FindPages, HasPages, WritePage
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.messages import model_named
 from exactlyonce.records.calls import CALL_TYPE
@@ -20,12 +21,11 @@ WORDS: Final[dict[type[Effect[Any]], str]] = {
     SaveEntity: "saves the entity if it is unchanged",
     SaveBatch: "saves the entity and its records if the entity is unchanged",
     LoadCompanions: "looks for records",
-    FindProcessed: "looks for records",
-    LoadProcessed: "reads the records of requests",
-    FindChannels: "finds the documents of channels",
-    WriteRecords: "writes what leaves the ledger",
-    Stage: "stages large outputs",
-    LoadStaged: "reads the staged outputs",
+    HasPages: "asks whether the entity has pages",
+    FindPages: "looks for pages",
+    WritePage: "writes the page of what leaves the ledger",
+    Stage: "stages the messages to keep",
+    LoadStaged: "reads the kept messages",
     WriteOnce: "writes blobs",
 }
 """Other effects are called by the name of their class."""

@@ -21,10 +21,13 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLat
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.operators.bulk import Selection, grouped, selected
-from exactlyonce.hosting.operators.operator import Inspected
+from exactlyonce.hosting.operators.operator import Inspected, Operator
+from exactlyonce.protocols.outbox.owed import paid_of
+from exactlyonce.records.books import Search
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.stores.listing import entity_named
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.marks import KEPT, Mark, destination_place, split
+from exactlyonce.stores.listing import ListedBook, entity_named
+from exactlyonce.values.envelope import Envelope, stable_text
 from exactlyonce.values.identity import EntityRef
 from exactlyonce_dev.acting import Acting, Types, typed
 from exactlyonce_dev.witness import End, Witness
@@ -118,25 +121,26 @@ class Backstage:
     async def _inspect(self, request: web.Request) -> web.Response:
         once, entity = typed(self._types, request.query.get("type", ""))
         ref = _ref(entity, request.query.get("key", ""))
-        return web.json_response(_shown(ref, await (await once.operator()).inspect(ref)))
+        operator = await once.operator()
+        found = await operator.inspect(ref)
+        return web.json_response(_shown(ref, found, await _paid(operator, ref, found.ledger or Ledger())))
 
     async def _unfinished(self, _: web.Request) -> web.Response:
-        """Entities that owe outputs, keep messages until later, await replies, or hold messages out of order."""
+        """Entities that owe outputs, keep messages until later, or hold messages out of order; and what books prove."""
         found: list[dict[str, Any]] = []
-        for once, entity in self._types.values():
+        books: list[dict[str, Any]] = []
+        for once in self._applications:
             operator = await once.operator()
-            refs: dict[str, EntityRef] = {}
-            kinds = entity.strategy.unfinished
-            listings = {"owing": operator.listing.owing, "holding": operator.listing.holding}
-            for listing in (listings[kind] for kind in kinds):
-                async for page in listing(entity.name, _LATER):
-                    refs |= {ref.key: ref for ref in page}
-                    if len(refs) >= MOST_UNFINISHED:
-                        break
-            for ref in list(refs.values())[:MOST_UNFINISHED]:
-                ledger = (await operator.inspect(ref)).ledger
-                found.append({"type": ref.type, "key": ref.key, "name": str(ref), **_waiting(ledger or Ledger())})
-        return web.json_response({"unfinished": found})
+            listed = [one async for page in operator.listing.books(0) for one in page]
+            books += map(_book, listed)
+            for entity in once.entities:
+                for ref in await _unfinished_refs(operator, entity, listed):
+                    ledger = (await operator.inspect(ref)).ledger or Ledger()
+                    waiting = _waiting(ledger, await _paid(operator, ref, ledger))
+                    if any(waiting.values()):
+                        found.append({"type": ref.type, "key": ref.key, "name": str(ref), **waiting})
+        books.sort(key=lambda one: one["written"], reverse=True)
+        return web.json_response({"unfinished": found, "books": books})
 
     async def _parked(self, _: web.Request) -> web.Response:
         found = [one for once in self._applications for one in await selected(await once.operator(), Selection())]
@@ -193,13 +197,44 @@ def _ref(entity: Entity[Any], key: str) -> EntityRef:
         raise ConfigurationError(f"{key!r} is no key of an entity: give its id, or choose it from the list.") from None
 
 
-def _waiting(ledger: Ledger) -> dict[str, Any]:
+async def _unfinished_refs(
+    operator: Operator, entity: Entity[Any], books: Sequence[ListedBook]
+) -> tuple[EntityRef, ...]:
+    """Entities of a type that may be unfinished, as far as they are listed."""
+    searches = tuple(Search(one.book.id, one.book.used, one.book.open) for one in books)
+    listing, name = operator.listing, entity.name
+    refs: dict[str, EntityRef] = {}
+    for kind in entity.strategy.unfinished:
+        if kind == "outbox":
+            async for found in listing.owing(name, searches):
+                refs |= {ref.key: ref for ref, _ in found}
+        pages = {"outbox": listing.due, "companions": listing.companions, "holding": listing.holding}[kind]
+        async for page in pages(name, _LATER):
+            refs |= {ref.key: ref for ref in page}
+            if len(refs) >= MOST_UNFINISHED:
+                break
+    return tuple(refs.values())[:MOST_UNFINISHED]
+
+
+async def _paid(operator: Operator, ref: EntityRef, ledger: Ledger) -> frozenset[str]:
+    """Those of the transactions in an outbox whose outputs are known to be sent."""
+    return await operator.maintenance.driver.run(iter(paid_of(ref, ledger, ledger.outbox)))
+
+
+def _book(one: ListedBook) -> dict[str, Any]:
+    """How far a process has numbered its transactions, and which are open."""
+    book = one.book
+    written = stable_text(one.written * 1000)
+    return {"id": book.id, "used": book.used, "open": book.open, "stuck": book.stuck, "written": written}
+
+
+def _waiting(ledger: Ledger, paid: frozenset[str]) -> dict[str, Any]:
     """What an entity has not finished."""
     return {
         "owes": [
-            {"message": one.message, "since": one.at.isoformat(), "to": [output.destination for output in one.outputs]}
-            for one in ledger.entries
-            if one.owed is not None
+            {"hash": one.cause, "since": one.at.isoformat(), "to": [ledger.to[output.to] for output in one.outputs]}
+            for one in ledger.outbox
+            if one.tx not in paid
         ],
         "keeps": [{"message": one.id, "due": one.due.isoformat()} for one in ledger.kept],
         "awaits": list(ledger.calls),
@@ -207,7 +242,7 @@ def _waiting(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _shown(ref: EntityRef, found: Inspected) -> dict[str, Any]:
+def _shown(ref: EntityRef, found: Inspected, paid: frozenset[str]) -> dict[str, Any]:
     """What the store holds of an entity, as JSON. Contents of outputs and answers stay in the store."""
     ledger = found.ledger
     return {
@@ -220,23 +255,34 @@ def _shown(ref: EntityRef, found: Inspected) -> dict[str, Any]:
             "version": ledger.version,
             "protocol": ledger.protocol,
             "deleted": ledger.deleted,
-            "entries": [
+            "left": ledger.left,
+            "marks": [_mark(one, ledger.to) for one in split(ledger.marks)],
+            "outbox": [
                 {
-                    "version": one.version,
-                    "message": one.message,
+                    "hash": one.cause,
+                    "tx": one.tx,
                     "at": one.at.isoformat(),
-                    "outputs": [output.destination for output in one.outputs],
-                    "owes": one.owed is not None,
-                    "answer": None if one.answer is None else one.answer.status,
+                    "to": [ledger.to[output.to] for output in one.outputs],
+                    "owes": one.tx not in paid,
                 }
-                for one in ledger.entries
+                for one in ledger.outbox
             ],
-            "channels": [{"id": one.id, "received": one.received} for one in ledger.channels],
+            "answers": [{"hash": one.cause, "status": one.answer.status} for one in ledger.answers],
+            "sequences": [
+                {"destination": one.destination, "receiver": one.receiver, "last": one.last} for one in ledger.sequences
+            ],
             "receptions": [
                 {"channel": one.channel, "source": one.source, "next": one.next, "held": one.held}
                 for one in ledger.receptions
             ],
-            **_waiting(ledger),
+            **_waiting(ledger, paid),
         },
         "belongings": sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"])),
     }
+
+
+def _mark(text: str, to: Sequence[str]) -> dict[str, Any]:
+    """What a mark says of its message; None in place of the destination of a kept one."""
+    mark = Mark.read(text)
+    sent = [None if digit == KEPT else to[destination_place(digit)] for digit in mark.sent]
+    return {"since": stable_text(mark.since), "hash": mark.hash, "kind": mark.kind, "timed": mark.timed, "sent": sent}

@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.stores.listing import entity_named
-from exactlyonce.values.identity import EntityRef, Origin, message_key
+from exactlyonce.values.identity import EntityRef, Origin, derived_id, message_hash, message_key
 
 Row = Mapping[str, Any]
 Tries = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -153,8 +154,8 @@ class Flow:
         for row in reversed(self.rows):
             ref = entity_of(row)
             if missing and ref is not None and row["message"]:
-                origin = Origin(ref, row["message"])
-                causes |= {id: row for id in map(origin.output_id, range(_MOST_DERIVED)) if id in missing}
+                sent_by = map(Origin(ref, row["message"]).output_id, range(_MOST_DERIVED))
+                causes |= {id: row for one in sent_by for id in (one, _released(ref, one)) if id in missing}
         return causes
 
     def cause(self, row: Row) -> Row | None:
@@ -264,6 +265,11 @@ class Flow:
             if row["message"] in messages:
                 return name, messages.index(row["message"])
         return None
+
+
+def _released(ref: EntityRef, kept: str) -> str:
+    """The id under which an entity releases a message that it kept."""
+    return derived_id(ref, message_hash(message_key(ref.source, f"{RELEASE}{kept}")), 0)
 
 
 def _source(row: Row) -> str:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
-from exactlyonce.effects.library import Found, Park, Stage, WriteRecords, Written
+from exactlyonce.effects.library import Park, Stage, Written
+from exactlyonce.effects.pages import OTHER, FoundPages, HasPages, WritePage
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.telemetry.words import lines_of, words_at
 
 Kind = Literal["write", "publish", "read"]
-_WRITES: Final = (SaveEntity, SaveBatch, WriteRecords, Stage, Park)
+_WRITES: Final = (SaveEntity, SaveBatch, WritePage, Stage, Park)
+_OF_THE_PROCESS: Final = (Begin, OpenNumbers, FindPaid, CloseNumbers)
 _CONFLICT: Final = "conflict: another write came first, or this one, sent twice by the client library"
+_OTHER: Final = "another page follows the same one: the entity had another history"
 _BEHIND: Final = "the replica that answered is behind what this process has seen"
 _NO_REPLY: Final = "no reply: nobody knows whether it was applied"
 
@@ -46,8 +50,8 @@ class Asked:
 
 
 def asked(step: Step[Any], effect: Effect[Any]) -> Asked | None:
-    """The step at which a protocol waits; None if it asks for nothing outside, such as the time."""
-    if isinstance(effect, Begin):
+    """The step at which a protocol waits; None if it asks for what the process knows: the time, and its book."""
+    if isinstance(effect, _OF_THE_PROCESS):
         return None
     words = words_at(lines_of(step))
     kind: Kind = "write" if isinstance(effect, _WRITES) else "publish" if isinstance(effect, Publish) else "read"
@@ -72,8 +76,8 @@ def _in_words(effect: Effect[Any], reply: object) -> dict[str, Any]:
         return {"reply": "; ".join(one["reply"] for one in both), "look": "lost" if "lost" in looks else ""}
     if reply is UNKNOWN or reply is BEHIND:
         return {"reply": _NO_REPLY if reply is UNKNOWN else _BEHIND, "look": "lost"}
-    if isinstance(reply, Conflict):
-        return {"reply": _CONFLICT, "look": "conflict"}
+    if isinstance(reply, Conflict) or reply is OTHER:
+        return {"reply": _OTHER if reply is OTHER else _CONFLICT, "look": "conflict"}
     if isinstance(reply, (Saved, Written)):
         return {"reply": "applied", "look": "good"}
     if isinstance(effect, Publish) and reply is PUBLISHED:
@@ -88,8 +92,10 @@ def _read(effect: Effect[Any], reply: object) -> str:
         if reply.document is None:
             return "there is no such document"
         return "a document without a ledger" if ledger is None else f"version {ledger.version}"
-    if isinstance(reply, Found):
-        return f"{len(reply.messages)} records of these messages" if reply.messages else "no record of these messages"
+    if isinstance(effect, HasPages):
+        return "it has pages" if reply else "it has no page"
+    if isinstance(reply, FoundPages):
+        return f"{len(reply.pages)} pages" if reply.pages else "no page"
     if isinstance(reply, FoundCompanions):
         return f"{len(reply.companions)} companions" if reply.companions else "no companion"
     return "done"

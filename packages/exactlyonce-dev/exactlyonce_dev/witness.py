@@ -19,18 +19,19 @@ from typing import Any, Final, Literal, TypeVar
 
 from exactlyonce.attempt import Again, Finished, Memory, key_of
 from exactlyonce.drivers.observer import Watch
+from exactlyonce.effects.books import Opened
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step, Together
+from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import KeyReused
 from exactlyonce.raised import shown
-from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
 from exactlyonce.values.envelope import Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce_dev.steps import Asked, asked
 from function_host.brief import brief
 
@@ -212,7 +213,7 @@ class _Attempts:
         self._deliveries = deliveries
         self._tally = Tally(dict.fromkeys(key_of(one.envelope) for one in deliveries))
         self._attempt = 0
-        self._causes: dict[str, str] = {}  # By the id of an output the message whose handler sent it.
+        self._causes: dict[str, str] = {}  # By the id of an output the hash of the message whose handler sent it.
 
     def attempts(self, attempt: Callable[[Memory], Step[Result | Again]]) -> Callable[[Memory], Step[Result | Again]]:
         """The same attempts, watched."""
@@ -244,7 +245,7 @@ class _Attempts:
         if isinstance(effect, Together):
             self._note(effect.first, reply[0])
             self._note(effect.second, reply[1])
-        elif isinstance(effect, Begin):
+        elif isinstance(reply, (Begun, Opened)):
             handled = {"handled": reply.at.isoformat()} | self._witness.body(self._entity, "before")
             for delivery in self._deliveries:
                 self._witness.tell({"delivery": delivery.number} | handled)
@@ -256,7 +257,7 @@ class _Attempts:
             self._learn(effect.document, known=isinstance(reply, Saved))
             for one in effect.create:
                 for output in getattr(one, "outputs", ()):
-                    self._causes[output.id] = one.message or ""
+                    self._causes[output.id] = message_hash(one.message or "")
         elif isinstance(effect, Publish) and reply is PUBLISHED:
             self._published(effect)
 
@@ -264,11 +265,13 @@ class _Attempts:
         view = read_entity(self._entity, document)
         if known:
             self._witness.learn(self._entity, view.body)
-        for entry in view.ledger.entries if view.ledger else ():
-            self._causes |= {output.id: entry.message for output in entry.outputs}
+        ledger = view.ledger or Ledger()
+        for entry in ledger.outbox:
+            owed = entry.owed_outputs(self._entity, ledger.to, ledger.sequences)
+            self._causes |= {output.id: entry.cause for output in owed}
 
     def _published(self, effect: Publish) -> None:
-        by_message = {key_of(one.envelope): one for one in self._deliveries}
+        by_hash = {message_hash(key_of(one.envelope)): one for one in self._deliveries}
         for output in effect.outputs:
             sent = Envelope.read(output.envelope.text)
             told: Event = {
@@ -279,7 +282,7 @@ class _Attempts:
             }
             told["delay"] = output.delay
             # What a duplicate publishes was caused by the message that it is a copy of, or by an earlier one.
-            cause = by_message.get(self._causes.get(output.id, ""), self._deliveries[-1] if self._deliveries else None)
+            cause = by_hash.get(self._causes.get(output.id, ""), self._deliveries[-1] if self._deliveries else None)
             if cause is not None:
                 self._witness.tell({"delivery": cause.number, "output": told})
             elif sent.source == self._entity.source:  # Not what somebody sends again.

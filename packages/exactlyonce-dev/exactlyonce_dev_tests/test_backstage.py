@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,12 @@ from exactlyonce.testing.memory_accounts import MemoryAccounts, Queues
 from exactlyonce.testing.wire import MemoryWire
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_hash
 from exactlyonce_dev.backstage import Backstage
-from exactlyonce_dev.witness import LONGEST_BODY, Event, Witness
+from exactlyonce_dev.witness import LONGEST_BODY, End, Event, Witness
 
+COMMIT = "Commit: save the entity if it is unchanged"
+FIRST = message_hash("test/m-1")
 Client = TestClient[web.Request, web.Application]
 
 
@@ -89,6 +92,13 @@ class App:
     async def deliver(self, colour: str, id: str = "m-1") -> None:
         await self.once.process(self.queued(colour, id), walls)
 
+    async def leave_owing(self) -> None:
+        """Kill the process between its commit and what it publishes then."""
+        assert self.backstage.witness is not None
+        self.backstage.witness.ends.append(End("after", "SaveEntity", COMMIT, "wall"))
+        with suppress(asyncio.CancelledError):
+            await self.deliver("red")
+
     async def park(self, id: str = "bad") -> None:
         with suppress(HandlerError):
             await self.deliver("no", id)
@@ -136,7 +146,18 @@ async def test_entities_are_listed_and_shown_with_what_the_ledger_knows(app: App
         shown = await reply.json()
         assert shown["state"]["colour"] == "red"
         assert (shown["ledger"]["version"], shown["ledger"]["protocol"]) == (1, "outbox")
-        assert [(one["message"], one["outputs"]) for one in shown["ledger"]["entries"]] == [("test/m-1", ["others"])]
+        (mark,), (entry,) = shown["ledger"]["marks"], shown["ledger"]["outbox"]
+        assert (mark["hash"], mark["kind"], mark["timed"], mark["sent"]) == (FIRST, "f", False, ["others"])
+        assert (entry["hash"], entry["to"], entry["owes"]) == (FIRST, ["others"], False)
+        assert shown["ledger"]["owes"] == []
+
+
+async def test_marks_that_have_left_the_ledger_are_in_pages(app: App, client: Client) -> None:
+    for number in range(34):
+        await app.deliver("red", f"m-{number}")
+    shown = await asked(client, "/entity?type=wall&key=w")
+    assert (shown["ledger"]["version"], shown["ledger"]["left"], len(shown["ledger"]["marks"])) == (34, 20, 14)
+    assert [one["id"] for one in shown["belongings"] if one["kind"] == "page"] == ["page:1"]
 
 
 async def test_what_is_not_there_is_told_in_a_sentence(client: Client) -> None:
@@ -193,8 +214,10 @@ async def test_a_message_is_sent_again_under_its_identity(app: App, client: Clie
 
 
 async def test_what_the_sweeper_publishes_is_told(app: App) -> None:
-    await app.deliver("red")
-    await app.once.sweep(older_than=timedelta(0))
+    await app.leave_owing()
+    maintenance, ref = (await app.once.operator()).maintenance, walls.ref("w")
+    work = maintenance.work(walls, ref)
+    await maintenance.run(ref, lambda memory: walls.strategy.sweep(work, memory))
     (told,) = [one for one in app.told if "maintained" in one]
     assert (told["maintained"]["name"], told["output"]["destination"]) == ("wall/w", "others")
 
@@ -203,12 +226,12 @@ async def test_the_witness_tells_steps_with_the_reasons_of_the_protocol(app: App
     await app.deliver("red")
     steps = [one["step"] for one in app.told if "step" in one]
     commit = next(one for one in steps if one["effect"] == "SaveEntity")
-    assert commit["title"] == "Commit: save the entity if it is unchanged"
-    assert commit["why"].startswith("The save also marks what this process published")
+    assert commit["title"] == COMMIT
+    assert commit["why"].startswith("The save also drops what leaves, and what is paid")
     assert (commit["kind"], commit["reply"], commit["look"], commit["attempt"]) == ("write", "applied", "good", 1)
     published = next(one for one in steps if one["effect"] == "Publish")
     assert (published["reply"], published["sends"]) == ("1 accepted by others", 1)
-    assert steps[0]["reply"] == "there is no such document; no record of these messages"
+    assert [one["reply"] for one in steps[:2]] == ["there is no such document", "it has no page"]
     assert all(one["title"] != one["effect"] for one in steps)
 
 
@@ -229,7 +252,7 @@ async def test_the_witness_tells_outcomes_outputs_and_reasons(app: App) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_the_process_is_killed_at_the_step_that_somebody_chose(app: App, client: Client, when: str) -> None:
-    end = {"when": when, "effect": "SaveEntity", "title": "Commit: save the entity if it is unchanged", "type": "wall"}
+    end = {"when": when, "effect": "SaveEntity", "title": COMMIT, "type": "wall"}
     assert await asked(client, "/end", end) == {}
     assert (await client.post("/end", json=end | {"when": "never"})).status == 400
     with pytest.raises(asyncio.CancelledError):
@@ -240,13 +263,22 @@ async def test_the_process_is_killed_at_the_step_that_somebody_chose(app: App, c
     assert saved == (when == "after")
 
 
-async def test_unfinished_entities_are_listed_with_what_they_owe(app: App, client: Client) -> None:
-    await app.deliver("red")
-    (found,) = (await asked(client, "/unfinished"))["unfinished"]
-    (owed,) = found.pop("owes")
-    assert (owed["message"], owed["to"]) == ("test/m-1", ["others"])
+async def test_unfinished_entities_are_listed_with_what_they_owe_and_books_with_what_they_prove(
+    app: App, client: Client
+) -> None:
+    await app.leave_owing()
+    found = await asked(client, "/unfinished")
+    (entity,), (book,) = found["unfinished"], found["books"]
+    (owed,) = entity.pop("owes")
+    assert (owed["hash"], owed["to"]) == (FIRST, ["others"])
     known = {"type": "wall", "key": '["wall","w","w"]', "name": "wall/w"}
-    assert found == known | {"keeps": [], "awaits": [], "holds": []}
+    assert entity == known | {"keeps": [], "awaits": [], "holds": []}
+    assert (len(book["id"]), book["used"], book["open"], book["stuck"]) == (20, 0, [], [])
+
+
+async def test_what_this_process_has_published_is_not_owed_though_its_book_is_old(app: App, client: Client) -> None:
+    await app.deliver("red")
+    assert (await asked(client, "/unfinished"))["unfinished"] == []
 
 
 async def test_a_backstage_that_only_looks_does_nothing_else(app: App) -> None:

@@ -136,11 +136,11 @@ async def test_databases_containers_versions_tokens_ranges_and_clock_survive(sta
         await process.ask("POST", ["dbs", "d", "colls"], definition | {"id": name})
     await process.ask("DELETE", ["dbs", "gone"])
     await process.ask("DELETE", ["dbs", "d", "colls", "dropped"])
-    await process.ask("PUT", ["dbs", "d", "colls", "c"], definition | {"defaultTtl": 600})
+    await process.ask("PUT", ["dbs", "d", "colls", "c"], definition | {"defaultTtl": 60_000})
     admin = AdminClient(process.endpoint)
     admin.split("d", "c", "0")
     await process.ask("POST", DOCUMENTS, {"id": "old", "pk": "p"}, key="p")
-    admin.advance_clock(590)
+    admin.advance_clock(50_000)
     await process.ask("POST", DOCUMENTS, {"id": "\ud800", "pk": "p", "text": "é"}, key="p")
     written = await process.ask("POST", DOCUMENTS, {"id": "a", "pk": "p", "n": 1.5}, key="p")
     await process.ask("POST", DOCUMENTS, {"id": "b", "pk": "p"}, key="p")
@@ -161,7 +161,7 @@ async def test_databases_containers_versions_tokens_ranges_and_clock_survive(sta
     anew = await process.ask("POST", DOCUMENTS, {"id": "b", "pk": "p"}, key="p")
     assert anew.headers["etag"] not in {written.headers["etag"], replaced.headers["etag"]}
     assert (await process.ask("GET", [*DOCUMENTS, "old"], key="p")).status == 200
-    AdminClient(process.endpoint).advance_clock(10)
+    AdminClient(process.endpoint).advance_clock(10_000)
     assert (await process.ask("GET", [*DOCUMENTS, "old"], key="p")).status == 404
 
 

@@ -11,23 +11,17 @@ from pyspark.sql import DataFrame
 from spark_jobs.report.severity import Severity
 from spark_jobs.transforms.facts import Facts, Thresholds
 from spark_jobs.transforms.rules.answers import one_answer, reply_awaited, request_left
-from spark_jobs.transforms.rules.channels import channel_ahead, count_mismatch, number_missing
 from spark_jobs.transforms.rules.documents import document_lost
 from spark_jobs.transforms.rules.expiry import below_the_oldest, dedup_expired_early, seen_by_consumers
 from spark_jobs.transforms.rules.history import at_most_one_state_change, two_owners
 from spark_jobs.transforms.rules.holes import ledger_hole
-from spark_jobs.transforms.rules.outputs import (
-    consistent_state_and_output,
-    contradictory_commits,
-    ghosts,
-    lost_numbers,
-    output_lost,
-    output_owed,
-    unknown_outputs,
-)
+from spark_jobs.transforms.rules.outputs import consistent_state_and_output, output_lost
+from spark_jobs.transforms.rules.owing import owing_too_long
+from spark_jobs.transforms.rules.pages import history_taken_back, page_missing
 from spark_jobs.transforms.rules.sequences import sequence_gap, stuck_reader
 from spark_jobs.transforms.rules.staging import orphan_staged, staged_missing
 from spark_jobs.transforms.rules.unreadable import unreadable
+from spark_jobs.transforms.rules.unsent import output_unknown
 
 Judge = Callable[[Facts, Thresholds, int], DataFrame]
 """A rule's function: facts, thresholds, and the present in seconds by the service's clock; returns `schemas.FINDING`."""
@@ -70,7 +64,7 @@ def _across(judge: Judge, title: str, severity: Severity, grace: str, *needs: st
     return Rule(judge, title, severity, False, grace, across={judge: needs})
 
 
-_MESSAGES: Final = ("transactions", "numbered")
+_RECORDS: Final = ("transactions", "numbered")
 
 ALL: Final = (
     _alone(
@@ -86,6 +80,20 @@ ALL: Final = (
         "grace, by the time of the attempt of what is younger",
     ),
     _alone(
+        page_missing,
+        "Marks of processed messages are gone too early",
+        Severity.WRONG,
+        False,
+        "none: a page is written before the commit that names it",
+    ),
+    _alone(
+        history_taken_back,
+        "An entity was put back to an earlier version",
+        Severity.WRONG,
+        True,
+        "grace, by the service's time of writing the page",
+    ),
+    _alone(
         document_lost,
         "The document of an entity is gone, or an old copy",
         Severity.WRONG,
@@ -99,59 +107,46 @@ ALL: Final = (
         False,
         "grace, by the time of the oldest attempt that is kept",
         alone=below_the_oldest,
-        across={seen_by_consumers: _MESSAGES},
-    ),
-    Rule(
-        consistent_state_and_output,
-        "Messages differ from what was committed",
-        Severity.WRONG,
-        False,
-        "grace, by the time at which a consumer's message came; else none",
-        alone=contradictory_commits,
-        across={ghosts: _MESSAGES},
+        across={seen_by_consumers: _RECORDS},
     ),
     _alone(
-        output_owed, "Outputs are not published yet", Severity.WATCH, True, "owed_after, by the time of the attempt"
+        consistent_state_and_output,
+        "Records differ in what a commit sent",
+        Severity.WRONG,
+        False,
+        "none: a commit is a fact",
     ),
-    Rule(
+    _across(
+        output_unknown,
+        "A message came that its sender has not sent",
+        Severity.WRONG,
+        "grace, by the service's time of writing what was received, or by the time at which it came",
+        "entities",
+    ),
+    _alone(
+        owing_too_long,
+        "Outputs are not sent yet",
+        Severity.WATCH,
+        True,
+        "owed_after, by the time of the attempt",
+    ),
+    _across(
         output_lost,
         "An output did not arrive",
         Severity.LOST,
-        False,
-        "lost_after, by the time of the attempt",
-        across={unknown_outputs: ("transactions",), lost_numbers: ("sequences", "channels")},
+        "lost_after, by the service's time of writing the mark of its cause, or by the time of the attempt",
+        "entities",
     ),
     _alone(
         reply_awaited,
         "A call to another service was never answered",
         Severity.LOST,
         False,
-        "awaited_after, by the time of the attempt that made the call, or of the document's last write",
-    ),
-    _across(
-        number_missing,
-        "A message did not arrive, though later ones did",
-        Severity.LOST,
-        "lost_after, by the time of what is above it, or of its source's last write",
-        "channels",
-    ),
-    _across(
-        channel_ahead,
-        "Messages came that their source does not know",
-        Severity.WRONG,
-        "grace, by the service's time of writing what was received",
-        "channels",
-    ),
-    _across(
-        count_mismatch,
-        "An entity counts more messages, or fewer, than are known",
-        Severity.WRONG,
-        "grace, by the entity's last write",
-        "channels",
+        "awaited_after, by the service's time of writing the mark of what made the call",
     ),
     _alone(
         orphan_staged,
-        "Outputs of lost attempts were not cleaned up",
+        "Messages that nobody keeps were not cleaned up",
         Severity.GARBAGE,
         False,
         "garbage_after, by the service's time of writing",
@@ -163,7 +158,7 @@ ALL: Final = (
         False,
         "left_after, by the service's time of writing",
     ),
-    _alone(staged_missing, "Outputs that are owed are gone", Severity.LOST, False, "grace, by the time of the attempt"),
+    _alone(staged_missing, "A kept message is gone", Severity.LOST, False, "grace, by the last write of the entity"),
     _alone(
         sequence_gap,
         "A read model waits for a message, or has skipped one",

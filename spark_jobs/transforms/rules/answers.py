@@ -5,23 +5,28 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.transforms.facts import Facts, Thresholds, before, second
+from spark_jobs.transforms.facts import Facts, Thresholds, before
 from spark_jobs.transforms.rules.findings import findings, sentence
-from spark_jobs.transforms.rules.sightings import outputs
+from spark_jobs.transforms.rules.sightings import counted, sent
 
 
 def one_answer(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """The documents about one request hold different answers: two copies of it may have got either.
 
-    An entry and the record of a commit hold the same answer, by its status and by the fingerprint of its request. It cannot see
-    answers that differ in headers or body alone: these are not read; nor what was sent and is not kept.
+    A ledger, and then a page, holds the answer to a message, by the status and by the fingerprint of the request; and so does a
+    record. It cannot see answers that differ in headers or body alone: these are not read; nor what was sent and is not kept.
     """
     del thresholds, now
-    answered = facts.transactions.where(F.col("answer").isNotNull())
+    recorded = facts.transactions.where(F.col("answer").isNotNull())
+    answered = (
+        _answers(facts.entities.withColumn("since", F.timestamp_seconds("ts")))
+        .unionByName(_answers(counted(facts).withColumn("since", F.timestamp_seconds("ts"))))
+        .unionByName(recorded.select("entity", "message", "version", "answer", F.col("at").alias("since")))
+    )
     ways = answered.groupBy("entity", "message").agg(
         F.count_distinct("answer").alias("ways"),
         F.sort_array(F.collect_set("version")).alias("made"),
-        F.min("at").alias("since"),
+        F.min("since").alias("since"),
     )
     return findings(
         ways.where(F.col("ways") > 1),
@@ -29,22 +34,30 @@ def one_answer(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         message="message",
         versions=F.col("made"),
         detail=sentence("The request has %d answers, which differ in status or fingerprint.", "ways"),
-        advice="Compare its entry and its records, and ask the caller which answer it got. No program but the library may edit "
-        "its documents.",
+        advice="Compare the documents, and ask the caller which answer it got. No program but the library may edit its "
+        "documents.",
         since="since",
     )
+
+
+def _answers(documents: DataFrame) -> DataFrame:
+    """The answers in ledgers or pages. Their messages are named by their hashes."""
+    each = documents.select("entity", "since", F.explode("answers").alias("one"))
+    version = F.lit(None).cast("bigint").alias("version")
+    return each.select("entity", F.col("one.cause").alias("message"), version, "one.answer", "since")
 
 
 def reply_awaited(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """A call was made so long ago that its reply has to be there, if only to say that the outcome is unknown.
 
-    The ledger keeps the ids of calls, and not when they were made. That is the time of the attempt where an entry or a record
-    lists the call among its outputs; else it was no later than the last write of the document. So it cannot see how old a call
-    is that a numbered message made, in an entity that is busy since. Grace: `awaited_after`, by that time.
+    The ledger keeps the ids of calls, and not when they were made: no later than the last write of the document in which the
+    mark of the message that made the call stands. So it cannot see how old a call is whose mark is still in the ledger of an
+    entity that is busy. Grace: `awaited_after`, by that time.
     """
     awaited = facts.entities.select("entity", "ts", F.explode("calls").alias("call"))
-    made = outputs(facts).groupBy("entity", F.col("output.id").alias("call")).agg(F.min("at").alias("at"))
-    due = awaited.join(made, ["entity", "call"], "left").withColumn("made", F.coalesce(second("at"), F.col("ts")))
+    made = sent(facts, thresholds, now).select("entity", F.col("id").alias("call"), "at")
+    made = made.groupBy("entity", "call").agg(F.min("at").alias("at"))
+    due = awaited.join(made, ["entity", "call"], "left").withColumn("made", F.coalesce("at", "ts"))
     return findings(
         due.where(F.col("made") <= before(now, thresholds.awaited_after)),
         "reply_awaited",

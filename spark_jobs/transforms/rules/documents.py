@@ -26,16 +26,14 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     The library deletes no entity document, and no ledger of its own ever falls behind: `context.delete()` and a fence leave a
     tombstone, whose ledger goes on. So each of these proves a version of the ledger:
 
-    - A record, and an entry of a stream: a record in the library's container repeats an entry that a commit kept, and
-      companions were written in the commit's own batch.
-    - The document of a channel, which names the version of the ledger that it was read from; and the seal, which is written
-      for a ledger that has something to lose.
+    - A record, and an entry of a stream, which were written in the commit's own batch.
+    - A page, which names the version of the ledger that it was cut from.
     - A number of a channel, which was written in one batch with the read model: the number is below the next one, or held.
     - An earlier audit saw the entity at the version (`Facts.seen`).
 
-    Staged outputs and parked messages prove no commit. Entities of a type whose container the job does not read are not
+    Kept and parked messages prove no commit. Entities of a type whose container the job does not read are not
     judged. It cannot see an entity without such a proof: all its commits were in its ledger, and no audit saw it; nor one that
-    was made anew and has as many versions as before: for that see `two_owners`.
+    was made anew and has as many versions as before: for that see `two_owners` and `history_taken_back`.
     Grace: the proof is older than the grace by the service's time of writing, or of that audit.
     """
     old = before(now, thresholds.grace)
@@ -73,16 +71,11 @@ def document_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 def _proven(facts: Facts, old: int) -> DataFrame:
     """Versions that ledgers had: `entity, version, at`, the second of the proof."""
-    records = facts.transactions.where((F.col("origin") != "entry") & (F.col("ts") <= old))
+    records = facts.transactions.where(F.col("ts") <= old)
     nothing = F.lit(0).cast("bigint").alias("version")  # A read model may have received numbers and handled none.
     proofs = [
         records.select("entity", "version", F.col("ts").alias("at")),
-        facts.channels.where(F.col("version").isNotNull() & (F.col("ts") <= old)).select(
-            "entity", "version", F.col("ts").alias("at")
-        ),
-        facts.seals.where(F.col("ts") <= old).select(
-            "entity", F.lit(1).cast("bigint").alias("version"), F.col("ts").alias("at")
-        ),
+        facts.pages.where(F.col("ts") <= old).select("entity", "version", F.col("ts").alias("at")),
         facts.numbered.where(F.col("ts") <= old).select("entity", nothing, F.col("ts").alias("at")),
     ]
     if facts.seen is not None:

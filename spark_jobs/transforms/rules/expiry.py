@@ -8,14 +8,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
-from spark_jobs.transforms.rules.channels import versioned
 from spark_jobs.transforms.rules.findings import findings, run, sentence
-from spark_jobs.transforms.rules.holes import kept_versions
-from spark_jobs.transforms.rules.sightings import unexplained
+from spark_jobs.transforms.rules.holes import RECORDING, kept_versions
+from spark_jobs.transforms.rules.unsent import unexplained
 
 _ADVICE = (
-    "A copy of its message would be applied again. Look whether the library's container has a time to live, and whether "
-    "another program than clean-up deletes documents there; restore the missing records from a backup."
+    "A copy of its message would be applied again. Look whether the entity's container has a time to live, and whether another "
+    "program than clean-up deletes documents of the library there; restore the missing records from a backup."
 )
 
 
@@ -31,10 +30,9 @@ def dedup_expired_early(facts: Facts, thresholds: Thresholds, now: int) -> DataF
       too old, which bounds the age of the commit; if that age is within the retention, the record was removed too early. Read
       models accept their numbers at any age, so for them this proves nothing.
 
-    Entities that have received numbered messages are not judged, since these leave no record.
-    It cannot see records removed early without one of these proofs, nor holes above the oldest version kept: for these see
-    `ledger_hole`. Grace: the oldest version kept, or the entity if none is kept, is older than the grace; likewise the message
-    that a consumer saw.
+    Judged are entities that keep records or stream entries; for outboxes see `page_missing`. It cannot see records removed
+    early without one of these proofs, nor holes above the oldest version kept: for these see `ledger_hole`. Grace: the oldest
+    version kept, or the entity if none is kept, is older than the grace; likewise the message that a consumer saw.
     """
     return below_the_oldest(facts, thresholds, now).unionByName(seen_by_consumers(facts, thresholds, now))
 
@@ -47,7 +45,7 @@ def below_the_oldest(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
         .agg(F.min("version").alias("oldest"), F.min_by("at", "version").alias("at"))
     )
     written = F.timestamp_seconds("ts")
-    entities = versioned(facts, facts.entities).join(kept, "entity", "left")
+    entities = facts.entities.where(F.col("protocol").isin(*RECORDING)).join(kept, "entity", "left")
     edges = entities.select(
         "entity",
         (F.coalesce(F.col("oldest"), F.col("version") + 1) - 1).alias("last"),
@@ -87,9 +85,9 @@ def proven_young(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 def seen_by_consumers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """What consumers show of `dedup_expired_early`."""
-    unknown = unexplained(facts, thresholds, now).where(~F.col("numbered") & ~F.col("ghost"))
+    unknown = unexplained(facts, thresholds, now).where(F.col("recorded") & ~F.col("numbered") & ~F.col("ghost"))
     committed = second("at") - int(thresholds.arrival.total_seconds())
-    early = versioned(facts, unknown).where(committed >= thresholds.kept_since(now))
+    early = unknown.where(committed >= thresholds.kept_since(now))
     return findings(
         early,
         "dedup_expired_early",

@@ -6,16 +6,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds
+from spark_jobs.transforms.marks import hash_in, instant_of, time_in
 from spark_jobs.transforms.rules.findings import findings, sentence
+from spark_jobs.transforms.rules.sightings import marked
 
 
 def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """One message at two versions of an entity, or in two transactions; or at two places of the channels of a read model.
+    """One message with two marks in the ledger and the pages of an entity; at two versions, or in two transactions; or at two
+    places of the channels of a read model.
 
-    An entry and the record of a commit have the same transaction and version, and so has a record that was written again. It
-    cannot see a commit without entry or record.
+    A mark leaves its ledger with the commit that names its page, and a page counts only if the ledger names it, or a later one:
+    so no mark is in both. It cannot see what neither mark nor record tells of.
     """
     del thresholds, now
+    marks = (
+        marked(facts)
+        .groupBy("entity", hash_in(F.col("mark")).alias("hash"))
+        .agg(F.count(F.lit(1)).alias("times"), F.min(time_in(F.col("mark"))).alias("since"))
+    )
     placed = facts.numbered.where(F.col("message").isNotNull()).groupBy("entity", "message")
     places = placed.agg(
         F.sort_array(F.collect_set(sentence("%s %d", "channel", "number"))).alias("places"), F.min("at").alias("since")
@@ -30,16 +38,26 @@ def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> 
         "Correct the entity's state by hand: the message changed it twice. Then find out why the first record was not found: "
         "was it deleted, was the library's container exchanged, was the entity restored from a backup?"
     )
-    return findings(
-        twice,
+    by_marks = findings(
+        marks.where(F.col("times") > 1),
         "at_most_one_state_change",
-        message="message",
-        versions=F.col("made"),
-        detail=sentence(
-            "The message changed the entity in %d transactions: %s.", F.size("by"), F.concat_ws(", ", "by")
-        ),
+        subject=F.col("hash"),
+        detail=sentence("The message with the hash %s changed the entity %d times.", "hash", "times"),
         advice=advice,
-        since="since",
+        since=instant_of(F.col("since")),
+    )
+    return by_marks.unionByName(
+        findings(
+            twice,
+            "at_most_one_state_change",
+            message="message",
+            versions=F.col("made"),
+            detail=sentence(
+                "The message changed the entity in %d transactions: %s.", F.size("by"), F.concat_ws(", ", "by")
+            ),
+            advice=advice,
+            since="since",
+        )
     ).unionByName(
         findings(
             places.where(F.size("places") > 1),
@@ -57,7 +75,7 @@ def at_most_one_state_change(facts: Facts, thresholds: Thresholds, now: int) -> 
 def two_owners(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """Two messages, or two transactions, claim one version of an entity.
 
-    It cannot see an owner without entry or record.
+    It cannot see an owner without record. A mark does not name its version.
     """
     del thresholds, now
     commits = facts.transactions.groupBy("entity", "version").agg(

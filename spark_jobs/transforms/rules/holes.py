@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
-from spark_jobs.transforms.rules.channels import versioned
 from spark_jobs.transforms.rules.findings import findings, run, sentence
 from spark_jobs.transforms.rules.sequences import receptions
 
-_HOLE = "ledger_hole"
+_HOLE: Final = "ledger_hole"
+RECORDING: Final = ("colocated", "stream")
+"""The protocols of which every version has a record, or an entry of a stream."""
 
 
 def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """A version without entry or record, though an older one proves that clean-up did not delete it.
+    """A version without record, though an older one proves that clean-up did not delete it.
 
     Younger and older versions alone prove nothing: a clean-up that was stopped half way leaves an old record, has deleted the
     next one, and keeps the young. So the proof has to come from below:
 
-    - Records are written in the order of versions, before the commit that drops their entries; an attempt with an old view
-      may write some anew, but it lives no longer than the horizon. So the record of the missing version is at most a horizon
-      older than that of an older version; if that is within the retention, clean-up could delete neither.
-    - Stream entries are written with their commit, so a later one is not older. Companion records are written again when
-      their outputs are published, so for those with outputs the time of the attempt has to be within the retention as well:
-      here alone a process's clock counts, and it can only keep the rule silent.
-    - Entries leave a ledger all together, so no later entry left before an earlier one. `embedded()` trims entries by `seen`,
-      those that owe excepted; `seen` never falls from one entry to the next, so an entry that is not seen, or within the
-      retention, proves that no younger one was trimmed.
+    - Records and stream entries are written with their commit, so a later one is not older; if an older one is within the
+      retention, clean-up could delete neither.
+    - Companion records are written again when their outputs are published, so for those with outputs the time of the attempt
+      has to be within the retention as well: here alone a process's clock counts, and it can only keep the rule silent.
 
-    The newest version of an outbox is always an entry, so there a missing one needs no proof. Entities that have received
-    numbered messages, replies or opened requests are not judged, since these leave neither entry nor record: see
-    `count_mismatch`.
+    Outboxes have no records: for them see `page_missing`.
 
     Read models keep entries only while they owe. For them the rule finds a number below the next one without a document, of its
     message or of its skipping, though an older number has one, which is within the retention both by its last write and by the
@@ -42,8 +38,7 @@ def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     newest, the entity by its last write. One task sorts the versions of an entity, and spills to disk where they are many.
     """
     holes = _holes(facts).where(second("at") <= before(now, thresholds.grace))
-    proven = F.col("sure") | (F.col("proof") >= thresholds.kept_since(now))
-    missing = facts.without_unreadable(holes.where(proven))
+    missing = facts.without_unreadable(holes.where(F.col("proof") >= thresholds.kept_since(now)))
     return findings(
         missing,
         _HOLE,
@@ -61,30 +56,27 @@ def ledger_hole(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 
 
 def kept_versions(facts: Facts) -> DataFrame:
-    """The versions with an entry or record: `entity, version, at, after`, each once. Only of entities where each has one."""
-    commits = versioned(facts, facts.transactions)
-    return commits.groupBy("entity", "version").agg(F.min("at").alias("at"), F.max("after").alias("after"))
+    """The versions with a record: `entity, version, at, after`, each once."""
+    return facts.transactions.groupBy("entity", "version").agg(F.min("at").alias("at"), F.max("after").alias("after"))
 
 
 def _holes(facts: Facts) -> DataFrame:
-    """Runs of versions between two that are kept, or above the newest: `entity, first, last, at, proof, sure`."""
-    kept = kept_versions(facts).withColumns({"kept": F.col("version"), "sure": F.lit(False)})
+    """Runs of versions between two that are kept, or above the newest: `entity, first, last, at, proof`."""
+    kept = kept_versions(facts).withColumn("kept", F.col("version"))
     # A mark stands above the newest version, and is no version itself.
-    marks = versioned(facts, facts.entities.where(F.col("version") > 0)).select(
+    marks = facts.entities.where((F.col("version") > 0) & F.col("protocol").isin(*RECORDING)).select(
         "entity",
         (F.col("version") + 1).alias("version"),
         F.timestamp_seconds("ts").alias("at"),
         _none().alias("after"),
         _none().alias("kept"),
-        (F.col("protocol") == "outbox").alias("sure"),
     )
     below = Window.partitionBy("entity").orderBy("version", F.col("kept").isNotNull())
     older = below.rowsBetween(Window.unboundedPreceding, -1)
     edges = kept.unionByName(marks).withColumns(
         {"under": F.max("kept").over(older), "proof": F.max("after").over(older), "last": F.col("version") - 1}
     )
-    under = F.when(F.col("sure"), F.coalesce("under", F.lit(0))).otherwise(F.col("under"))
-    return edges.withColumn("first", under + 1).where(F.col("first") <= F.col("last"))
+    return edges.withColumn("first", F.col("under") + 1).where(F.col("first") <= F.col("last"))
 
 
 def _none() -> Column:

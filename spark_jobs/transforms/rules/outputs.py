@@ -1,38 +1,34 @@
-"""Rules about outputs: they are those of the commit, are published in time, and arrive."""
+"""Rules about outputs: they are those of the commit, they arrive, and nothing arrives that was not sent."""
 
 from __future__ import annotations
 
 from functools import reduce
 from itertools import chain
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
+from exactlyonce.records.ledger import OUTBOX
 from spark_jobs.spark.frames import any_of, none
-from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages, second, type_of
-from spark_jobs.transforms.rules.channels import by_number, missing
+from spark_jobs.transforms.facts import Facts, Thresholds, before, type_of
+from spark_jobs.transforms.marks import hash_of, instant_of
 from spark_jobs.transforms.rules.findings import findings, sentence
-from spark_jobs.transforms.rules.sightings import outputs, unexplained
+from spark_jobs.transforms.rules.pages import missing
+from spark_jobs.transforms.rules.sightings import known, outputs, put_aside, sent
 from spark_jobs.transforms.schemas import FINDING
 
-_CONSISTENT = "consistent_state_and_output"
+_CONSISTENT: Final = "consistent_state_and_output"
 
 
 def consistent_state_and_output(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Every output comes from a commit, and all documents of a commit agree on its outputs.
+    """The records of an entity agree with one another on what a commit sent.
 
-    The rule finds a commit whose entry and record differ in outputs or digest; an output id listed twice, by one commit or by
-    those of two messages; a number of a channel given to two outputs; a message that a consumer saw of an entity of which
-    every commit that could have sent it is kept, and none lists it.
-
-    It cannot compare contents: bodies are not kept after publishing, and are not read. Grace: a message that a consumer saw is
-    older than the grace by the time at which it came; the other facts are of commits, and need none.
+    The rule finds a commit that two documents tell of, with other outputs or another digest; an output id listed twice, by one
+    commit or by those of two messages; a number of a sequence given to two outputs. It cannot compare contents: bodies are not
+    kept after publishing, and are not read. Ids of what an outbox sends derive from marks, so they cannot contradict one
+    another.
     """
-    return contradictory_commits(facts, thresholds, now).unionByName(ghosts(facts, thresholds, now))
-
-
-def contradictory_commits(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What an entity's own documents show of `consistent_state_and_output`."""
     del thresholds, now
     return reduce(DataFrame.unionByName, (_contradictory(facts), _listed_twice(facts), _numbered_twice(facts)))
 
@@ -50,8 +46,8 @@ def _contradictory(facts: Facts) -> DataFrame:
         versions=F.col("made"),
         subject=F.col("tx"),
         detail=sentence("The transaction is recorded in %d ways, which differ in outputs or digest.", "ways"),
-        advice="Compare its entry and its records with the messages that its consumers saw. No program but the library may "
-        "edit its documents.",
+        advice="Compare its records with the messages that its consumers saw. No program but the library may edit its "
+        "documents.",
         since="since",
     )
 
@@ -110,153 +106,93 @@ def _numbered_twice(facts: Facts) -> DataFrame:
     )
 
 
-def ghosts(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What consumers show of `consistent_state_and_output`."""
-    return findings(
-        unexplained(facts, thresholds, now).where("ghost"),
-        _CONSISTENT,
-        message="message",
-        subject=F.col("consumer"),
-        detail=sentence("%s saw the message, which no commit of its sender lists.", "consumer"),
-        advice="Undo the consumer's change by hand. Then find out which program sends in the name of the entity without the "
-        "library, or whether the entity was restored from a backup.",
-        since="at",
-    )
-
-
-def output_owed(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Outputs owed for longer than the threshold, of a commit that has no record; and kept messages as long overdue.
-
-    A record is written after publishing, so an entry with a record owes nothing. The publisher marks within seconds, and the
-    sweeper finishes after a crash, within a minute or so; it also releases what is due. Grace: the threshold, by the time of
-    the attempt, or since the message was due. It cannot see outputs that a stream has not published yet: a stream keeps no such
-    mark.
-    """
-    owing = facts.transactions.where(F.col("owes").isNotNull() & (second("at") <= before(now, thresholds.owed_after)))
-    recorded = facts.transactions.where(F.col("origin") == "record").select("entity", "message", "tx")
-    owed = owing.join(recorded, ["entity", "message", "tx"], "left_anti")
-    overdue = kept_messages(facts).where(second("due") <= before(now, thresholds.owed_after))
-    return findings(
-        facts.without_unreadable(owed),
-        "output_owed",
-        message="message",
-        versions=F.array("version"),
-        subject=F.col("tx"),
-        detail=sentence("The commit owes %d outputs, %s.", F.size("outputs"), "owes"),
-        advice="Look whether the sweeper runs, and whether their destinations are still configured and take messages. They are "
-        "also published when the message, or the next one of the entity, is delivered.",
-        since="at",
-    ).unionByName(
-        findings(
-            facts.without_unreadable(overdue),
-            "output_owed",
-            subject=F.col("id"),
-            detail=F.lit("The message was to be sent at a time that is over, and the entity still keeps it."),
-            advice="Look whether the sweeper runs, what its log says of the entity, and whether the message's destination is "
-            "still configured.",
-            since="due",
-        )
-    )
-
-
 def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """An output that its consumer does not know, although it is older than the threshold and is not owed.
+    """An output that no entity of its consumer's type knows, although it is older than the threshold and is not owed.
 
-    What is numbered for an outbox that has a document is judged by its number: the source gave it out, and it is above all that
-    were received. For numbers below one that came see `number_missing`; for grace and limits see `channels.missing`.
+    A consumer knows a message if an entity of its type has its mark, its record or its number, or holds it. A message that is
+    parked, was discarded or was made a new one is no loss, whoever it is parked for. Of what is older than a receiver remembers
+    nothing is said: an output has the time of its cause, by which its receiver remembers it, if that time is stable; else a
+    day's commits are judged.
 
-    Of other outputs, a consumer knows a message if an entity of its type has it in an entry or a record, holds it, or passed
-    its number; or if it is parked, for the consumer, or for its sender since it was too old to be sent. The rule judges commits
-    within the retention: records of older ones may have expired. It skips types that have a document whose message is
-    unreadable.
-
-    A message that waits in a queue, for its delay or behind others, is unknown, too, and so is a requeued one that has not
-    come yet: stored documents do not distinguish it from a lost one. Set the threshold above the longest delay. It cannot see
-    outputs to destinations that no entity type consumes. Grace: the threshold, by the time of the attempt.
+    A message that waits in a queue, for its delay or behind others, is unknown, too: stored documents do not distinguish it
+    from a lost one. Set the threshold above the longest delay. The same holds for one that was owed for longer than the
+    threshold and sent just before the second look. Types with an unreadable document are not judged, nor outputs of which the
+    mark may be in a page that is gone; nor those to destinations that no entity type consumes. A read model notes no outputs.
+    Grace: the threshold, by the service's time of writing the page, or the ledger, in which the mark of the cause stands; of a
+    record by the time of the attempt.
     """
-    return unknown_outputs(facts, thresholds, now).unionByName(lost_numbers(facts, thresholds, now))
-
-
-def unknown_outputs(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What messages show of `output_lost`."""
     if not thresholds.consumers:
         return none(facts.entities.sparkSession, FINDING)
     consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
-    young = F.least(second("at"), F.col("after")) >= thresholds.kept_since(now)
-    settled = (second("at") <= before(now, thresholds.lost_after)) & young
-    sent = outputs(facts).withColumn("consumer", consumers[F.col("output.destination")])
-    # What a read model passed is known, whatever its commit says. That is most of what is sent, so the rest is soon grouped.
-    left = any_of(sent.where(F.col("consumer").isNotNull()).alias("sent").join(*_passed(facts), "left_anti"))
-    if left is None:
-        return none(facts.entities.sparkSession, FINDING)
-    sent = left.groupBy("entity", "version", "message", "output", "consumer").agg(
-        F.min("at").alias("at"), F.min("after").alias("after"), _owed_still().alias("owed")
+    old = F.col("at") <= before(now, thresholds.lost_after)
+    due = sent(facts, thresholds, now).where(old & ~F.col("owed") & F.col("recorded"))
+    due = due.withColumn("consumer", consumers[F.col("destination")]).where(F.col("consumer").isNotNull())
+    recording = facts.entities.where(F.col("protocol") != OUTBOX).select(
+        F.col("type").alias("consumer"), F.lit(True).alias("records")
     )
-    senders = facts.entities.select("entity", "source", "prefix")
-    due = sent.where(settled & ~F.col("owed")).join(senders, "entity")
-    due = due.withColumn("sent", F.concat("prefix", "output.id"))
-    due = due.join(by_number(facts), F.col("output.place.receiver") == F.col("receiver"), "left_anti")
-    return findings(
-        _unknown(facts, facts.without_unreadable(due)),
+    due = due.join(F.broadcast(recording.distinct()), "consumer", "left")
+    due = due.where(F.col("judged") | F.coalesce("records", F.lit(False)))
+    again = _sent_again(facts, thresholds, now)
+    unknown = any_of(due.join(known(facts), ["consumer", "hash"], "left_anti"))
+    if unknown is None:
+        return again
+    senders = facts.entities.select("entity", "prefix")
+    left = unknown.join(put_aside(facts, thresholds, now), "hash", "left_anti").join(senders, "entity")
+    left = facts.without_unreadable(_visible(facts, thresholds, now, left))
+    found = findings(
+        left.withColumn("sent", F.concat("prefix", "id")),
         "output_lost",
         message="message",
-        versions=F.array("version"),
+        versions=F.when(F.col("version").isNull(), F.array().cast("array<bigint>")).otherwise(F.array("version")),
         subject=F.col("sent"),
-        detail=sentence("No entity of type %s knows the output that was sent to %s.", "consumer", "output.destination"),
+        detail=_lost(),
         advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, replay the version stream "
-        "of the entity if it has one, or send its content by hand, with the id that the finding names.",
-        since="at",
+        "of the entity if it has one, or send its content by hand, with the id that the finding names. Was the receiver "
+        "restored from a backup, or its document deleted?",
+        since=F.timestamp_seconds("at"),
+    )
+    return found.unionByName(again)
+
+
+def _lost() -> Column:
+    which = F.when(F.col("message").isNull(), sentence(", of the message with the hash %s", "cause")).otherwise(
+        F.lit("")
+    )
+    return sentence(
+        "No entity of type %s knows the output that was sent to %s%s.", F.col("consumer"), F.col("destination"), which
     )
 
 
-def lost_numbers(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """What numbers show of `output_lost`: the last ones of a channel, where its receiver has not got them."""
-    lost = missing(facts, thresholds, now).where(F.col("first") > F.col("highest"))
-    senders = facts.entities.select(F.col("entity").alias("sender"), "source")
-    lost = lost.withColumnRenamed("entity", "receiver").join(senders, "source").withColumnRenamed("sender", "entity")
+def _sent_again(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
+    """Parked messages that were sent again, and did not arrive. For a day: by their time they may be forgotten after that."""
+    old = (F.col("ts") <= before(now, thresholds.lost_after)) & (F.col("ts") >= thresholds.certain_since(now))
+    notes = facts.parked.where(F.col("sent").isNotNull() & old)
+    notes = notes.withColumns({"hash": hash_of(F.col("sent")), "time": F.lit(None).cast("string")})
+    notes = notes.join(facts.entities.select("entity", "prefix"), "entity", "left")
+    for_sender = F.coalesce(F.col("message").startswith(F.col("prefix")), F.lit(False))
+    due = notes.where(~for_sender).withColumn("consumer", type_of("entity"))
+    due = due.join(sent(facts, thresholds, now).select("hash").distinct(), "hash", "left_anti")  # That has its finding.
+    left = due.join(known(facts), ["consumer", "hash"], "left_anti")
+    left = left.join(put_aside(facts, thresholds, now), "hash", "left_anti")
     return findings(
-        lost,
+        facts.without_unreadable(_visible(facts, thresholds, now, left)),
         "output_lost",
-        subject=sentence("%s %d", "channel", "first"),
-        detail=sentence(
-            "%s has not received the numbers %d to %d in channel %s.", "receiver", "first", "last", "channel"
-        ),
-        advice="Look for them in the queue and its poison queue: they may wait there. If they are nowhere, replay the version "
-        "stream of the entity if it has one, or send their content by hand.",
-        since="at",
+        message="sent",
+        subject=F.col("sent"),
+        detail=F.lit("The message was parked, an operator sent it again, and the entity does not know it."),
+        advice="Look for it in the queue and its poison queue: it may wait there. If it is nowhere, send its content by hand.",
+        since=F.timestamp_seconds("ts"),
     )
 
 
-def _owed_still() -> Column:
-    """Whether a commit owes its outputs, by all its rows: with a record it does not."""
-    return F.bool_and(F.col("owes").isNotNull())
-
-
-def _passed(facts: Facts) -> tuple[DataFrame, Column]:
-    """The numbers that read models passed, and the condition by which they are those of outputs, `sent`."""
-    reader = facts.entities.select("type", "source", F.explode("receptions").alias("reception")).alias("reader")
-    behind = (
-        (F.col("sent.consumer") == F.col("reader.type"))
-        & (F.col("sent.output.place.receiver") == F.col("reader.source"))
-        & (F.col("sent.output.place.channel") == F.col("reader.reception.channel"))
-        & (F.col("sent.output.place.number") < F.col("reader.reception.next"))
-    )
-    return reader.hint("shuffle_hash"), behind
-
-
-def _unknown(facts: Facts, due: DataFrame) -> DataFrame:
-    """The outputs that no consumer knows."""
-    known = (
-        facts.transactions.select("entity", "message")
-        .unionByName(facts.numbered.select("entity", "message"))
-        .unionByName(facts.unreadable.select("entity", "message"))
-        .where(F.col("message").isNotNull())
-        .select(type_of("entity").alias("consumer"), F.col("message").alias("sent"))
-        .distinct()
-    )
+def _visible(facts: Facts, thresholds: Thresholds, now: int, left: DataFrame) -> DataFrame:
+    """Without outputs that may be known in a document that cannot be read, or in a page that is gone."""
     blind = facts.unreadable.where(F.col("message").isNull()).select(
         F.coalesce(type_of("entity"), "place").alias("consumer")
     )
-    parked = facts.parked.select(F.col("message").alias("sent"))  # Some are parked for their sender.
-    unknown = due.join(known, ["consumer", "sent"], "left_anti")
-    return unknown.join(blind.distinct(), "consumer", "left_anti").join(parked, "sent", "left_anti")
+    gone = missing(facts, thresholds, now).groupBy(type_of("entity").alias("consumer"))
+    left = left.join(blind.distinct(), "consumer", "left_anti").join(
+        gone.agg(F.max("until").alias("until")), "consumer", "left"
+    )
+    later = F.unix_millis(instant_of(F.col("time"))) > F.col("until")
+    return left.where(F.col("until").isNull() | F.coalesce(later, F.lit(False)))

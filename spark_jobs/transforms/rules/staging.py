@@ -1,11 +1,11 @@
-"""Rules about staged outputs."""
+"""Rules about the documents of kept messages."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages, second
+from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages
 from spark_jobs.transforms.rules.findings import findings, sentence
 
 
@@ -20,41 +20,36 @@ def orphan_staged(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         "orphan_staged",
         message="message",
         subject=F.col("tx"),
-        detail=sentence("The staged outputs of transaction %s belong to no entry.", "tx"),
-        advice="Run clean-up, which fences the entity and then deletes them. If it runs daily, look why it keeps them.",
+        detail=sentence("The document %s holds messages that the entity does not keep.", "tx"),
+        advice="Was the entity restored from a backup? Then the messages are lost: process again what sent them. Else run "
+        "clean-up, which fences the entity and then deletes the document. If it runs daily, look why it keeps it.",
         since=F.timestamp_seconds("ts"),
     )
 
 
 def garbage(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """Staged documents beyond the horizon that neither an entry nor a kept message names: `Facts.staged`.
+    """Documents of kept messages beyond the horizon that no ledger names: `Facts.staged`.
 
-    A crash before the commit leaves such a document, and so does a lost reply, or a commit that drops its entry, since deleting
-    is best effort. No attempt lives longer than the horizon, so no commit that the read of the entity missed can name it. It
-    violates nothing: clean-up deletes it, behind a fence.
+    A crash before the commit leaves such a document, and so does the commit that releases or cancels the last message in it. No
+    attempt lives longer than the horizon, so no commit that the read of the entity missed can name it. It violates nothing:
+    clean-up deletes it, behind a fence.
     """
     staged = facts.staged.where(F.col("ts") <= before(now, thresholds.horizon))
-    named = facts.transactions.where(F.col("origin") == "entry").select("entity", "tx")
-    named = named.unionByName(kept_messages(facts).select("entity", "tx"))
+    named = kept_messages(facts).select("entity", "tx")
     return facts.without_unreadable(staged.join(named, ["entity", "tx"], "left_anti"))
 
 
 def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
-    """An entry owes staged outputs, and there is neither a staged document nor a record; or a kept message has no document.
+    """An entity keeps a message, and the document that holds it is gone.
 
-    Staged documents go only after the commit that drops its entry, or that releases or cancels what it keeps, or behind a fence
-    where nothing names it. Grace: the entry is older than the grace by the time of its attempt; where a message is kept, the
-    entity by its last write. Between the reads of the entity and of the library's container the entry may have left, and the
-    document gone: the second look, which reads the entity again, acquits it.
+    The document is written before the commit that keeps the message, and goes only behind a fence where nothing names it.
+    Grace: the last write of the entity is older than the grace. Between the reads of the entity and of the library's container
+    the
+    message may have been released, and the document gone: the second look, which reads the entity again, acquits it.
     """
-    apart = (F.col("owes") == "staged") & (second("at") <= before(now, thresholds.grace))
-    owing = facts.transactions.where((F.col("origin") == "entry") & apart)
-    staged = facts.staged.select("entity", "tx")
-    recorded = facts.transactions.where(F.col("origin") == "record").select("entity", "tx")
-    lacking = owing.join(staged.unionByName(recorded), ["entity", "tx"], "left_anti")
     kept = kept_messages(facts).where(F.col("ts") <= before(now, thresholds.grace))
     return findings(
-        facts.without_unreadable(kept.join(staged, ["entity", "tx"], "left_anti")),
+        facts.without_unreadable(kept.join(facts.staged.select("entity", "tx"), ["entity", "tx"], "left_anti")),
         "staged_missing",
         subject=F.col("id"),
         detail=sentence(
@@ -63,19 +58,4 @@ def staged_missing(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
         advice="Restore the document from a backup: until then the message is not sent. Then find out which program deletes "
         "documents of the library.",
         since=F.timestamp_seconds("ts"),
-    ).unionByName(
-        findings(
-            facts.without_unreadable(lacking),
-            "staged_missing",
-            message="message",
-            versions=F.array("version"),
-            subject=F.col("tx"),
-            detail=sentence(
-                "The commit owes outputs that transaction %s staged, and the staged document is gone.", "tx"
-            ),
-            advice="Restore the document from a backup before the entity's next message, which would take its outputs for "
-            "published; or send them by hand, with the ids that the entry lists. Then find out which program deletes documents "
-            "of the library.",
-            since="at",
-        )
     )

@@ -13,7 +13,8 @@ def unreadable(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """A document that does not fit the schema: damaged, or of a newer version of the library.
 
     Rules about absence skip its entity, since the missing fact may be in the document; rules about the messages that consumers
-    of a type know skip the type. It needs no grace: documents are written whole.
+    of a type know skip the type, and nothing is said of marks that no entity explains. It needs no grace: documents are written
+    whole.
     """
     del thresholds, now
     return findings(

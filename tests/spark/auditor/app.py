@@ -53,7 +53,8 @@ class App:
         self._routes = Routes.to(destinations, publisher.limits)
         driver = AsyncDriver(CosmosStore(self._connection, containers), publisher, Runtime())
         retrying = Retrying(Backoff(), Random(0))
-        self._lanes = Lanes(driver, retrying, Runtime().clock, 0.2)
+        self._lanes = Lanes(driver, retrying, Runtime().clock)
+        self._books = driver.books
 
     async def play(self, shots: Iterable[Envelope]) -> None:
         """Fire shots, so many at a time, and count their outcomes on the board."""
@@ -70,6 +71,7 @@ class App:
         """Finish what is under way."""
         await self._count()
         await self._lanes.quiesce()
+        await self._books.end()
         await self._connection.close()
 
     async def _count(self) -> None:

@@ -85,7 +85,7 @@ class Games:
         """Fire shots."""
 
         async def play() -> None:
-            app = App(self.cosmos, database, strategy or Outbox(window=2))
+            app = App(self.cosmos, database, strategy or Outbox())
             await app.play(shots)
             await app.close()
 
@@ -95,7 +95,7 @@ class Games:
         self, database: str, strategy: Strategy | None = None, retention: timedelta = RETENTION, **more: Any
     ) -> Audits:
         """Audits of a database."""
-        app = App(self.cosmos, database, strategy or Outbox(window=2))
+        app = App(self.cosmos, database, strategy or Outbox())
         return Audits(self.spark, self.cosmos, job(app, database, **more), self.folder / "out", retention)
 
 

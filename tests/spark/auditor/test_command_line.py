@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from spark_jobs.job.configuration import Job
 from spark_jobs.job.exits import Exit, ending
 from tests.spark.application import own
 from tests.spark.auditor.app import App, job
-from tests.spark.transforms.planting import ref, staged, told
+from tests.spark.transforms.planting import ref, staged
 
 
 class Command:
@@ -85,16 +84,18 @@ def test_empty_containers_have_no_findings_and_a_finding_has_an_exit_code(
     assert "is of a job file in which consumers differ" in errors
 
 
-def test_what_lost_attempts_staged_is_reported_and_is_no_finding(command: Command, cosmos: RunningEmulator) -> None:
+def test_documents_of_messages_that_nobody_keeps_are_reported_and_are_no_finding(
+    command: Command, cosmos: RunningEmulator
+) -> None:
     game = ref("range", "game-1")
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         library = client.get_database_client(command.database).get_container_client("exactlyonce")
-        library.create_item(to_library(game, staged(game, told(game, 1, timedelta(hours=1)))))
+        library.create_item(to_library(game, staged(game, "tx-1-kept")))
     command.config["horizon"] = 0.5  # The document is written now, by the service's clock.
     code, said, _ = command()
     assert code is Exit.DONE
     assert said.startswith(f"Nothing was found in a full audit of 0 entities in {command.database}.")
-    assert "Clean-up has 1 staged document of lost attempts to take." in said
+    assert "Clean-up has 1 document to take of messages that nobody keeps." in said
     assert json.loads((command.folder / "out" / "summary.json").read_text())["garbage"] == 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def test_what_changed_and_what_is_open_is_judged_and_nothing_else(games: Games) 
     checkpoint = str(games.folder / "checkpoint")
     owing = History(read(games.cosmos, database), "game-1")
     owed(owing)
-    owing.commits()[-1]["at"] = datetime.fromtimestamp(games.cosmos.now(), timezone.utc).isoformat()
+    owing.ledger["outbox"][-1]["at"] = int(games.cosmos.now() * 1_000_000)
     write(games, database, owing)
     full = audit(later=0, checkpoint=checkpoint)
     assert (full.mode, full.total, full.open) == ("full", 0, 1)  # What game-1 owes is in its grace.
@@ -46,7 +45,7 @@ def test_what_changed_and_what_is_open_is_judged_and_nothing_else(games: Games) 
     write(games, database, changed)
     second = audit(later=0, checkpoint=checkpoint)
     assert second.mode == "incremental"
-    assert found(second) == {("at_most_one_state_change", changed.key), ("output_owed", owing.key)}
+    assert found(second) == {("at_most_one_state_change", changed.key), ("owing_too_long", owing.key)}
     assert second.entities == 4  # Both games, and their lines on the board.
     assert second.rows < full.rows / 5
     assert {rule.name for rule in second.rules if rule.skipped} >= {"ledger_hole", "output_lost"}

@@ -114,7 +114,7 @@ def players(
     numbers = count()
 
     async def play(stop: threading.Event) -> None:
-        app = App(games.cosmos, database, Outbox(window=2))
+        app = App(games.cosmos, database, Outbox())
 
         async def player() -> None:
             while not stop.is_set():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
 from local_cosmos.inprocess import RunningEmulator
-from spark_jobs.auditor.watch import Reports
-from spark_jobs.job.exits import Exit
+from spark_jobs.auditor.auditor import Options
+from spark_jobs.auditor.watch import Reports, Watch
+from spark_jobs.job.exits import AccountError, Exit
 from spark_jobs.spark.folder import Folder
+from spark_jobs.work import Work
 from tests.spark.auditor.conftest import LATER
 from tests.spark.auditor.test_command_line import Command, command
 
@@ -161,7 +163,31 @@ def test_the_command_watches_until_it_is_interrupted(command: Command, cosmos: R
     assert news.startswith("found  unreadable: nobody's: The document odd in library is unreadable")
     assert "incremental: 0 entities, 1 open findings" in second
     assert "per hour" in second
-    assert all(200 < wait <= 300 for wait in waits)
+    assert all(wait <= 300 for wait in waits)
+
+
+def test_the_next_audit_begins_on_time_or_at_once_after_one_that_took_longer(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    clock, said = [0.0], list[str]()
+    durations, waits = iter([100.0, 400.0, 0.0]), list[float]()
+
+    def work() -> Work:
+        clock[0] += next(durations)
+        raise AccountError("The account does not answer.")
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    reports = Reports(Folder(spark, str(tmp_path / "watch")))
+    results = Folder(spark, str(tmp_path / "out"))
+    watch = Watch(work, Options(str(tmp_path / "out")), results, reports, timedelta(hours=24), said.append)
+    with pytest.raises(KeyboardInterrupt):
+        watch.run(timedelta(minutes=5), lambda: clock[0], sleep)
+    assert waits == [200.0, 0.0, 300.0]
+    assert said == ["The account does not answer. The watch goes on."] * 3
 
 
 def test_a_watch_without_a_checkpoint_is_refused(command: Command, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from exactlyonce.effects.library import Stage
 from exactlyonce.records.application import KIND
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.values.lifetimes import RETENTION
+from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, RETENTION
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.clock import Clock
@@ -103,6 +103,7 @@ class Shops:
         source: Source | None = None,
         limits: dict[str, Any] | None = None,
         retention: timedelta = RETENTION,
+        pages: bool = True,
         **options: Any,
     ) -> Summary:
         """Clean up; a dry run, or with `delete=True`."""
@@ -111,7 +112,7 @@ class Shops:
         given: Job = job(self.database, **(limits or {}))
         backoff = Backoff(base=0.0, cap=0.0)
         now = beginning(self.cosmos.now(), retention)
-        cleanup = Cleaner(Work(self.spark, given, self.account, source, now, self.lines), backoff=backoff)
+        cleanup = Cleaner(Work(self.spark, given, self.account, source, now, self.lines), None, pages, backoff)
         return cleanup.run(Options(str(self.folder / "out"), **options))
 
     @property
@@ -178,12 +179,14 @@ def empty(spark: SparkSession, cosmos: RunningEmulator, tmp_path: Path) -> Shops
 
 @pytest.fixture
 def shops(empty: Shops) -> Shops:
-    """Shops with five old payments, forty days before three young ones, and what lost attempts staged."""
+    """Shops with old payments, forty days before young ones, and what lost attempts staged."""
     fill(empty)
     return empty
 
 
 OLD, YOUNG = range(1, 6), range(6, 9)
+BUSY = range(101, 135)
+"""As many payments as one page and a ledger hold: outboxes get them, too."""
 LOST = ("lost-long-ago", "lost-with-its-entity", "lost-today")
 
 
@@ -191,27 +194,36 @@ def fill(
     shops: Shops, names: Sequence[str] = ("s", "t"), *, retention: float = 40 * DAY, horizon: float = 2 * HOUR
 ) -> None:
     """Fill a database: each shop gets old payments, and so many seconds later young ones."""
-    shops.process([one for name in names for one in everywhere(OLD, name)])
+    shops.process([one for name in names for one in (*busy(name, 0), *everywhere(OLD, name))])
     shops.stage("outbox", LOST[0])
-    shops.stage("bulky", LOST[1], "nobody")
+    shops.stage("keeper", LOST[1], "nobody")
     shops.cosmos.advance_clock(retention)
-    shops.process([one for name in names for one in everywhere(YOUNG, name)])
-    shops.stage("bulky", LOST[2])
+    shops.process([one for name in names for one in (*busy(name, 100), *everywhere(YOUNG, name))])
+    shops.stage("keeper", LOST[2])
     shops.cosmos.advance_clock(horizon)
     shops.stage("outbox", "under-way")
+
+
+def busy(name: str, after: int) -> Sequence[tuple[str, Envelope]]:
+    """Payments in an outbox, with these numbers and so many more."""
+    return everywhere((number + after for number in BUSY), name, ["outbox"])
 
 
 def to_go(shops: Shops, retention: float, horizon: float = HOUR) -> set[Name]:
     """What has to go, found without the job. An attempt that met a conflict may have staged what nothing names: it goes too."""
     ledgers = [one[LEDGER] for _, one in shops.everything() if LEDGER in one]
-    named = {entry["tx"] for ledger in ledgers for entry in ledger.get("entries", ())}
+    named = {kept["tx"] for ledger in ledgers for kept in ledger.get("kept", ())}
+    now = shops.cosmos.now()
 
     def goes(name: Name, one: dict[str, Any]) -> bool:
-        if one.get("kind") == "staged":
-            return one["tx"] not in named and int(one["_ts"]) < shops.cosmos.now() - horizon
-        if one.get("kind") == "seal":
-            return False
+        match one.get("kind"):
+            case "staged":
+                return one["tx"] not in named and int(one["_ts"]) < now - horizon
+            case "page":
+                return int(one["until"]) / 1000 < now - retention - CLOCK_TOLERANCE.total_seconds()
+            case "book":
+                return int(one["_ts"]) < now - 60 * DAY
         needed = '"events"' in name[1] and int(one["version"]) > 3  # Of an interval of three that is not full.
-        return int(one["_ts"]) < shops.cosmos.now() - retention and not needed
+        return int(one["_ts"]) < now - retention and not needed
 
     return {name for name, one in shops.documents().items() if goes(name, one)}

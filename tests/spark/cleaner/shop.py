@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any
 
@@ -29,7 +29,7 @@ from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.lifetimes import Retention
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Job
 from tests.spark.application import own
@@ -69,14 +69,15 @@ RECEIPTS = Destination("receipts", receives=(Receipt,))
 
 
 def shops(type: str, strategy: Strategy, container: str, paths: str | tuple[str, ...] = "/owner") -> Entity[Shop]:
-    """A type of shops, which answer every payment with a receipt, and keep pictures of some."""
+    """A type of shops, which answer every payment with a receipt, and keep pictures of some. Keepers send it a year later."""
     entity = Entity(type, state=Shop, container=container, partition_key=paths, strategy=strategy)
 
     @entity.handles(Paid, key=lambda paid: _key(type, paid.shop, deep=not isinstance(paths, str)))
     def pay(state: Shop, paid: Paid, context: Context) -> Shop:
         total = state.total + paid.amount
         if isinstance(strategy, Outbox | Colocated | VersionStream):
-            context.send("receipts", Receipt(total, context.new_id()))
+            later = context.now + timedelta(days=365) if type == "keeper" else None
+            context.send("receipts", Receipt(total, context.new_id()), at=later)
         pictures = [context.write_once("picture", f"{paid.amount}")] if paid.pictured else []
         return Shop(total, [*state.seen, paid.amount], [*state.pictures, *pictures])
 
@@ -102,8 +103,8 @@ def sourced(type: str, strategy: Strategy, container: str) -> Entity[Shop]:
 
 
 TYPES: dict[str, Entity[Shop]] = {
-    "outbox": shops("outbox", Outbox(window=2), "shops"),
-    "bulky": shops("bulky", Outbox.transaction_id(), "bulky", ("/tenant", "/owner")),
+    "outbox": shops("outbox", Outbox(), "shops"),
+    "keeper": shops("keeper", Outbox(), "keepers", ("/tenant", "/owner")),
     "colocated": shops("colocated", Colocated(), "shops"),
     "stream": shops("stream", VersionStream(2), "shops"),
     "events": sourced("events", VersionStream(3), "shops"),
@@ -177,10 +178,10 @@ class App:
         self._routes = Routes.to((RECEIPTS,), publisher.limits, blobs=None if blobs is None else blobs.address)
         runtime = Runtime(ServiceClock(cosmos))
         self.driver = AsyncDriver(self.store, publisher, runtime, blobs)
-        self._lanes = Lanes(self.driver, Retrying(Backoff(), Random(0)), runtime.clock, 0.01, BUDGET)
+        self._lanes = Lanes(self.driver, Retrying(Backoff(), Random(0)), runtime.clock, BUDGET)
 
     async def process(self, messages: Sequence[tuple[str, Envelope]]) -> None:
-        """Process messages in order; those of different shops at the same time."""
+        """Process messages in order, those of different shops at the same time; and end in order."""
         lines: dict[str, list[tuple[Entity[Shop], Envelope]]] = {}
         for type, envelope in messages:
             entity = TYPES[type]
@@ -190,11 +191,13 @@ class App:
             for entity, envelope in waiting:
                 ref = entity.ref_of(envelope)
                 runner = Runner(entity, ref, self._routes)
-                assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve)
+                judged = Lifetimes().refusal
+                assignment = Assignment(ref, entity.strategy, runner, runner.absent, runner.evolve, refusal=judged)
                 await self._lanes.process(assignment, envelope)
 
         await asyncio.gather(*map(line, lines.values()))
         await self._lanes.quiesce()
+        await self.driver.books.end()
 
     async def close(self) -> None:
         """Close its connection."""

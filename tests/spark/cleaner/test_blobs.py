@@ -100,13 +100,12 @@ def test_only_blobs_of_lost_attempts_go(gallery: Gallery) -> None:
     assert gallery.clean().names == []
 
 
-def test_blobs_of_numbered_messages_stay_when_the_messages_are_known_by_their_numbers(gallery: Gallery) -> None:
-    messages = [paid("outbox", number, "numbered", place=number, pictured=True) for number in range(1, 6)]
+def test_blobs_of_messages_whose_marks_have_left_for_a_page_stay(gallery: Gallery) -> None:
+    messages = [paid("outbox", number, "busy", pictured=True) for number in range(1, 36)]
     gallery.shops.process(messages, AwaitedBlobs(gallery.memory, ADDRESS))
     gallery.later += LATER
-    (ledger,) = (one["_ledger"] for _, one in gallery.shops.everything() if one["id"] == "outbox-numbered")
-    assert ledger["channels"][0]["received"] == [[1, 5]]
-    assert len(ledger["entries"]) < len(messages)
+    (page,) = (one for one in gallery.shops.documents().values() if one.get("kind") == "page")
+    assert len(page["blobs"]) == 20
     assert len(gallery.hung) == len(PAINTERS) + len(messages)
     gallery.clean()
     assert gallery.left >= gallery.hung
@@ -127,7 +126,6 @@ def test_a_blob_of_an_entity_with_another_partition_key_than_its_type_has_is_nob
 
 
 def test_no_blob_is_judged_once_its_records_may_be_gone(gallery: Gallery) -> None:
-    """An embedded ledger forgets by the same retention as clean-up, so that half of it is the limit for all."""
     before = gallery.left
     gallery.retention = 2 * LATER
     assert (gallery.clean().names, gallery.left) == ([], before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
 
@@ -11,15 +12,24 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
+from exactlyonce.effects.pages import WritePage
 from exactlyonce.records.application import KIND
-from spark_jobs.cleanup import run
+from exactlyonce.records.marks import Mark
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.identity import message_hash
+from spark_jobs.cleanup import deletes_pages, run
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges
 from spark_jobs.source.port import Made, Query
 from spark_jobs.spark.frames import LITTLE
 from spark_jobs.spark.session import parallelism
-from tests.spark.cleaner.conftest import PARTS, Name, Shops
-from tests.spark.cleaner.shop import DAY, HOUR, TYPES, everywhere, job, ref
+from tests.spark.cleaner.conftest import PARTS, Name, Shops, to_go
+from tests.spark.cleaner.shop import DAY, HOUR, TYPES, App, everywhere, job, ref, within
+
+
+def moment(shops: Shops) -> datetime:
+    return datetime.fromtimestamp(shops.cosmos.now(), timezone.utc)
 
 
 def of(shops: Shops, type: str, number: int) -> Name:
@@ -44,7 +54,7 @@ class Meddling(FeedRanges):
 
 
 def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_all_that_went(shops: Shops) -> None:
-    newer, blue = of(shops, "colocated", 1), of(shops, "outbox", 1)
+    newer, blue = of(shops, "colocated", 1), ("exactlyonce", ref("outbox").key, "page:1")
     before = shops.documents()
     for name, more in ((newer, {"schema": 99}), (blue, {"colour": 'blue "ö"\n', "depth": [1.5, {"a": None}]})):
         shops.put(name[0], {**before[name], **more})
@@ -147,22 +157,22 @@ def config(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["--config", str(file)]
 
 
-PAGES = 2
+READS = 2
 """That one task reads of a container, a thousand rows each."""
 
 
 def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
     with CosmosClient(empty.cosmos.endpoint, empty.cosmos.key) as client:
         library = client.get_database_client(empty.database).get_container_client("exactlyonce")
-        for hundred in range(10 * PAGES):
-            some = [{"id": f"processed:{hundred}-{n}", "pk": "x", "kind": "processed"} for n in range(100)]
+        for hundred in range(10 * READS):
+            some = [{"id": f"page:{hundred}-{n}", "pk": "x", "kind": "page"} for n in range(100)]
             library.execute_item_batch([("create", (one,)) for one in some], "x")
     begun, rate = empty.cosmos.last_request(), 1000.0
     arguments = [*config(empty, monkeypatch), "--out", str(empty.folder / "out"), "--rate", str(rate)]
     assert ending(lambda: run(arguments, empty.cosmos.now)) is Exit.DONE
 
     asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
-    assert len(asked) == PAGES  # Nothing is old; in the end it reads what is there.
+    assert len(asked) == READS  # Nothing is old; in the end it reads what is there.
     share = rate / parallelism(empty.spark)
     for page, following in pairwise(asked):
         assert following.started - page.finished >= page.charge / share
@@ -193,3 +203,43 @@ class TestRefusals:
         with pytest.raises(SystemExit):
             run(["--config", "job.json", "--rate", rate])
         assert "--rate" in capsys.readouterr().err
+
+
+ENTITIES, MARKS = 300, 17
+"""Entities with a page each, of as many marks as leave a ledger together where messages come one at a time."""
+
+
+class TestPages:
+    def test_they_cost_at_most_one_request_unit_for_each_message(self, empty: Shops) -> None:
+        entities = [ref("outbox", f"s{number}") for number in range(ENTITIES)]
+        mark = Mark(milliseconds(moment(empty)), message_hash("web/m"), "f", True, "abcd", "-").text
+        times = (milliseconds(moment(empty)),) * 2
+
+        async def write(app: App) -> None:
+            for one in entities:
+                page = Page(one.key, 1, MARKS + 16, *times, ".".join([mark] * MARKS), to=("receipts",))
+                await app.store.perform(WritePage(one, page, 60 * DAY))
+
+        within(empty.cosmos, empty.database, write)
+        empty.cosmos.advance_clock(31 * DAY)
+        done = empty.clean(delete=True)
+        assert done.total("removed") == ENTITIES
+        units = (done.units or 0) / (ENTITIES * MARKS)
+        print(f"{units:.2f} RU of clean-up for each message")
+        assert units <= 1.0
+
+    def test_they_are_left_to_the_store_where_the_application_says_so(self, shops: Shops) -> None:
+        going = to_go(shops, 30 * DAY)
+        done = shops.clean(delete=True, pages=False)
+        pages = {name for name in going if name[2].startswith("page:")}
+        assert (shops.names("removed"), len(pages)) == (going - pages, 2)
+        assert pages <= set(shops.documents())
+        assert "pages: left to the store, which deletes them (EXACTLYONCE__expiry)" in list(done.lines())
+
+    @pytest.mark.parametrize(("said", "deletes"), [(None, True), ("job", True), ("store", False)])
+    def test_whose_they_are_is_a_setting_of_the_application(self, said: str | None, deletes: bool) -> None:
+        assert deletes_pages({} if said is None else {"EXACTLYONCE__expiry": said}) is deletes
+
+    def test_another_value_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match="EXACTLYONCE__expiry says who deletes pages"):
+            deletes_pages({"EXACTLYONCE__expiry": "never"})

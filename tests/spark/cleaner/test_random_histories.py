@@ -1,5 +1,5 @@
-"""Random histories under the fault model, cleaned up in between: who comes again finds its record, or is refused as too old,
-and an attempt that could still commit finds what it staged, or fails."""
+"""Random histories under the fault model, cleaned up in between: who comes again finds its mark, or is refused as too old, and
+an attempt that could still commit finds what it staged, or fails."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from random import Random
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce import Envelope
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.companions import DeleteCompanions
-from exactlyonce.effects.library import DeleteProcessed, DeleteStaged
-from exactlyonce.errors import TooOldToJudge, TryAgainLater
+from exactlyonce.effects.library import DeleteStaged
+from exactlyonce.effects.pages import DeletePages
+from exactlyonce.errors import DamagedDocument, DatabaseRestored, TooOldToJudge, TryAgainLater
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import SeededTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import Process, World
+from exactlyonce.values.envelope import STABLE_TIME, stable_text
 from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.fence import cleaned, entity_of
-from spark_jobs.cleaner.verdicts import GOES, judged
-from spark_jobs.transforms.schemas import LIBRARY
+from spark_jobs.cleaner.verdicts import GOES
 from tests.asking import sweep
 from tests.spark.application import beginning
+from tests.spark.cleaner.asking import stored_in, verdicts
 from tests.spark.cleaner.shop import DAY, RECEIPTS, TYPES, job, paid
-from tests.spark.transforms.dumping import parsed, rows, stored_in
 from tests.stateful.histories import FATES
 
-SHOPS, MESSAGES, ROUNDS = 5, 9, 4
+ROUNDS = 4
+BUSY, QUIET = (1, 100), (4, 9)
+"""Shops of a type, and messages of each: so many that marks leave for pages, and few."""
 JOB = job("in-memory", horizon=1)
-PATHS = {name: one.paths for name, one in TYPES.items()}
 Message = tuple[str, Envelope]
 
 
@@ -51,7 +53,9 @@ class History:
     fences: bool = True
     came: dict[tuple[str, ...], int] = field(default_factory=dict)
     refused: int = 0
+    missing: int = 0
     gone: int = 0
+    pages: int = 0
 
     def __post_init__(self) -> None:
         self.world = World([RECEIPTS], random=self.random, trouble=SeededTrouble(self.random, FATES, stale=0.2, lag=3))
@@ -62,7 +66,7 @@ class History:
 
     async def play(self) -> None:
         """Deliver, clean up while attempts are under way, let time pass; at last, deliver again whatever may come again."""
-        messages = [paid(type, 1 + n, f"s{shop}") for type in TYPES for shop in range(SHOPS) for n in range(MESSAGES)]
+        messages = list(all_messages())
         for turn in range(ROUNDS):
             fresh = [one for one in messages if int(one[1].id.removeprefix("m-")) % ROUNDS == turn]
             copies = [one for one in messages if _name(one) in self.came]
@@ -93,6 +97,8 @@ class History:
             for one, result in zip(some, results, strict=True):
                 if isinstance(result, TooOldToJudge):
                     self.refused += 1
+                elif isinstance(result, (DamagedDocument, DatabaseRestored)):
+                    self.missing += 1
                 elif isinstance(result, (asyncio.CancelledError, TryAgainLater)):
                     messages.append(one)  # Its queue delivers it again.
                 elif result is not None:
@@ -101,23 +107,27 @@ class History:
     async def _come(self, process: Process, message: Message) -> None:
         type, envelope = message
         first = self.came.setdefault(_name(message), self.now)
+        timed = ((STABLE_TIME, stable_text(first * 1000)),) if first % 2 else ()
         time = datetime.fromtimestamp(first, timezone.utc)
-        await process.deliver(TYPES[type], replace(envelope, time=time))
+        dated = replace(envelope, time=time, extensions=tuple(sorted((*envelope.extensions, *timed))))
+        await process.deliver(TYPES[type], dated)
 
     async def _finish(self, refs: set[EntityRef]) -> None:
-        """Co-located records drop what was published by best effort; the rest is the sweeper's."""
+        """Drop what was published from records and outboxes, as the sweeper does."""
         last = self.world.process()
         for ref in refs:
-            if ref.type == "colocated":
-                await last.run(ref, partial(sweep, ref, by="colocated"))
+            protocol = TYPES[ref.type].strategy.name
+            if protocol in ("outbox", "colocated"):
+                await last.run(ref, partial(sweep, ref, by=protocol))
         await last.close()
 
     async def clean(self, until: int | None) -> None:
         """Clean up by a view that may be old: what was written up to a number of writes."""
         written = self.world.store._writes
         view = None if until is None else max(written - until % 50, 1)
-        going = judged(self._documents(view), JOB, beginning(self.now, self.retention)).where(f.col("verdict") == GOES)
-        found = going.orderBy("entity", "id").collect()  # Chance would follow another order of rows to another history.
+        judged = verdicts(self.spark, stored_in(self.world.store, JOB, view), JOB, beginning(self.now, self.retention))
+        # Chance would follow another order of rows to another history.
+        found = judged.where((f.col("verdict") == GOES) & (f.col("kind") != "book")).orderBy("entity", "id").collect()
         driver = self.world.process()._driver
         for row in found:
             entity, store = entity_of(row.entity), self.world.store
@@ -126,18 +136,18 @@ class History:
                 store.perform(DeleteStaged(entity, (row.tx,)))
             elif row.kind == "staged":
                 await cleaned(driver, entity, (row.tx,), {"id": entity.id}, Backoff(tries=2))
-            elif row.container == JOB.library:
-                store.perform(DeleteProcessed(entity, ((row.message, row.etag),)))
+            elif row.kind == "page":
+                store.perform(DeletePages(entity, ((int(row.id.removeprefix("page:")), row.etag),)))
+                self.pages += 1
             else:
                 store.perform(DeleteCompanions(entity, ((row.id, row.etag),)))
 
-    def _documents(self, view: int | None) -> DataFrame:
-        stored = stored_in(self.world.store, PATHS, None if view is None else dict.fromkeys((*TYPES, LIBRARY), view))
-        found: Iterator[tuple[str, str]] = (
-            (LIBRARY if place == LIBRARY else "outbox", raw) for place, raw in rows(stored)
-        )
-        container = f.when(f.col("place") == LIBRARY, JOB.library).otherwise("shops")
-        return parsed(self.spark, found).withColumn("container", container)
+
+def all_messages() -> Iterator[Message]:
+    """The messages of all shops."""
+    for type in TYPES:
+        shops, messages = BUSY if type == "outbox" else QUIET
+        yield from (paid(type, 1 + n, f"s{shop}") for shop in range(shops) for n in range(messages))
 
 
 def _name(message: Message) -> tuple[str, ...]:
@@ -158,12 +168,14 @@ def test_after_clean_ups_copies_of_any_age_change_nothing_and_nothing_is_lost(sp
     history = History(spark, Random(seed))
     asyncio.run(history.play())
     assert violations(history.world.facts(), drained=True) == ()
-    assert len(history.world.facts().acknowledged) == len(TYPES) * SHOPS * MESSAGES
+    assert len(history.world.facts().acknowledged) == len(list(all_messages()))
     assert history.gone > 50
-    assert history.refused > 50
+    assert history.pages > 0
+    assert (history.refused > 50, history.missing) == (True, 0)
 
 
 def test_a_clean_up_that_takes_too_much_would_be_noticed(spark: SparkSession) -> None:
     hasty = History(spark, Random(3), retention=timedelta(days=5))
     asyncio.run(hasty.play())
     assert {one.property for one in violations(hasty.world.facts(), drained=True)} >= {"at_most_one_state_change"}
+    assert hasty.missing > 0  # An outbox misses its newest page, a stream its entries.

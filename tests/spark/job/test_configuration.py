@@ -132,7 +132,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"entities": []}, "entities: "),
     (
         {"entities": [{**RANGE, "key": "/id"}]},
-        "entities[0].key is not known here; known are: type, container, partition_key, protocol, forget_after",
+        "entities[0].key is not known here; known are: type, container, partition_key, protocol",
     ),
     ({"entities": [RANGE, {**RANGE, "container": "others"}]}, "entities name the type 'range' twice"),
     (
@@ -247,12 +247,6 @@ class TestAnApplication:
             ("range", "games", ("/gameId",), "outbox"),
             ("board", "boards", ("/gameId",), "resequencer"),
         ]
-
-    def test_the_age_at_which_channels_are_forgotten_is_the_strategys(self) -> None:
-        forgetful = ranges.using(Outbox(forget_after=timedelta(days=30)))
-        job = Job.of([forgetful, boards], database="shooting-range")
-        assert Job.read(json.loads(job.text())).forgetting == {"range": timedelta(days=30)}
-        assert "forget_after" not in Job.of([ranges, boards], database="shooting-range").text()
 
     @pytest.mark.parametrize("name", sorted(STRATEGIES))
     def test_every_strategy_has_a_protocol(self, name: str) -> None:

@@ -10,7 +10,7 @@ from spark_jobs.transforms.rules import ALL
 
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=timezone.utc)
 RULES = (
-    "at_most_one_state_change", "ledger_hole", "two_owners", "consistent_state_and_output", "output_owed", "output_lost",
+    "at_most_one_state_change", "ledger_hole", "two_owners", "consistent_state_and_output", "owing_too_long", "output_lost",
     "orphan_staged", "staged_missing", "sequence_gap", "stuck_reader", "dedup_expired_early", "unreadable",
 )  # fmt: skip
 HOSTILE = (
@@ -37,10 +37,9 @@ def finding(rule: str, entity: str, number: int = 1) -> Finding:
 def contents() -> Contents:
     """A full audit with findings of several rules."""
     entities = [f'["range","game-{number}","game-{number}"]' for number in range(5)]
+    many = {"at_most_one_state_change": 2, "ledger_hole": 1, "owing_too_long": 7, "sequence_gap": 1}
     findings = tuple(
-        finding(rule, entities[(number * 3) % 5], number)
-        for rule, many in (("at_most_one_state_change", 2), ("ledger_hole", 1), ("output_owed", 7), ("sequence_gap", 1))
-        for number in range(1, many + 1)
+        finding(rule, entities[(number * 3) % 5], number) for rule in many for number in range(1, many[rule] + 1)
     )
     numbers = {rule: sum(one.rule == rule for one in findings) for rule in RULES}
     hours = [AT - timedelta(hours=hour) for hour in range(72, 0, -1)]
@@ -52,7 +51,7 @@ def contents() -> Contents:
         at=AT,
         seconds=84.2,
         entities=1204,
-        transactions=48_211,
+        messages=48_211,
         open=3,
         garbage=17,
         rules=tuple(
@@ -62,7 +61,7 @@ def contents() -> Contents:
                 rule.severity,
                 "older than 5 minutes",
                 None,
-                numbers[rule.name] + (rule.name == "output_owed"),
+                numbers[rule.name] + (rule.name == "owing_too_long"),
                 numbers[rule.name],
             )
             for rule in ALL
@@ -78,8 +77,8 @@ def contents() -> Contents:
             span=3600,
             commits=tuple((hour, 400 + (7919 * number) % 500) for number, hour in enumerate(hours)),
             growth={
-                "ledger entries": tuple((hour, 20) for hour in hours[48:]),
-                "processed records": tuple((hour, 380 + (7919 * number) % 480) for number, hour in enumerate(hours)),
+                "marks in ledgers": tuple((hour, 20) for hour in hours[48:]),
+                "marks in pages": tuple((hour, 380 + (7919 * number) % 480) for number, hour in enumerate(hours)),
                 "stream entries": tuple((hour, 90) for hour in hours[::4]),
             },
             worst=tuple((entity, 7 - number) for number, entity in enumerate(entities)),

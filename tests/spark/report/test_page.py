@@ -50,7 +50,7 @@ def test_an_incremental_report_says_since_when_and_which_rules_did_not_run() -> 
 
 
 def test_findings_beyond_what_a_page_can_show_are_counted_and_their_files_named() -> None:
-    many = tuple(finding("output_owed", f"e-{number}", number) for number in range(MOST_SHOWN))
+    many = tuple(finding("owing_too_long", f"e-{number}", number) for number in range(MOST_SHOWN))
     shown = page(replace(contents(), findings=many, total=MOST_SHOWN + 1))
     assert "1,000 of 1,001 findings are shown" in shown
     assert "findings.jsonl" in shown
@@ -102,7 +102,7 @@ def test_growth_adds_up_and_its_kinds_have_the_colours_of_the_legend() -> None:
 def test_the_summary_is_json_that_counts_what_each_rule_that_ran_found() -> None:
     shown = json.loads(json.dumps(contents().summary(), default=str))
     assert shown["total"] == 11
-    assert shown["found"]["output_owed"] == 7
+    assert shown["found"]["owing_too_long"] == 7
     assert set(shown["found"]) == set(RULES)
     assert shown["rows"] == 48_216
     assert "findings" not in shown

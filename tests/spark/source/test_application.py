@@ -80,10 +80,11 @@ def test_after_it_was_shortened_the_longer_one_is_kept_for_a_day() -> None:
 
 def test_after_it_was_lengthened_what_went_before_is_still_gone() -> None:
     lengthened = Retention(40 * DAY, 30 * DAY, NOW)
-    kept, judged = beginning(lengthened, 5 * DAY)
+    assert beginning(lengthened, 5 * DAY) == (40 * DAY, 30 * DAY)
+    kept, judged = beginning(lengthened, 36 * DAY)
     assert kept == 40 * DAY
-    assert 30 * DAY < judged <= 35 * DAY
-    assert beginning(lengthened, 12 * DAY) == (40 * DAY, 40 * DAY)
+    assert 30 * DAY < judged <= 36 * DAY
+    assert beginning(lengthened, 43 * DAY) == (40 * DAY, 40 * DAY)
 
 
 def beginning(retention: Retention, later: timedelta) -> tuple[timedelta, timedelta]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.auditor.judgement import suspects
 from spark_jobs.transforms.facts import SEEN, Facts, Thresholds, facts_in
 from spark_jobs.transforms.rules import ALL, Rule
-from tests.spark.transforms import cases, healthy_cases
+from tests.spark.transforms import cases, healthy_cases, unsent_cases
 from tests.spark.transforms.dumping import Stored, parsed, rows
-from tests.spark.transforms.planting import LIMITS, seconds
+from tests.spark.transforms.planting import LIMITS, Planted, book, seconds
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,12 @@ def judged(facts: Facts, thresholds: Thresholds, now: int) -> list[Finding]:
 @pytest.fixture(scope="package")
 def stored() -> list[Stored]:
     """The documents of all cases."""
-    all_cases = {**cases.CASES, **healthy_cases.CASES}
-    return [one for case, plant in all_cases.items() for entity in plant(case) for one in entity.stored()]
+    return documents_of({**cases.CASES, **healthy_cases.CASES})
+
+
+def documents_of(all_cases: Mapping[str, Callable[[str], list[Planted]]]) -> list[Stored]:
+    """The documents of cases, and the book that their entities share."""
+    return [book(), *(one for case, plant in all_cases.items() for entity in plant(case) for one in entity.stored())]
 
 
 @pytest.fixture(scope="package")
@@ -95,7 +99,18 @@ def planted_facts(spark: SparkSession, planted_documents: DataFrame) -> Facts:
 @pytest.fixture(scope="package")
 def planted(planted_facts: Facts) -> Found:
     """What the rules find in them."""
-    found: Found = {case: [] for case in (*cases.CASES, *healthy_cases.CASES)}
-    for one in judged(planted_facts, LIMITS, seconds()):
+    return by_case(planted_facts)
+
+
+@pytest.fixture(scope="package")
+def unsent(kept: Kept) -> Found:
+    """What the rules find in what nobody sent, among what is in order."""
+    return by_case(facts_in(kept(rows(documents_of({**unsent_cases.CASES, **healthy_cases.CASES})))))
+
+
+def by_case(facts: Facts) -> Found:
+    """What the rules find, by case."""
+    found: Found = {}
+    for one in judged(facts, LIMITS, seconds()):
         found.setdefault(one.case, []).append(one)
     return found

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
-from uuid import UUID
 
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER
+from exactlyonce.records.marks import Mark, split, written
 from exactlyonce.values.identity import EntityRef, message_key
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
@@ -18,18 +18,14 @@ Documents = list[Stored]
 
 
 def _told(stored: Documents, kinds: tuple[str, ...] = ("processed", "entry")) -> Documents:
-    """Documents, but entities', of some kinds."""
-    return [one for one in stored if one.document.get(KIND, one.document.get("kind")) in kinds]
+    """Companions of some kinds."""
+    return [one for one in stored if one.document.get(KIND) in kinds]
 
 
-def _entries(stored: Documents) -> list[tuple[EntityRef, dict[str, Any]]]:
-    found = []
-    for one in stored:
-        if one.place != LIBRARY and KIND not in one.document:
-            partition = tuple(one.document[path[1:]] for path in one.paths)
-            ref = EntityRef(one.place, partition, one.document["id"])
-            found += [(ref, entry) for entry in one.document[LEDGER]["entries"]]
-    return found
+def _ledgers(stored: Documents) -> list[dict[str, Any]]:
+    """Ledgers with marks."""
+    entities = (one for one in stored if one.place != LIBRARY and KIND not in one.document)
+    return [one.document[LEDGER] for one in entities if one.document[LEDGER].get("marks")]
 
 
 def _copy(one: Stored, random: Random, **changes: Any) -> Stored:
@@ -43,6 +39,16 @@ def applied_again(stored: Documents, random: Random) -> None:
         stored.append(_copy(one, random, tx="again", version=one.document["version"] + 1))
 
 
+def marked_again(stored: Documents, random: Random) -> None:
+    """A second mark of a message."""
+    if ledgers := _ledgers(stored):
+        ledger = random.choice(ledgers)
+        marks = split(ledger["marks"])
+        mark = Mark.read(random.choice(marks))
+        ledger["marks"] = written((*marks, mark._replace(since=mark.since + random.randint(1, 9)).text))
+        ledger["version"] += 1
+
+
 def owned_twice(stored: Documents, random: Random) -> None:
     """Another message made the same version."""
     if told := _told(stored):
@@ -52,29 +58,19 @@ def owned_twice(stored: Documents, random: Random) -> None:
 
 
 def recorded_otherwise(stored: Documents, random: Random) -> None:
-    """A record beside its entry, with another digest."""
-    recorded = {(one.document["entity"], one.document["message"]) for one in _told(stored)}
-    alone = [
-        (ref, entry)
-        for ref, entry in _entries(stored)
-        if entry["outputs"] and (ref.key, entry["message"]) not in recorded
-    ]
-    if alone:
-        ref, entry = random.choice(alone)
-        kept = {name: entry[name] for name in ("message", "tx", "version", "at", "outputs")}
-        record = {"entity": ref.key, **kept, "digest": "another", "kind": "processed", "schema": 1}
-        system = {"id": f"{random.random()}", "pk": ref.key, "_etag": '"1"', "_ts": stored[0].document["_ts"]}
-        stored.append(Stored(LIBRARY, {**record, **system}))
+    """A second record of a commit, with another digest."""
+    if told := [one for one in _told(stored) if one.document["outputs"]]:
+        stored.append(_copy(random.choice(told), random, digest="another"))
 
 
 def seen_without_commit(stored: Documents, random: Random) -> None:
     """A board saw a message of a player's that no commit sent."""
-    seen = [one for one in _told(stored, ("processed", "entry", "numbered")) if '"board"' in one.document["entity"]]
-    senders = [one.document["id"] for one in stored if one.place == "player" and KIND not in one.document]
+    seen = [one for one in _told(stored, ("processed", "entry", "numbered")) if '"board' in one.document["entity"]]
+    senders = [(one.place, one.document["id"]) for one in stored if "player" in one.place and KIND not in one.document]
     if seen and senders:
-        one, name = random.choice(seen), random.choice(senders)
-        source = EntityRef("player", (name,), name).source
-        ghost = message_key(source, str(UUID(int=random.getrandbits(128), version=4)))
+        one, (type, name) = random.choice(seen), random.choice(senders)
+        source = EntityRef(type, (name,), name).source
+        ghost = message_key(source, f"{random.getrandbits(128):032x}")
         stored[stored.index(one)] = replace(one, document={**one.document, "message": ghost})
 
 
@@ -98,5 +94,13 @@ def shared_number(stored: Documents, random: Random) -> None:
 
 DAMAGES: Mapping[str, Callable[[Documents, Random], None]] = {
     one.__name__: one
-    for one in (applied_again, owned_twice, recorded_otherwise, seen_without_commit, passed_over, shared_number)
+    for one in (
+        applied_again,
+        marked_again,
+        owned_twice,
+        recorded_otherwise,
+        seen_without_commit,
+        passed_over,
+        shared_number,
+    )
 }

@@ -12,8 +12,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.records.library import Seal, read_channel, read_parked, read_processed, read_staged
-from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.records.books import BOOKS, read_book
+from exactlyonce.records.library import library_document, read_parked, read_request, read_staged
+from exactlyonce.records.marks import Mark, split, written
+from exactlyonce.records.pages import read_page
+from exactlyonce.stores.cosmos.layout import book_id, to_library
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.identity import EntityRef
 from local_cosmos.query.aggregates import selected
@@ -23,15 +26,14 @@ from local_cosmos.query.sources import Sources
 from local_cosmos.values import serialise
 from spark_jobs.source.port import RAW
 from spark_jobs.transforms.documents import documents
-from spark_jobs.transforms.schemas import LIBRARY, Asked, selection
+from spark_jobs.transforms.schemas import LIBRARY, OF_ENTITY_CONTAINERS, OF_THE_LIBRARY, Asked, selection
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _READ: Mapping[str, Callable[[Any], Any]] = {
-    "processed": read_processed,
+    "page": read_page,
     "staged": read_staged,
     "parked": read_parked,
-    "channel": read_channel,
-    "seal": lambda document: Seal(document["entity"]),
+    "request": read_request,
 }
 
 
@@ -50,8 +52,8 @@ class Stored:
     paths: tuple[str, ...] = ("/pk",)
 
     @property
-    def asked(self) -> tuple[Asked, Asked]:
-        return ("records", "staged") if self.place == LIBRARY else ("entities", "companions")
+    def asked(self) -> tuple[Asked, ...]:
+        return OF_THE_LIBRARY if self.place == LIBRARY else OF_ENTITY_CONTAINERS
 
 
 @cache
@@ -104,12 +106,18 @@ def stored_in(
             }
             yield Stored(str(type), document, paths[str(type)])
     for key, partition in store.library.items():
-        type, *values, id = json.loads(key)
         for version in partition.view(_position(partition, ends.get(LIBRARY))).values():
             assert version.document is not None
-            record = _READ[version.document.value["kind"]](version.document.value)
-            document = to_library(EntityRef(type, tuple(values), id), record)
+            document = _in_library(key, version.document.value)
             yield Stored(LIBRARY, {**document, "_etag": version.etag, "_ts": version.timestamp})
+
+
+def _in_library(key: str, stored: Any) -> dict[str, Any]:
+    if key == BOOKS:
+        book = read_book(stored)
+        return {**library_document(book), "id": book_id(book.id), "pk": BOOKS}
+    type, *values, id = json.loads(key)
+    return to_library(EntityRef(type, tuple(values), id), _READ[stored["kind"]](stored))
 
 
 def _position(partition: Any, until: int | None) -> int:
@@ -121,33 +129,37 @@ def _position(partition: Any, until: int | None) -> int:
     return position
 
 
-def moved(found: Iterable[tuple[str, str]], by: timedelta, suffix: str, words: str) -> Iterator[tuple[str, str]]:
-    """The rows with all their times later, and some names with a suffix, so that many histories fit into one frame.
+def moved(found: Iterable[tuple[str, str]], by: timedelta) -> Iterator[tuple[str, str]]:
+    """The rows with all their times later.
 
     Args:
         found: place and JSON text of each row.
         by: how much later.
-        suffix: what names get, such as entity types.
-        words: a regular expression of these names.
     """
     for place, raw in found:
-        yield place, json.dumps(_later(json.loads(renamed(raw, suffix, words)), by))
-
-
-def renamed(text: str, suffix: str, words: str) -> str:
-    """A text in which these words have a suffix."""
-    return re.sub(rf"(?<![A-Za-z0-9])({words})(?![A-Za-z0-9_])", rf"\g<1>{suffix}", text)
+        yield place, json.dumps(_later(json.loads(raw), by))
 
 
 def _later(value: Any, by: timedelta) -> Any:
     if isinstance(value, list):
         return [_later(one, by) for one in value]
     if isinstance(value, dict):
-        seconds = int(by.total_seconds())
-        return {
-            name: one + seconds if name in ("_ts", "seen") and isinstance(one, int) else _later(one, by)
-            for name, one in value.items()
-        }
+        return {name: _moved(name, one, by) for name, one in value.items()}
     if isinstance(value, str) and _INSTANT.fullmatch(value):
         return (datetime.fromisoformat(value) + by).isoformat().replace("+00:00", "Z")
     return value
+
+
+def _moved(name: str, value: Any, by: timedelta) -> Any:
+    """A property of a document, later. Marks, pages and ledgers count milliseconds, entries of ledgers microseconds."""
+    milliseconds = by // timedelta(milliseconds=1)
+    if name == "at" and isinstance(value, int):
+        return value + by // timedelta(microseconds=1)
+    if name == "_ts":
+        return value + milliseconds // 1000
+    if name in ("begin", "until", "before", "complete") and isinstance(value, int):
+        return value + milliseconds if value >= 0 else value
+    if name == "marks" and value:
+        marks = map(Mark.read, split(value))
+        return written(one._replace(since=one.since + milliseconds).text for one in marks)
+    return _later(value, by)

@@ -5,39 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from exactlyonce.protocols.outbox.due import RELEASE
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.ledger import Apart, Ledger
+from exactlyonce.records.books import KEPT_FOR, transaction
+from exactlyonce.records.kept import Kept
+from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.marks import KEPT, written
+from exactlyonce.records.pages import KeptAnswer
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
+from exactlyonce.values.identity import derived_id, message_hash, message_key, renewed_id
 from tests.spark.transforms.planting import (
     DAY,
+    HOUR,
     MINUTE,
     NOW,
+    OPEN,
     Planted,
-    age_of,
-    apart,
-    channel,
+    Told,
     colocated,
-    kept,
+    commits,
+    mark,
+    marks_of,
     numbered,
     on_the_wire,
     outbox,
+    output_key,
+    owing,
+    page,
     parked,
-    placed,
     reader,
-    received,
-    receiver,
+    reception,
     record,
+    recorded,
     ref,
-    sealed,
-    seconds,
-    sender,
     sent,
     staged,
     stream,
-    told,
-    with_calls,
-    with_entries,
+    unparked,
 )
 
 Plant = Callable[[str], list[Planted]]
@@ -45,121 +49,162 @@ NOBODY = "shop/of%20nobody"
 
 
 def after_clean_up(case: str) -> list[Planted]:
-    """Clean-up was stopped half way: it left the oldest, took the next, and may not take the third."""
-    entity = ref("shop", case)
-    commits = [told(entity, number, age) for number, age in enumerate((50 * DAY, 49 * DAY, 20 * DAY, 2 * DAY), 1)]
-    records = [(kept(entity, one), age_of(one.at)) for one in (commits[0], commits[2])]
-    return [Planted(entity, Ledger(version=4, entries=(commits[3],), type="shop"), 2 * DAY, list(records))]
+    """Clean-up took two pages, and the marks that were too old went with a commit."""
+    told = [Told(f"web/m-{number}", (44 - number) * DAY) for number in range(1, 43)]
+    planted = outbox(case, *told, cuts=(6, 10, 20, 30), lost=3)
+    return [replace(planted, records=planted.records[2:])]
 
 
-def written_anew(case: str) -> list[Planted]:
-    """An attempt with an old view wrote the first two records once more; the third was too old half an hour sooner."""
-    entity = ref("shop", case)
-    first, second, third, last = (told(entity, number, 40 * DAY) for number in range(1, 5))
-    age = 30 * DAY - 30 * MINUTE
-    del third
-    return [
-        Planted(
-            entity,
-            Ledger(version=4, entries=(last,), type="shop"),
-            2 * DAY,
-            [(kept(entity, first), age), (kept(entity, second), age)],
-        )
-    ]
+def page_written_first(case: str) -> list[Planted]:
+    """A page was written, and the commit that names it has not come; another page was cut and named since the ledger was
+    read."""
+    planted = outbox(case)
+    assert planted.ledger is not None
+    coming = page(planted.entity, list(marks_of(planted)[:1]), planted.ledger.version, None)
+    coming = replace(coming, number=planted.ledger.cut + 1, before=planted.ledger.complete)
+    later = replace(coming, number=coming.number + 1, version=coming.version + 7)
+    return [planted.keeping(coming, MINUTE).keeping(later, MINUTE)]
 
 
 def settled_late(case: str) -> list[Planted]:
     """The first companion was written again when its outputs had been published at last."""
     planted = colocated(case, versions=3)
-    first, third = (told(planted.entity, number, age) for number, age in ((1, 32 * DAY), (3, 29 * DAY)))
+    first, third = (recorded(planted.entity, number, age) for number, age in ((1, 32 * DAY), (3, 29 * DAY)))
     planted.companions = [(record(planted.entity, first), 11 * DAY), (record(planted.entity, third), 29 * DAY)]
     return [planted]
 
 
-def trimmed(case: str) -> list[Planted]:
-    """`embedded()` has trimmed all but one that owed, and the young ones; what owed was published since."""
-    planted = outbox(case, versions=9)
-    planted.records = []
-    owed, young = told(planted.entity, 3, 60 * DAY), told(planted.entity, 9, 2 * DAY)
-    entries = (
-        replace(owed, seen=seconds(55 * DAY)),
-        replace(told(planted.entity, 8, 5 * DAY), seen=seconds(DAY)),
-        young,
-    )
-    return [with_entries(planted, *entries)]
-
-
-def read_at_two_moments(case: str) -> list[Planted]:
-    """After the entity was read, its entries left and others came and left, too."""
-    planted = outbox(case, versions=6, left=3)
-    later = [told(planted.entity, number, MINUTE) for number in range(7, 10)]
-    planted.records += [(kept(planted.entity, one), MINUTE) for one in later]
-    return [planted]
-
-
 def delivered(case: str) -> list[Planted]:
-    """What was sent is known: by an entry, a record, a parked message, and by how far its channel was received."""
-    planted = outbox(case, versions=5, left=3)
-    assert planted.ledger is not None
-    shop, read = planted.entity, ref("reader", f"{case}:reader")
-    places = [placed(shop.source, read, number) for number in (1, 2)]
-    outputs = [
-        *(sent(shop, f"web/m-{number}", destination="mails") for number in (1, 2, 3)),
-        *(sent(shop, f"web/m-{place.number + 3}", destination="reports", place=place) for place in places),
+    """What was sent is known: by marks in a ledger and in a page, by records, by numbers, as parked, discarded or renewed."""
+    told = [Told(f"web/m-{number}", 3 * DAY, ("mails", "else")) for number in range(1, 6)]
+    told += [Told("web/m-6", 3 * DAY, ("reports", "reports")), Told("web/m-7", 3 * DAY, ("counts",))]
+    planted = outbox(case, *told, cuts=(3,))
+    shop, mailer = planted.entity, ref("mailer", f"{case}:mailer")
+    keys = [output_key(shop, one.message) for one in told]
+    seen = [Told(key, 3 * DAY, (), "i") for key in keys[:2]]
+    read, counter = ref("reader", f"{case}:reader"), ref("counter", f"{case}:counter")
+    numbers = [
+        numbered(read, number, 2 * DAY, source=shop.source, message=output_key(shop, "web/m-6", number - 1))
+        for number in (1, 2)
     ]
-    commits = [told(shop, number, 3 * DAY, outputs=(output,)) for number, output in enumerate(outputs, 1)]
-    mailer = ref("mailer", f"{case}:mailer")
-    handled = [told(mailer, number, 2 * DAY, message=on_the_wire(shop, outputs[number - 1])) for number in (1, 2)]
-    mails = Ledger(version=2, entries=(handled[1],), type="mailer")
-    reception = received(shop.source, 3, gap_since=None)
+    numbers[1] = replace(numbers[1], held=Json.of({"secret": 5}), at=NOW - 5 * MINUTE)
+    model = Ledger(
+        version=1, type="reader", protocol="resequencer", receptions=(reception(shop.source, 2, held=((2, 2),)),)
+    )
+    parking = Planted(mailer, None, gone=True).keeping(parked(mailer, keys[2]))
+    renewed = parked(mailer, keys[3], renewed=NOW - DAY)
+    new = message_key(shop.source, renewed_id(mailer.key, keys[3], NOW - DAY))
+    unplaced = [unparked(mailer, keys[4], None, 2 * DAY)]
     return [
-        replace(
-            with_entries(planted, *commits[3:]),
-            records=[(kept(shop, one), 3 * DAY) for one in commits[:3]],
-            age=3 * DAY,
-        ),
-        Planted(
-            mailer,
-            mails,
-            records=[(kept(mailer, handled[0]), DAY), (parked(mailer, on_the_wire(shop, outputs[2])), DAY)],
-        ),
-        # Clean-up has taken the document of the first number.
-        Planted(
-            read,
-            Ledger(version=2, type="reader", protocol="resequencer", receptions=(reception,)),
-            companions=[(numbered(read, 2, 2 * DAY, source=shop.source, message=on_the_wire(shop, outputs[4])), DAY)],
-        ),
+        planted,
+        outbox(f"{case}:mailer", *seen, Told(new, DAY, (), "i"), type="mailer", cuts=(1,)),
+        replace(parking.keeping(renewed), more=unplaced),
+        Planted(read, model, 5 * MINUTE, companions=[(one, 5 * MINUTE) for one in numbers]),
+        colocated(counter.id, recorded(counter, 1, 2 * DAY, message=keys[6], outputs=()), type="counter"),
     ]
+
+
+def sent_again(case: str) -> list[Planted]:
+    """One parked message was sent again a moment ago, another one was made a new one, which has arrived."""
+    told = [Told(f"web/m-{number}", 3 * DAY, ("mails",)) for number in (1, 2)]
+    planted, mailer = outbox(case, *told), ref("mailer", f"{case}:mailer")
+    again, old = (output_key(planted.entity, one.message) for one in told)
+    new = message_key(planted.entity.source, "new-1")
+    return [
+        replace(planted, more=[unparked(mailer, again, again, 5 * MINUTE), unparked(mailer, old, new, 2 * DAY)]),
+        outbox(f"{case}:mailer", Told(new, 2 * DAY, (), "i"), type="mailer"),
+    ]
+
+
+def many_destinations(case: str) -> list[Planted]:
+    """An entity sends to a hundred destinations, the last of which is one of this application; its name is not plain."""
+    name = f"{case}:ä %/"
+    told = Told("web/m-1", DAY, (*(f"other-{number}" for number in range(99)), "mails"))
+    planted = outbox(name.replace("/", "|"), told)
+    seen = Told(output_key(planted.entity, "web/m-1", 99), DAY, (), "i")
+    return [planted, outbox(f"{case}:mailer", seen, type="mailer")]
 
 
 def on_their_way(case: str) -> list[Planted]:
     """Within their graces nothing is accused: owed, staged, unknown to the consumer, waiting, and held."""
-    planted = outbox(case, versions=6)
-    shop = planted.entity
-    newest = told(
-        shop, 6, 5 * MINUTE, owed="staged", staged=True, outputs=(sent(shop, "web/m-6", destination="mails"),)
+    told = (Told("web/m-1", DAY, ("mails",)), Told("web/m-2", 50 * MINUTE, ("mails",)))
+    shop = outbox(case, *told).having(outbox=(owing(told[0], 2), owing(told[1], OPEN)))
+    shop = shop.having(outbox=(replace(owing(told[1], OPEN), at=NOW - 9 * MINUTE),))
+    shop = replace(shop, more=[unparked(ref("mailer", case), output_key(shop.entity, "web/m-1"), None, DAY)])
+    shop = shop.keeping(staged(shop.entity, "tx-1-kept"), 55 * MINUTE).keeping(
+        staged(shop.entity, "tx-2-kept"), 6 * DAY
     )
-    before = told(shop, 5, 50 * MINUTE, outputs=(sent(shop, "web/m-5", destination="mails"),))
-    with_entries(planted, before, newest)
-    planted.records += [(staged(shop, newest), 5 * MINUTE), (staged(shop, told(shop, 7, MINUTE)), 55 * MINUTE)]
-    planted.records.append((staged(shop, told(shop, 8, 6 * DAY)), 6 * DAY))  # Garbage that clean-up is to take.
     board = reader(f"{case}:board")
-    assert board.ledger is not None
-    source = board.ledger.receptions[0].source
-    held = numbered(board.entity, 7, MINUTE, source=source, held=Json.of({"secret": 4}))
+    held = numbered(board.entity, 7, MINUTE, source=NOBODY, held=Json.of({"secret": 4}))
     board.companions.append((held, MINUTE))
-    waiting = received(source, 5, held=((7, 7),), gap_since=NOW - 9 * MINUTE)
-    board.ledger = replace(board.ledger, receptions=(waiting,))
-    return [planted, board]
+    return [shop, board.having(receptions=(reception(NOBODY, 5, held=((7, 7),), gap_since=NOW - 9 * MINUTE),))]
 
 
-def published_not_marked(case: str) -> list[Planted]:
-    """A crash between the records and the commit that drops their entries: what is recorded was published."""
-    planted = outbox(case, left=4)
-    entries = [told(planted.entity, number, 3 * DAY, owed="staged", staged=True) for number in (5, 6)]
-    with_entries(planted, *entries)
-    planted.records += [(kept(planted.entity, one), 2 * DAY) for one in entries]
-    return [planted]
+def sent_by_a_busy_one(case: str) -> list[Planted]:
+    """A ledger that is written all the time does not tell how old a commit in it is: what the message tells may be much
+    older."""
+    return [outbox(case, Told("web/m-1", 2 * DAY, ("mails",)), age=5 * MINUTE)]
+
+
+def owed_still(case: str) -> list[Planted]:
+    """A record owes: what is owed is not lost. (That it is owed for too long is another finding.)"""
+    told = Told("web/m-1", 2 * HOUR, ("mails",))
+    planted = outbox(case, told)
+    return [planted.having(outbox=(replace(owing(told, OPEN), at=NOW - 9 * MINUTE),))]
+
+
+def forgotten(case: str) -> list[Planted]:
+    """A receiver forgets by the time of the message: what came to an outbox without a stable time is judged for a day only."""
+    told = (Told("web/m-1", 29 * DAY + 23 * HOUR, ("mails",)), Told("web/M-2", 2 * DAY, ("mails",), "f", False))
+    return [outbox(case, *told), outbox(f"{case}:mailer", Told("web/m", 2 * DAY, ()), type="mailer")]
+
+
+def keeping(case: str) -> list[Planted]:
+    """Messages are kept: one waits, one was released and has arrived, one was cancelled, which leaves no trace."""
+    told = Told("web/m-1", 3 * DAY, (KEPT, KEPT, KEPT, "mails"))
+    shop = ref("shop", case)
+    ids = [derived_id(shop, message_hash(told.message), index) for index in range(4)]
+    release = message_key(shop.source, f"{RELEASE}{ids[1]}")
+    planted = outbox(case, told, Told(release, 2 * DAY, ("mails",), "l"))
+    arrived = [
+        Told(output_key(shop, told.message, 3), 3 * DAY, (), "i"),
+        Told(output_key(shop, release), 2 * DAY, (), "i"),
+    ]
+    waiting = (Kept(ids[0], NOW + DAY, "tx-kept"),)
+    return [
+        planted.having(kept=waiting).keeping(staged(shop, "tx-kept")),
+        outbox(f"{case}:mailer", *arrived, type="mailer"),
+    ]
+
+
+def called(case: str) -> list[Planted]:
+    """A call was answered, and another one is under way; the answer to a request left with a page, of which the other has
+    one."""
+    told = [Told("web/m-1", 3 * DAY, ("bank",)), Told("web/m-2", 2 * DAY, ("bank",))]
+    shop = ref("shop", case)
+    call, other = (derived_id(shop, message_hash(one.message), 0) for one in told)
+    reply = Told(message_key("exactlyonce/api/bank", call), 2 * DAY, (), "r")
+    planted = outbox(case, told[0], reply, told[1], age=MINUTE).having(calls=(other,))
+    answer = KeptAnswer(message_hash("web/m-2"), Answer(201, (), '{"secret": 7}', "sha256:1"))
+    return [planted.having(answers=(answer,))]
+
+
+def told_by_a_read_model(case: str) -> list[Planted]:
+    """A read model sends mails, and notes nothing of them."""
+    board = reader(case, taken=1)
+    seen = Told(output_key(board.entity, message_key(NOBODY, "n-1"), 3), 2 * DAY, (), "i")
+    return [board, outbox(f"{case}:mailer", seen, type="mailer")]
+
+
+def sent_by_records(case: str) -> list[Planted]:
+    """What an entity with records sent has arrived at an outbox, and at another one with records."""
+    planted = colocated(case)
+    shop, mailer, counter = planted.entity, ref("mailer", f"{case}:mailer"), ref("counter", f"{case}:counter")
+    outputs = (sent(shop, "web/m-4", 0, "mails"), sent(shop, "web/m-4", 1, "counts"))
+    planted.companions[3] = (record(shop, recorded(shop, 4, 20 * HOUR, outputs=outputs)), 20 * HOUR)
+    mails = Told(on_the_wire(shop, outputs[0]), 20 * HOUR, (), "i")
+    count = recorded(counter, 1, 20 * HOUR, message=on_the_wire(shop, outputs[1]), outputs=())
+    return [planted, outbox(mailer.id, mails, type="mailer"), colocated(counter.id, count, type="counter")]
 
 
 def not_adopted(case: str) -> list[Planted]:
@@ -169,30 +214,22 @@ def not_adopted(case: str) -> list[Planted]:
 
 
 def seen_late(case: str) -> list[Planted]:
-    """What the mailer saw two weeks ago may have been owed before, for as long as something is owed now (see "owing"), then
-    waited, was parked and requeued: clean-up may have taken its commit."""
-    planted = outbox(case)
-    del planted.records[:2]
-    mailer = ref("mailer", f"{case}:mailer")
+    """What a counter saw two weeks ago may have waited, been parked and requeued: clean-up may have taken its commit."""
+    planted, counter = colocated(case), ref("counter", f"{case}:counter")
+    del planted.companions[:2]
     message = on_the_wire(planted.entity, sent(planted.entity, "web/m-2"))
-    return [
-        planted,
-        Planted(mailer, Ledger(version=1, entries=(told(mailer, 1, 15 * DAY, message=message),), type="mailer")),
-    ]
+    return [planted, colocated(counter.id, recorded(counter, 1, 15 * DAY, message=message, outputs=()), type="counter")]
 
 
 def all_taken(case: str) -> list[Planted]:
-    """Clean-up has taken all its companions: only of an outbox the newest version is always there."""
-    quiet = [replace(one, companions=[], age=40 * DAY) for one in (colocated(case), stream(f"{case}:stream"))]
-    return list(quiet)
+    """Clean-up has taken all companions."""
+    return [replace(one, companions=[], age=40 * DAY) for one in (colocated(case), stream(f"{case}:stream"))]
 
 
 def held_since(case: str) -> list[Planted]:
     """The next message came after its read model was read, having waited in its queue."""
     board = reader(case)
-    assert board.ledger is not None
-    source = board.ledger.receptions[0].source
-    held = numbered(board.entity, 5, 11 * MINUTE, source=source, held=Json.of({"secret": 7}))
+    held = numbered(board.entity, 5, 11 * MINUTE, source=NOBODY, held=Json.of({"secret": 7}))
     board.companions.append((held, MINUTE))
     return [board]
 
@@ -200,104 +237,71 @@ def held_since(case: str) -> list[Planted]:
 def deleted(case: str) -> list[Planted]:
     """A handler deleted them: what remains is a tombstone, whose ledger goes on."""
     planted = [outbox(case), colocated(f"{case}:colocated"), stream(f"{case}:stream"), reader(f"{case}:reader")]
-    return [replace(one, ledger=replace(one.ledger, deleted=True)) for one in planted if one.ledger is not None]
+    return [one.having(deleted=True) for one in planted]
 
 
 def begun_since(case: str) -> list[Planted]:
     """The entity began after its container was read; its attempts were long under way."""
-    planted = outbox(case)
-    return [replace(planted, gone=True, records=[(record, MINUTE) for record, _ in planted.records])]
+    planted, keeper = outbox(case), colocated(f"{case}:colocated")
+    records = [(one, MINUTE) for one, _ in planted.records]
+    companions = [(one, MINUTE) for one, _ in keeper.companions]
+    return [replace(planted, gone=True, records=records), replace(keeper, gone=True, companions=companions)]
 
 
 def never_begun(case: str) -> list[Planted]:
     """An attempt crashed before its commit, and what it staged remains; a message was put aside without a fence."""
     shop = ref("shop", case)
-    left = staged(shop, told(shop, 1, 3 * DAY))
-    return [Planted(shop, None, records=[(left, 3 * DAY), (parked(shop, "web/m-2"), DAY)], gone=True)]
+    return [Planted(shop, None, gone=True).keeping(staged(shop, "tx-kept"), 3 * DAY).keeping(parked(shop, "web/m-2"))]
 
 
-def known_by_numbers(case: str) -> list[Planted]:
-    """Nine numbers of a shop, three of a source elsewhere whose channel has left twice, and two foreign messages."""
-    shop = sender(case, 9)
-    board = receiver(case, channel(shop.entity.source, (1, 9)), version=14, apart=Apart(True, True, True))
-    foreign = [told(board.entity, version, 4 * DAY) for version in (2, 13)]
-    owing = told(board.entity, 14, MINUTE, message=message_key(NOBODY, "m"), owed="staged", staged=True, recorded=False)
-    board.records += [
-        (kept(board.entity, foreign[0]), 3 * DAY),
-        (apart(board.entity, 3, channel(NOBODY, (1, 2))), 3 * DAY),
-        (apart(board.entity, 7, channel(NOBODY, (1, 3))), 3 * DAY),
-        (sealed(board.entity), 3 * DAY),
-        (staged(board.entity, owing), MINUTE),
-    ]
-    return [shop, with_entries(replace(board, age=MINUTE), foreign[1], owing)]
-
-
-def young_numbers(case: str) -> list[Planted]:
-    """A number has been passed by another one, and the last one has not come: both may be on their way."""
-    shop = sender(case, 12, age=MINUTE)
-    return [shop, receiver(case, channel(shop.entity.source, (1, 9), (11, 11)), version=10, age=MINUTE)]
-
-
-def parked_numbers(case: str) -> list[Planted]:
-    """One waits for an operator at its receiver; another is too old to be sent."""
-    shop, other = sender(case, 9), sender(f"{case}:other", 9)
-    board = receiver(case, channel(shop.entity.source, (1, 3), (5, 9)), version=8)
-    board.records.append((parked(board.entity, on_the_wire(shop.entity, sent(shop.entity, "web/m-4"))), DAY))
-    mate = receiver(f"{case}:other", channel(other.entity.source, (1, 8)), version=8)
-    other.records.append((parked(other.entity, on_the_wire(other.entity, sent(other.entity, "web/m-9"))), DAY))
-    return [shop, board, other, mate]
-
-
-def come_back(case: str) -> list[Planted]:
-    """A channel came back into the ledger after that was read, and its document was deleted before the library was."""
-    return [sender(case, 9), receiver(case, version=9, apart=Apart(channels=True, sealed=True))]
-
-
-def numbered_with_blobs(case: str) -> list[Planted]:
-    """Messages that wrote blobs are known twice: by their numbers, and by an entry, or its record."""
-    shop = sender(case, 4)
-    board = receiver(case, channel(shop.entity.source, (1, 4)), version=4)
-    told_of = [
-        told(board.entity, version, 2 * DAY, message=on_the_wire(shop.entity, sent(shop.entity, f"web/m-{version}")))
-        for version in (3, 4)
-    ]
-    board.records.append((kept(board.entity, told_of[0]), 2 * DAY))
-    return [shop, with_entries(board, told_of[1])]
-
-
-def sent_long_ago(case: str) -> list[Planted]:
-    """What a consumer got by its number is of any age, and the commit that sent it had a number itself."""
-    shop = sender(case, 3)
-    assert shop.ledger is not None
-    shop = replace(shop, records=[], ledger=replace(shop.ledger, entries=(), channels=(channel(NOBODY, (1, 6)),)))
-    board = receiver(case, channel(shop.entity.source, (1, 3)), version=3)
-    wrote = told(board.entity, 3, 2 * DAY, message=on_the_wire(shop.entity, sent(shop.entity, "web/m-2")))
-    return [shop, with_entries(board, wrote)]
-
-
-def answered(case: str) -> list[Planted]:
-    """An attempt wrote the record of a request, and died before the commit that drops its entry. A call is under way."""
+def read_at_two_moments(case: str) -> list[Planted]:
+    """After the entity was read, it went on, and a page was cut from a version that was still to come."""
     planted = outbox(case)
-    entry = told(planted.entity, 6, 3 * DAY, answer=Answer(201, (), "{}", "sha256:1"))
-    planted.records.append((kept(planted.entity, entry), DAY))
-    planted = with_entries(planted, told(planted.entity, 5, 4 * DAY), entry)
-    return [with_calls(replace(planted, age=DAY), NOBODY)]
+    assert planted.ledger is not None
+    later = replace(page(planted.entity, list(marks_of(planted)), 40, None), number=planted.ledger.cut + 1)
+    return [planted.keeping(later, MINUTE)]
+
+
+def written_by_many(case: str) -> list[Planted]:
+    """Marks of one time stand in the order of their hashes."""
+    to: list[str] = []
+    marks = [mark(Told(f"web/m-{number}", 2 * DAY), to) for number in range(20)]
+    planted = outbox(case, Told("web/m", 2 * DAY))
+    return [planted.having(version=20, marks=written(marks), to=tuple(to))]
+
+
+def paid_late(case: str) -> list[Planted]:
+    """An entry is paid by its book, though it is old."""
+    told = commits(2)
+    entries = (owing(told[1], 2),)
+    return [outbox(case, *told).having(outbox=entries)]
+
+
+def older_than_its_book(case: str) -> list[Planted]:
+    """An entry stays until the next message comes. Its book has had its time, and so have the searches of the sweeper."""
+    told = Told("web/m-1", KEPT_FOR + DAY)
+    return [outbox(case, told).having(outbox=(replace(owing(told, 1), tx=transaction("c" * 20, 1)),))]
 
 
 CASES: Mapping[str, Plant] = {
-    "answered": answered,
     "an outbox": lambda case: [outbox(case)],
     "co-located records": lambda case: [colocated(case)],
     "a stream": lambda case: [stream(case)],
     "a read model": lambda case: [reader(case)],
-    "clean-up was stopped": after_clean_up,
-    "written anew": written_anew,
+    "clean-up took pages": after_clean_up,
+    "page written first": page_written_first,
     "settled late": settled_late,
-    "trimmed": trimmed,
-    "read at two moments": read_at_two_moments,
     "delivered": delivered,
+    "sent again": sent_again,
+    "many destinations": many_destinations,
     "on their way": on_their_way,
-    "published and not marked": published_not_marked,
+    "sent by a busy one": sent_by_a_busy_one,
+    "owed still": owed_still,
+    "forgotten": forgotten,
+    "keeping": keeping,
+    "called": called,
+    "told by a read model": told_by_a_read_model,
+    "sent by records": sent_by_records,
     "not adopted": not_adopted,
     "seen late": seen_late,
     "all taken": all_taken,
@@ -305,11 +309,8 @@ CASES: Mapping[str, Plant] = {
     "deleted by a handler": deleted,
     "begun since it was read": begun_since,
     "never begun": never_begun,
-    "known by numbers": known_by_numbers,
-    "young numbers": young_numbers,
-    "parked numbers": parked_numbers,
-    "come back": come_back,
-    "numbered with blobs": numbered_with_blobs,
-    "sent long ago": sent_long_ago,
-    "nothing proves that it is young": lambda case: [replace(outbox(case, versions=40, left=38), records=[])],
+    "read at two moments": read_at_two_moments,
+    "written by many": written_by_many,
+    "paid late": paid_late,
+    "older than its book": older_than_its_book,
 }

@@ -14,40 +14,31 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from exactlyonce import Colocated, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
-from exactlyonce.attempt import Strategy
+from exactlyonce import Colocated, Context, Destination, Entity, Outbox, Resequencer, TryAgainLater, VersionStream
+from exactlyonce.attempt import Strategy, Work
+from exactlyonce.drivers.lanes import Assignment
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.handling.age import AgeCheck
+from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.world import Process, World
 from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.lifetimes import Lifetimes, Retention
-from tests.asking import unhandled
-from tests.stateful.boards import DESTINATIONS, a_play, boards, players
+from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
+from tests.stateful.boards import Board, News, Played, a_play, players
 from tests.stateful.histories import FATES
 
 LIFETIMES = Lifetimes(Retention(timedelta(days=10)), delivery_limit=timedelta(days=4))
-PATHS: Mapping[str, tuple[str, ...]] = {"player": ("/player",), "board": ("/board",)}
-WORDS = "player|board|boards|news"
-"""Names that a suffix makes unique."""
-
 SENDERS: Mapping[str, tuple[Strategy, ...]] = {
-    "outbox": (Outbox(window=3),),
-    "presets": (
-        Outbox(window=3),
-        Outbox.transaction_id(),
-        Outbox.embedded(),
-        Outbox(window=2, inline_limit=100),
-    ),
-    "embedded": (Outbox.embedded(),),
+    "outbox": (Outbox(),),
     "colocated": (Colocated(),),
     "stream": (VersionStream(snapshot_every=3),),
 }
 READERS: Mapping[str, Strategy] = {
     "resequencer": Resequencer(),
-    "outbox": Outbox(window=2),
+    "outbox": Outbox(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
@@ -72,43 +63,73 @@ class Waiting:
     since: datetime
 
 
+def boards(name: str, strategy: Strategy) -> Entity[Board]:
+    """Boards that hear from players, and make news of some of it."""
+    entity = Entity(name, state=Board, container=name, partition_key="/board", strategy=strategy)
+
+    @entity.handles(Played, key=lambda played: played.board)
+    def note(state: Board, given: Played, context: Context) -> Board:
+        if given.total % 3 == 0:
+            context.announce(News(given.board, state.heard + 1))
+        told = {**state.told, given.player: [*state.told.get(given.player, []), [given.step, given.total]]}
+        return Board(told, state.heard + 1)
+
+    return entity
+
+
 class Pipeline:
     """One history.
 
     Args:
         seed: of all chance.
-        senders: strategies of the players, one of which each delivery is handled by.
-        reader: strategy of the boards.
+        name: ends the names of its players and boards, so that many histories fit into one frame. Their types are those of all
+            histories with the same strategies: documents are parsed by type, and a hundred types take Spark many minutes.
+        senders: strategies of the players, as `SENDERS` calls them, one of which each delivery is handled by.
+        reader: strategy of the boards, as `READERS` calls it.
         paces: how long nothing may happen.
 
     Attributes:
+        names: of the players, and of the boards.
         removed: how many documents clean-up took.
     """
 
-    def __init__(
-        self, seed: int, senders: Sequence[Strategy], reader: Strategy, paces: Sequence[timedelta] = PACES
-    ) -> None:
+    def __init__(self, seed: int, name: str, senders: str, reader: str, paces: Sequence[timedelta] = PACES) -> None:
+        self.player_type, self.board_type, self.queue_name = f"player_{senders}", f"board_{reader}", f"boards_{reader}"
+        self.names = tuple(f"{one}{name}" for one in ("a", "b", "chess", "go"))
+        told = Destination(
+            self.queue_name,
+            receives=(Played,),
+            to=self.board_type,
+            entity_by=lambda played: played.board,
+            ordered=isinstance(READERS[reader], Resequencer),
+        )
         self.random = Random(seed)
         self.clock = InstantClock()
         self.trouble = SeededTrouble(self.random, FATES, stale=0.2, lag=3)
         self.world = World(
-            DESTINATIONS,
+            (told, Destination("news", receives=(News,))),
             random=self.random,
             store=Lagging(self.clock.now, self.trouble),
             outcome=lambda _: self.random.choices([(True, True), (True, False), (False, False)], [0.9, 0.05, 0.05])[0],
             clock=self.clock,
             lifetimes=LIFETIMES,
         )
-        self.senders = [players("player", one) for one in senders]
-        self.board = boards(reader)
+        self.senders = [players(self.player_type, one) for one in SENDERS[senders]]
+        self.board = boards(self.board_type, READERS[reader])
         self.paces = paces
         self.queue: list[Waiting] = []
         self.plays = 0
         self.fetched = 0
         self.removed = 0
 
+    @property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """Of the partition keys, by entity type."""
+        return {self.player_type: ("/player",), self.board_type: ("/board",)}
+
     async def run(self, rounds: int) -> None:
         """Go on for some rounds; the last one is left as it is, in the middle of things."""
+        a, b, chess, go = self.names
         for _ in range(rounds):
             pause = self.random.choice(self.paces)
             if pause > timedelta(hours=1):
@@ -116,11 +137,13 @@ class Pipeline:
             await self.look_after()
             self.clock.advance(pause.total_seconds())
             for _ in range(self.random.randint(1, 4)):
-                told = self.random.choice([[], ["chess"], ["go"], ["chess", "go"], ["go", "go"]])
+                told = self.random.choice([[], [chess], [go], [chess, go], [go, go]])
                 sender = self.senders[0]
-                play = a_play(sender, self.plays, self.random.choice("ab"), told, self.random.randint(0, 9))
+                play = a_play(sender, self.plays, self.random.choice([a, b]), told, self.random.randint(0, 9))
                 self.plays += 1
                 play = replace(play, time=self.clock.now())
+                if self.plays % 3:
+                    play = play.with_stable_time()
                 self.queue += [Waiting(sender, play, self.clock.now())] * self.random.choice([1, 1, 2])
             await self.trouble_round()
 
@@ -144,11 +167,20 @@ class Pipeline:
 
     async def deliver(self, process: Process, waiting: Waiting) -> None:
         type = self.random.choice(self.senders) if waiting.type is not self.board else self.board
-        await process.deliver(type, waiting.envelope)
+        ref = type.ref_of(waiting.envelope)
+        runner, retention = Runner(type, ref, self.world.routes), LIFETIMES.retention.current
+        handle = AgeCheck(runner, ref, LIFETIMES, type.strategy.forgets)
+        limit = LIFETIMES.send_limit(self.clock.now())
+        assignment = Assignment(
+            *(ref, type.strategy, handle, runner.absent, runner.evolve, retention, LIFETIMES.refusal),
+            send_limit=limit,
+            senders=frozenset({self.player_type, self.board_type}),
+        )
+        await process._lanes.process(assignment, waiting.envelope)
 
     def fetch(self) -> None:
         """Take what arrived in the queue of the boards, some of it twice."""
-        queue = self.world.transport.queues["boards"]
+        queue = self.world.transport.queues[self.queue_name]
         arrived, self.fetched = queue[self.fetched :], len(queue)
         for output in arrived:
             waiting = Waiting(self.board, Envelope.read(output.envelope.text), self.clock.now())
@@ -172,7 +204,7 @@ class Pipeline:
         outcome, self.world.transport._outcome = self.world.transport._outcome, lambda _: (True, True)
         process = self.world.process()
         for type in (self.senders[0], self.board):
-            for ref in map(type.ref, ("a", "b", "chess", "go")):
+            for ref in map(type.ref, self.names):
                 if store._entity(ref).newest(ref.id) is not None:
                     await self._sweep(process, type, ref)
         await process.close()
@@ -182,8 +214,9 @@ class Pipeline:
         self.world.transport._outcome = outcome
 
     async def _sweep(self, process: Process, type: Entity[Any], ref: Any) -> None:
-        if isinstance(type.strategy, (Outbox, Colocated)):
-            await process.run(ref, partial(type.strategy.sweep, unhandled(ref)))
+        if not isinstance(type.strategy, VersionStream):
+            runner = Runner(type, ref, self.world.routes)
+            await process.run(ref, partial(type.strategy.sweep, Work(ref, (), runner, runner.absent)))
 
     def _clean_up(self) -> None:
         """Each of the documents that may go goes, or does not: whoever deletes them may be stopped at any time."""
@@ -191,35 +224,21 @@ class Pipeline:
         oldest = (self.clock.now() - LIFETIMES.retention.current).timestamp()
         for partition in (*store.library.values(), *store.entities.values()):
             for version in partition.view(len(partition.log)).values():
-                if version.timestamp < oldest and _may_go(version) and self.random.random() < 0.4:
+                if _may_go(version, oldest) and self.random.random() < 0.4:
                     store._delete_unchanged(partition, version.id, version.etag)
                     self.removed += 1
 
-    @property
-    def orphans(self) -> set[str]:
-        """Transactions that left a staged document to clean-up."""
-        store = self.world.store
-        staged = {
-            version.document.value["tx"]
-            for partition in store.library.values()
-            for version in partition.view(len(partition.log)).values()
-            if version.document is not None and version.document.value["kind"] == "staged"
-        }
-        entries = {
-            entry["tx"]
-            for partition in store.entities.values()
-            for version in partition.view(len(partition.log)).values()
-            if version.document is not None and version.companion is None
-            for entry in version.document.value["_ledger"]["entries"]
-        }
-        return staged - entries
 
-
-def _may_go(version: Version) -> bool:
-    """Whether it is of a kind that expires."""
+def _may_go(version: Version, oldest: float) -> bool:
+    """Whether a document has expired."""
     assert version.document is not None
     document = version.companion or version.document.value
     kind = document.get("_kind", document.get("kind"))
+    if kind == "page":
+        newest = document["until"] / 1000 + CLOCK_TOLERANCE.total_seconds()
+        return newest < oldest and ("answers" not in document or version.timestamp < oldest)
+    if version.timestamp >= oldest:
+        return False
     if kind == "numbered":
         return document["held"] is None
     return kind == "entry" or (kind == "processed" and document.get("owed") is None)

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.channels import Channel
+from exactlyonce.records.books import BOOKS, Book, transaction
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.records.ledger import Entry, Ledger, entity_document
-from exactlyonce.records.library import (
-    ChannelDocument,
-    LibraryRecord,
-    ParkedMessage,
-    ProcessedRecord,
-    RequestDocument,
-    Seal,
-    StagedOutputs,
-    processed_record,
-)
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.library import LibraryRecord, ParkedMessage, RequestDocument, StagedOutputs, library_document
+from exactlyonce.records.marks import KEPT, Kind, Mark, destination_digit, split, time_in, written
+from exactlyonce.records.outbox import OutboxEntry, Pending
 from exactlyonce.records.outputs import OutputRef
+from exactlyonce.records.pages import Page
 from exactlyonce.records.places import Place
 from exactlyonce.records.receptions import Reception
-from exactlyonce.records.sequences import Sequence
-from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.stores.cosmos.layout import book_id, to_library
+from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin, message_key
+from exactlyonce.values.identity import EntityRef, Origin, derived_id, message_hash, message_key
 from spark_jobs.transforms.facts import Thresholds
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
@@ -35,7 +29,10 @@ from tests.spark.transforms.dumping import Stored
 NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 PATHS = ("/tenant", "/owner/name")
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
-LIMITS = Thresholds(consumers={"reports": "reader", "mails": "mailer"})
+LIMITS = Thresholds(consumers={"reports": "reader", "mails": "mailer", "counts": "counter"})
+BOOK = "b" * 20
+OPEN, STUCK, USED = 7, 8, 1_000
+"""Numbers of the book: the last one that was given out, and two that are open."""
 
 
 def seconds(age: timedelta = timedelta()) -> int:
@@ -48,22 +45,35 @@ def ref(type: str, name: str) -> EntityRef:
     return EntityRef(type, ("t 1", name), name)
 
 
-def sent(
-    entity: EntityRef, message: str, index: int = 0, destination: str = "else", place: Place | None = None
-) -> OutputRef:
-    return OutputRef(Origin(entity, message).output_id(index), destination, place)
+def book() -> Stored:
+    """The book of all processes that commit here."""
+    written = library_document(Book(BOOK, USED, (OPEN, STUCK), (STUCK,)))
+    return Stored(LIBRARY, {**written, "id": book_id(BOOK), "pk": BOOKS, **_system(MINUTE, 0)})
 
 
-def told(entity: EntityRef, version: int, age: timedelta, **more: Any) -> Entry:
-    """A commit, of the message that is numbered like its version, and which sent one output, as was published."""
-    message = more.get("message", f"web/m-{version}")
-    entry = Entry(message, f"tx-{version}", version, NOW - age, (sent(entity, message),), f"digest-{version}")
-    return replace(entry, **more)
+class Told(NamedTuple):
+    """A commit of an outbox.
+
+    Attributes:
+        message: key of the message.
+        age: of the message, and of the commit.
+        to: where the messages of the handler went; `KEPT` for one that is kept.
+        kind, timed: of the message.
+    """
+
+    message: str
+    age: timedelta
+    to: tuple[str, ...] = ("else",)
+    kind: Kind = "f"
+    timed: bool = True
 
 
-def on_the_wire(entity: EntityRef, output: OutputRef) -> str:
-    """Key of the message that an output is."""
-    return message_key(entity.source, output.id)
+def mark(told: Told, destinations: list[str]) -> str:
+    """The mark of a commit; its destinations are added to those of the ledger."""
+    destinations += [one for one in dict.fromkeys(told.to) if one not in (*destinations, KEPT)]
+    digits = (one if one == KEPT else destination_digit(destinations.index(one)) for one in told.to)
+    since = milliseconds(NOW - told.age)
+    return Mark(since, message_hash(told.message), told.kind, told.timed, "AAAA", "".join(digits)).text
 
 
 @dataclass
@@ -103,77 +113,158 @@ class Planted:
             yield Stored(LIBRARY, {**to_library(self.entity, record), **_system(age, number)})
         yield from self.more
 
+    def having(self, **changes: Any) -> Planted:
+        """The same, with other properties of its ledger."""
+        assert self.ledger is not None
+        return replace(self, ledger=replace(self.ledger, **changes))
+
+    def keeping(self, record: LibraryRecord, age: timedelta = DAY) -> Planted:
+        """The same, with one more document in the library's container."""
+        return replace(self, records=[*self.records, (record, age)])
+
 
 def _system(age: timedelta, number: int) -> dict[str, Any]:
     return {"_etag": f'"{number}"', "_ts": seconds(age), "_rid": "r", "_self": "s", "_attachments": "a"}
 
 
-def outbox(case: str, *, type: str = "shop", versions: int = 6, left: int = 4) -> Planted:
-    """An entity of an outbox: the first versions have left, a day apart each; the newest is two days old."""
-    entity = ref(type, case)
-    commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
-    ledger = Ledger(version=versions, entries=tuple(commits[left:]), type=type)
-    gone = [(processed_record(entity, entry), age_of(entry.at)) for entry in commits[:left]]
-    return Planted(entity, ledger, 2 * DAY, list(gone))
+def commits(versions: int) -> list[Told]:
+    """Commits, a day apart; the newest is two days old."""
+    return [Told(f"web/m-{number}", (versions - number + 2) * DAY) for number in range(1, versions + 1)]
 
 
-def receiver(case: str, *channels: Channel, version: int, age: timedelta = 2 * DAY, **ledger: Any) -> Planted:
-    """An outbox that is sent numbered messages."""
-    entity = ref("shop", f"{case}:receiver")
-    return Planted(entity, Ledger(version=version, type="shop", channels=channels, **ledger), age)
+def outbox(
+    case: str,
+    *told: Told,
+    type: str = "shop",
+    cuts: tuple[int, ...] = (4,),
+    age: timedelta | None = None,
+    lost: int = 0,
+) -> Planted:
+    """An entity of an outbox.
 
-
-def channel(source: str, *received: tuple[int, int]) -> Channel:
-    """What an outbox received through the channel of a source."""
-    return Channel(channel_of(source), source, received)
-
-
-def sender(case: str, last: int, *, age: timedelta = 2 * DAY) -> Planted:
-    """An outbox that has sent numbered messages to the `receiver` of the case."""
-    planted = outbox(case)
-    assert planted.ledger is not None
-    sequence = Sequence("else", ref("shop", f"{case}:receiver").source, channel_of(planted.entity.source), last)
-    return replace(planted, ledger=replace(planted.ledger, sequences=(sequence,)), age=age)
-
-
-def apart(entity: EntityRef, version: int, one: Channel) -> ChannelDocument:
-    """A channel that left the ledger at a version."""
-    return ChannelDocument(entity.key, one, version)
-
-
-def sealed(entity: EntityRef) -> Seal:
-    return Seal(entity.key)
-
-
-def colocated(case: str, *, versions: int = 4) -> Planted:
-    """An entity with companions."""
-    entity = ref("shop", case)
-    commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
-    return Planted(
-        entity,
-        Ledger(version=versions, type="shop", protocol="colocated"),
-        2 * DAY,
-        companions=[(record(entity, entry), age_of(entry.at)) for entry in commits],
+    Args:
+        case: its name.
+        told: its commits, the oldest first; six of them if none is given.
+        type: of the entity.
+        cuts: numbers of commits after which a page was cut, from the ledger with the commit that follows the next one.
+        age: of its document's last write; that of the newest commit if None.
+        lost: commits whose marks expired.
+    """
+    told = told or tuple(commits(6))
+    to: list[str] = []
+    marks = [mark(one, to) for one in told]
+    age = told[-1].age if age is None else age
+    cuts = tuple(cut for cut in cuts if cut < len(told))
+    pages: list[Page] = []
+    for first, last in zip((0, *cuts), cuts, strict=False):
+        pages.append(page(ref(type, case), marks[first:last], last + lost, pages[-1] if pages else None, to))
+    newest = pages[-1] if pages else None
+    stay = marks[cuts[-1] if cuts else 0 :]
+    entry = OutboxEntry(message_hash(told[-1].message), transaction(BOOK, 1), NOW - told[-1].age, 0, ())
+    ledger = Ledger(
+        version=len(told) + lost,
+        type=type,
+        entity=ref(type, case).key,
+        marks=written(stay),
+        to=tuple(to),
+        complete=-1 if newest is None else newest.until,
+        left=len(told) + lost - len(stay),
+        cut=0 if newest is None else newest.number,
+        outbox=(entry,),
     )
+    ages = [told[cut].age for cut in cuts]
+    return Planted(ref(type, case), ledger, age, list(zip(pages, ages, strict=True)))
+
+
+def page(entity: EntityRef, marks: list[str], version: int, before: Page | None, to: Iterable[str] = ("else",)) -> Page:
+    """A page that follows another one."""
+    times = [time_in(one) for one in marks]
+    return Page(
+        entity.key,
+        1 if before is None else before.number + 1,
+        version,
+        min(times),
+        max(times) if before is None else max(*times, before.until),
+        written(marks),
+        before=-1 if before is None else before.until,
+        to=tuple(to),
+    )
+
+
+def owing(told: Told, number: int, outputs: int = 1) -> OutboxEntry:
+    """The entry of a commit with this number in the book."""
+    pending = tuple(Pending(Json.of({"secret": 2}), index) for index in range(outputs))
+    return OutboxEntry(message_hash(told.message), transaction(BOOK, number), NOW - told.age, 0, pending)
+
+
+def marks_of(planted: Planted) -> tuple[str, ...]:
+    assert planted.ledger is not None
+    return split(planted.ledger.marks)
+
+
+def output_key(entity: EntityRef, message: str, index: int = 0) -> str:
+    """Key of the message that an output of an outbox is."""
+    return message_key(entity.source, derived_id(entity, message_hash(message), index))
+
+
+def sent(
+    entity: EntityRef, message: str, index: int = 0, destination: str = "else", place: Place | None = None
+) -> OutputRef:
+    return OutputRef(Origin(entity, message).output_id(index), destination, place)
+
+
+class Recorded(NamedTuple):
+    """A commit of which there is a record."""
+
+    message: str
+    tx: str
+    version: int
+    at: datetime
+    outputs: tuple[OutputRef, ...]
+    digest: str
+
+
+def recorded(entity: EntityRef, version: int, age: timedelta, **more: Any) -> Recorded:
+    """A commit, of the message that is numbered like its version, and which sent one output, as was published."""
+    message = more.get("message", f"web/m-{version}")
+    made = Recorded(message, f"tx-{version}", version, NOW - age, (sent(entity, message),), f"digest-{version}")
+    return made._replace(**more)
+
+
+def on_the_wire(entity: EntityRef, output: OutputRef) -> str:
+    """Key of the message that an output is."""
+    return message_key(entity.source, output.id)
+
+
+def _recording(case: str, versions: int, protocol: str, type: str, **ledger: Any) -> Planted:
+    entity = ref(type, case)
+    known = Ledger(version=versions, type=type, protocol=protocol, entity=entity.key, **ledger)
+    return Planted(entity, known, 2 * DAY)
+
+
+def colocated(case: str, *made: Recorded, versions: int = 4, type: str = "shop") -> Planted:
+    """An entity with records."""
+    planted = _recording(case, len(made) or versions, "colocated", type)
+    made = made or _made(planted.entity, versions)
+    return replace(planted, companions=[(record(planted.entity, one), age_of(one.at)) for one in made])
 
 
 def stream(case: str, *, versions: int = 4) -> Planted:
     """An entity with a version stream."""
-    entity = ref("shop", case)
-    commits = [told(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1)]
-    return Planted(
-        entity,
-        Ledger(version=versions, type="shop", protocol="stream", snapshot_every=2),
-        2 * DAY,
-        companions=[(stream_entry(entity, entry), age_of(entry.at)) for entry in commits],
-    )
+    planted = _recording(case, versions, "stream", "shop", snapshot_every=2)
+    made = _made(planted.entity, versions)
+    return replace(planted, companions=[(stream_entry(planted.entity, one), age_of(one.at)) for one in made])
+
+
+def _made(entity: EntityRef, versions: int) -> tuple[Recorded, ...]:
+    return tuple(recorded(entity, number, (versions - number + 2) * DAY) for number in range(1, versions + 1))
 
 
 def reader(case: str, *, taken: int = 4, source: str = "shop/of%20nobody") -> Planted:
     """A read model that has taken some messages of one source."""
     entity = ref("reader", case)
     numbers = [numbered(entity, number, (taken - number + 2) * DAY, source=source) for number in range(1, taken + 1)]
-    ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(received(source, taken + 1),))
+    ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(reception(source, taken + 1),))
     return Planted(entity, ledger, 2 * DAY, companions=[(one, age_of(one.at)) for one in numbers])
 
 
@@ -190,7 +281,7 @@ def channel_of(source: str) -> str:
     return "".join(filter(str.isalnum, source))
 
 
-def received(source: str, next: int, **more: Any) -> Reception:
+def reception(source: str, next: int, **more: Any) -> Reception:
     """How far the channel of a source is received."""
     return Reception(channel_of(source), source, next, **more)
 
@@ -200,24 +291,24 @@ def placed(source: str, receiver: EntityRef, number: int) -> Place:
     return Place(channel_of(source), receiver.source, number)
 
 
-def record(entity: EntityRef, entry: Entry) -> ColocatedRecord:
+def record(entity: EntityRef, made: Recorded) -> ColocatedRecord:
     """What the co-located protocol keeps of a commit, once it was published."""
     return ColocatedRecord(
-        entity.key, entry.message, entry.tx, entry.version, entry.at, entry.outputs, entry.digest, None, None
+        entity.key, made.message, made.tx, made.version, made.at, made.outputs, made.digest, None, None
     )
 
 
-def stream_entry(entity: EntityRef, entry: Entry) -> StreamEntry:
+def stream_entry(entity: EntityRef, made: Recorded) -> StreamEntry:
     """What a version stream keeps of a commit."""
-    way = Json.of({"body": {"secret": 1}})
-    envelope = Json.of({"secret": 2})
+    way, envelope = Json.of({"body": {"secret": 1}}), Json.of({"secret": 2})
     return StreamEntry(
-        entity.key, entry.message, entry.tx, entry.version, entry.at, envelope, way, True, entry.outputs, entry.digest
+        entity.key, made.message, made.tx, made.version, made.at, envelope, way, True, made.outputs, made.digest
     )
 
 
-def staged(entity: EntityRef, entry: Entry) -> StagedOutputs:
-    return StagedOutputs(entity.key, entry.message, entry.tx, entry.at, ())
+def staged(entity: EntityRef, tx: str, age: timedelta = 40 * DAY) -> StagedOutputs:
+    """The document of kept messages."""
+    return StagedOutputs(entity.key, "web/m-5", tx, NOW - age, ())
 
 
 def requested(entity: EntityRef, request: str, *, answered: bool) -> RequestDocument:
@@ -226,31 +317,16 @@ def requested(entity: EntityRef, request: str, *, answered: bool) -> RequestDocu
     return RequestDocument(entity.key, request, NOW - 40 * DAY, None if answered else Json.of({"secret": 3}), answer)
 
 
-def keeps(entity: EntityRef, tx: str) -> StagedOutputs:
-    """The document of kept messages."""
-    return StagedOutputs(entity.key, "web/m-5", tx, NOW - 40 * DAY, ())
+def parked(entity: EntityRef, message: str, **more: Any) -> ParkedMessage:
+    return replace(ParkedMessage(entity.key, message, "because", NOW - DAY, Json.of({"secret": 3})), **more)
 
 
-def parked(entity: EntityRef, message: str) -> ParkedMessage:
-    return ParkedMessage(entity.key, message, "because", NOW - DAY, Json.of({"secret": 3}))
-
-
-def kept(entity: EntityRef, entry: Entry) -> ProcessedRecord:
-    return processed_record(entity, entry)
+def unparked(entity: EntityRef, message: str, sent: str | None, age: timedelta) -> Stored:
+    """What is left of a message that was parked."""
+    note = {"kind": "unparked", "schema": 1, "entity": entity.key, "message": message}
+    document = {"id": f"parked:{message_hash(message)}", "pk": entity.key, **note, **({"sent": sent} if sent else {})}
+    return Stored(LIBRARY, {**document, **_system(age, 1)})
 
 
 def age_of(at: datetime) -> timedelta:
     return NOW - at
-
-
-def with_entries(planted: Planted, *entries: Entry) -> Planted:
-    """The same with these entries in its ledger."""
-    assert planted.ledger is not None
-    planted.ledger = replace(planted.ledger, entries=entries)
-    return planted
-
-
-def with_calls(planted: Planted, *calls: str) -> Planted:
-    """The same, awaiting the replies to these calls."""
-    assert planted.ledger is not None
-    return replace(planted, ledger=replace(planted.ledger, calls=calls))

@@ -10,36 +10,48 @@ from pyspark.sql import DataFrame
 from spark_jobs.transforms.facts import Facts
 from spark_jobs.transforms.rules import ALL
 from spark_jobs.transforms.rules.documents import document_lost
-from tests.spark.transforms import cases, healthy_cases
+from tests.spark.transforms import cases, healthy_cases, unsent_cases
 from tests.spark.transforms.conftest import Found, as_findings
+from tests.spark.transforms.outbox_cases import Named
 from tests.spark.transforms.planting import LIMITS, NOW, seconds
 
 
 @pytest.mark.parametrize("case", cases.CASES)
 def test_damage_is_found_where_it_is_and_nothing_else(planted: Found, case: str) -> None:
     _, expected = cases.EXPECTED[case]
-    found = [(one.rule, one.message, one.versions, one.subject) for one in planted[case]]
-    assert sorted(found, key=str) == sorted(expected(case), key=str)
+    assert named(planted, case) == sorted(expected(case), key=str)
+
+
+def named(found: Found, case: str) -> list[Named]:
+    """What is found of a case."""
+    findings = ((one.rule, one.message, one.versions, one.subject) for one in found.get(case, ()))
+    return sorted(findings, key=str)
+
+
+@pytest.mark.parametrize("case", unsent_cases.CASES)
+def test_what_nobody_sent_is_found_where_it_came_and_nothing_else(unsent: Found, case: str) -> None:
+    _, expected = unsent_cases.EXPECTED[case]
+    assert named(unsent, case) == sorted(expected(case), key=str)
 
 
 @pytest.mark.parametrize("case", healthy_cases.CASES)
-def test_what_is_in_order_is_not_accused(planted: Found, case: str) -> None:
-    assert planted[case] == []
+def test_what_is_in_order_is_not_accused(planted: Found, unsent: Found, case: str) -> None:
+    assert (planted.get(case), unsent.get(case)) == (None, None)
 
 
 def test_no_document_is_missed_whose_container_the_job_does_not_read(planted_documents: DataFrame) -> None:
     limits = replace(LIMITS, types=frozenset({"reader", "mailer"}))
     found = as_findings(document_lost(Facts.of(planted_documents), limits, seconds()))
-    assert {one.case for one in found} == {"document gone, reader", "number above the next"}
+    assert {one.case for one in found} == {"read model gone", "number above the next"}
 
 
-def test_every_rule_is_shown_by_a_case(planted: Found) -> None:
-    found = {one.rule for findings in planted.values() for one in findings}
+def test_every_rule_is_shown_by_a_case(planted: Found, unsent: Found) -> None:
+    found = {one.rule for world in (planted, unsent) for findings in world.values() for one in findings}
     assert found == {rule.name for rule in ALL}
 
 
-def test_every_finding_says_what_is_so_and_what_to_do_and_since_when(planted: Found) -> None:
-    findings = [one for found in planted.values() for one in found]
+def test_every_finding_says_what_is_so_and_what_to_do_and_since_when(planted: Found, unsent: Found) -> None:
+    findings = [one for world in (planted, unsent) for found in world.values() for one in found]
     for one in findings:
         assert one.entity is not None
         assert one.detail.endswith(".")

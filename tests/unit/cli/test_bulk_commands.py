@@ -45,7 +45,7 @@ def test_selected_messages_are_listed_for_people_and_for_scripts(
 
 def test_the_evidence_about_selected_messages_is_shown(parked: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     run = Run(capsys, "parked", "--evidence", "--limit", "2").out
-    assert run.count("which has no record of the message") == 2
+    assert run.count("where nothing shows that the message was processed") == 2
 
 
 @pytest.mark.parametrize("command", [("requeue-all", "--to", "receipts"), ("discard-all",)])

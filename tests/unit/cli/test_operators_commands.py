@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from exactlyonce import Outbox, TryAgainLater
+from exactlyonce import TryAgainLater
 from exactlyonce.cli.__main__ import main
 from exactlyonce.cli.tables import plain, pretty, table
 from exactlyonce.values.frozen_json import Json
-from tests.samples import accounts, deposit
+from tests.samples import deposit
 from tests.unit.boards import scored
 from tests.unit.operated import OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app
 
@@ -52,11 +54,20 @@ def test_an_entity_is_shown_with_its_owed_outputs_and_bodies_only_on_request(
     assert run.code == 0
     assert "ledger   version 1, by outbox" in run.out
     assert "owing    since 2026-01-01T00:00:00" in run.out
-    assert "web/m-1  2026-01-01T00:00:00+00:00  1        yes" in run.out
+    assert re.search(r"[0-9a-f]{20} +1 +2026-01-01T00:00:00\+00:00 +\S{16} +receipts", run.out), "its entry"
+    assert re.search(r"2026-01-01T00:00:00\+00:00 +foreign, untimed +\S{16} +receipts", run.out), "its mark"
     assert "parked  -        web/m-2" in run.out
     assert SECRET not in run.out
     assert "77" not in run.out
     assert '"total": 77' in Run(capsys, "inspect", "account", '["a", "a"]', "--bodies").out
+
+
+def test_an_entity_is_shown_with_its_pages(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
+    app.deliver(OUTBOX, *(deposit(f"m-{number}") for number in range(34)))
+    run = Run(capsys, "inspect", "account", "a").out
+    assert "left     20 marks, for pages or for good; the newest of 2026-01-01T00:00:00+00:00" in run
+    assert "owing    since" in run, "the ledger does not show what a book proves"
+    assert re.search(r"page:1 +32", run)
 
 
 def test_streams_and_read_models_are_shown(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,8 +88,8 @@ def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture
     app.open = False
     with pytest.raises(TryAgainLater):
         app.deliver(OUTBOX, deposit("m-1"))
-    assert Run(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n"
-    app.clock.advance(1)
+    assert Run(capsys, "sweep").out == "0 swept, 0 failed, 0 left\n", "its process may be at work"
+    app.clock.advance(3_600)
     failed = Run(capsys, "sweep", "--older-than", "0")
     assert (failed.code, failed.out.splitlines()[0]) == (1, "0 swept, 1 failed, 0 left")
     assert f"{PLACE}: TryAgainLater" in failed.out
@@ -86,6 +97,18 @@ def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture
     assert Run(capsys, "sweep", "--type", "board", "--older-than", "0").out == "0 swept, 0 failed, 0 left\n"
     swept = Run(capsys, "sweep", "--type", "account", "--older-than", "0", "--limit", "1")
     assert (swept.code, swept.out) == (0, "1 swept, 0 failed, 0 left\n")
+
+
+def test_the_books_of_processes_that_have_not_ended_are_listed(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Run(capsys, "books").out == "there is no book that has not ended\n"
+    app.open = False
+    with pytest.raises(TryAgainLater):
+        app.deliver(OUTBOX, deposit("m-1"))
+    heads, book = Run(capsys, "books").out.splitlines()
+    assert heads.split() == ["WRITTEN", "BOOK", "USED", "OPEN", "STUCK"]
+    assert re.fullmatch(r"2026-01-01T00:00:00\+00:00  [0-9a-f]{20}  0     0     -", book), "as it was begun"
 
 
 def test_gaps_are_tended_and_streams_replayed(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,21 +142,19 @@ def test_commands_that_do_not_fit_the_entity_are_refused(
 def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     run = Run(capsys, "reset-token", "account", "a")
     assert run.code == 2
-    assert "processed again if a copy of it" in run.out
+    assert "a copy of a message that they knew is processed again" in run.out.replace("\n", " ")
     assert Run(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to replace\n"
 
 
-def test_a_token_ahead_of_the_account_is_reset_and_lost_outputs_are_listed(
+def test_a_token_ahead_of_the_account_is_reset_and_lost_messages_are_listed(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    app.open = False
-    with pytest.raises(TryAgainLater):
-        app.deliver(accounts(Outbox.transaction_id()), deposit("m-1"))
+    app.deliver(OUTBOX, *(deposit(f"m-{number}") for number in range(34)))
     assert "at the token" in Run(capsys, "reset-token", "account", "a", "--yes").out
-    app.world.store.library.clear()  # As a failover may: the staged outputs are gone, and the token leads nowhere.
+    app.keep("kept-1", OUTBOX.ref("a"))
+    app.world.store.library.clear()  # As a failover may: the kept message is gone, and the token leads nowhere.
     run = Run(capsys, "reset-token", "account", "a", "--yes")
-    assert (run.code, run.out.splitlines()[0]) == (0, "reset")
-    assert "the outputs of message web/m-1 were lost" in run.out
+    assert (run.code, run.out.splitlines()) == (0, ["reset", "the kept message kept-1 was lost, and will not be sent"])
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.effects.pages import FindPages, FoundPages
 from exactlyonce.effects.port import Busy
 from exactlyonce.testing.chance import ManualClock
-from tests.unit.script import ENTITY
+from tests.unit.drivers.waiting import ENTITY
 
 LOAD = LoadEntity(ENTITY)
-FIND = FindProcessed(ENTITY, ("web/m-1",))
+FIND = FindPages(ENTITY, (), (), 0, None)
 AGAIN = Again(Memory(), "of this")
 Attempt = Callable[[Memory], Step[Any]]
 
@@ -128,6 +128,6 @@ class TestRefusals:
             replies = yield from Together(LOAD, FIND)
             return replies
 
-        world = Slow(1, (BEHIND, Found(frozenset(), None)))
+        world = Slow(1, (BEHIND, FoundPages(())))
         assert "the pause before asking a replica that is behind for LoadEntity" in world.fails(both, 2)
         assert world.kinds == ["Together"]

@@ -22,8 +22,7 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
-from tests.unit.drivers.waiting import WaitingLoads, turn
-from tests.unit.script import ENTITY
+from tests.unit.drivers.waiting import ENTITY, WaitingLoads, turn
 
 LOAD = LoadEntity(ENTITY)
 AGAIN = Again(Memory(), "of this")

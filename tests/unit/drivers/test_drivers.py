@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timezone
 from functools import partial
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
@@ -20,9 +21,11 @@ from exactlyonce.drivers.runtime import Runtime
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindProcessed
+from exactlyonce.effects.pages import HasPages
 from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
 from exactlyonce.records.blobs import Blob
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
@@ -30,10 +33,13 @@ from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.transports.memory import MemoryTransport
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import Envelope
-from tests.samples import deposit
-from tests.unit.script import AT, ENTITY, attempt
+from tests.asking import settle
+from tests.samples import accounts, deposit
+from tests.unit.drivers.waiting import ENTITY
 
-STRATEGY = Outbox(window=2, inline_limit=300)
+AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_NOTHING = Memory()
+RUNNER = Runner(accounts(), ENTITY, Routes({"receipts": 1024 * 1024}))
 
 
 class Setting:
@@ -56,7 +62,7 @@ class Setting:
         results: list[Finished] = []
         for number in (1, 2, 3, 2, 4, 1, 5, 6, 6, 7):
             memory = results[-1].memory if results else Memory()
-            attempts = partial(attempt_with, deposit(f"m-{number}", padding="x" * (number % 3) * 200))
+            attempts = partial(attempt, deposit(f"m-{number}", padding="x" * (number % 3) * 200))
             finished = yield from watched(self.retrying.process(ENTITY, attempts, memory), self.asked)
             results.append(finished)
         return results
@@ -66,8 +72,8 @@ class Setting:
         return PUBLISHED
 
 
-def attempt_with(message: Envelope, memory: Memory) -> Step[Finished | Again]:
-    return attempt(STRATEGY, message, memory=memory)
+def attempt(message: Envelope, memory: Memory = _NOTHING) -> Step[Finished | Again]:
+    return Outbox().attempt(Work(ENTITY, (message,), RUNNER, RUNNER.absent), memory)
 
 
 def watched(step: Step[Any], asked: list[Effect[Any]]) -> Step[Any]:
@@ -95,7 +101,7 @@ async def test_both_drivers_give_the_same_result_and_leave_the_same_world(seed: 
 
 
 class Slow(Awaited):
-    """Loading waits until somebody else has begun to look for records."""
+    """Loading waits until somebody else has begun to look for pages."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store)
@@ -104,7 +110,7 @@ class Slow(Awaited):
     async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
         if isinstance(effect, LoadEntity):
             await self.looking.wait()
-        elif isinstance(effect, FindProcessed):
+        elif isinstance(effect, HasPages):
             self.looking.set()
         return await super().perform(effect)
 
@@ -113,8 +119,8 @@ async def test_the_async_driver_makes_two_requests_concurrently() -> None:
     setting = Setting()
     store = Slow(MemoryStore(setting.clock.now))
     driver = AsyncDriver(store, setting.publisher, setting.runtime)
-    finished = await driver.run(attempt(STRATEGY, deposit("m-1")))
-    assert isinstance(finished, Finished)
+    loaded, found = await driver.run(looking())
+    assert (loaded.document, found) == (None, False)
 
 
 class Gate(Awaited):
@@ -131,12 +137,31 @@ class Gate(Awaited):
         return await super().perform(effect)
 
 
+async def test_settling_a_message_does_not_pay_what_another_one_owes() -> None:
+    """An outbox that is told in part would close the numbers of the rest."""
+    setting, refuses = Setting(), True
+    transport = MemoryTransport(outcome=lambda _: (not refuses, not refuses))
+    driver = AsyncDriver(
+        Awaited(MemoryStore(setting.clock.now)),
+        Publisher({"receipts": Address(transport, "receipts")}),
+        setting.runtime,
+    )
+    for id in ("m-1", "m-2"):
+        assert isinstance(await driver.run(attempt(deposit(id))), Again)
+    refuses = False
+    settled = await driver.run(settle(ENTITY, deposit("m-2"), "given up", RUNNER.absent, Memory()))
+    assert isinstance(settled, Settled)
+    assert len(transport.queues["receipts"]) == 1
+    assert isinstance(await driver.run(attempt(deposit("m-1"))), Finished)
+    assert len({output.id for output in transport.queues["receipts"]}) == 2
+
+
 async def test_cancelling_ends_the_attempt_between_two_effects() -> None:
     setting = Setting()
     store = Gate(MemoryStore(setting.clock.now))
     asked: list[Effect[Any]] = []
     driver = AsyncDriver(store, setting.publisher, setting.runtime)
-    task = asyncio.create_task(driver.run(watched(attempt(STRATEGY, deposit("m-1")), asked)))
+    task = asyncio.create_task(driver.run(watched(attempt(deposit("m-1")), asked)))
     await store.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -185,11 +210,11 @@ class Gates:
         self.finding: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def perform(self, effect: Effect[Any]) -> Any:
-        return await {LoadEntity: self.loading, FindProcessed: self.finding}[type(effect)]
+        return await {LoadEntity: self.loading, HasPages: self.finding}[type(effect)]
 
 
 def looking() -> Step[tuple[Any, Any]]:
-    replies = yield from Together(LoadEntity(ENTITY), FindProcessed(ENTITY, ("web/m-1",)))
+    replies = yield from Together(LoadEntity(ENTITY), HasPages(ENTITY))
     return replies
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -16,7 +17,8 @@ from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.effect import Begin
+from exactlyonce.effects.books import CloseNumbers, OpenNumbers
+from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -25,10 +27,10 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.history import StoreHistory
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.identity import message_hash
 from tests.asking import settle, settle_by
 from tests.samples import accounts, deposit, ledger_queue
-from tests.unit.drivers.waiting import WaitingLoads, turn
-from tests.unit.script import ENTITY
+from tests.unit.drivers.waiting import ENTITY, WaitingLoads, turn
 
 STRATEGIES: list[tuple[Strategy, str]] = [
     (Outbox(), "outbox"),
@@ -72,7 +74,9 @@ class Game:
         return settled.outcome
 
     def committed(self) -> set[str]:
-        return {one.message for one in StoreHistory(self.store).commits}
+        """Which of the messages were processed."""
+        names = {message_hash(key): key for key in ("web/x", "web/m", "web/n", "web/other")}
+        return {names[one.message] for one in StoreHistory(self.store).commits}
 
 
 @pytest.fixture(params=STRATEGIES, ids=lambda one: one[1])
@@ -131,20 +135,32 @@ async def test_a_copy_that_is_still_held_keeps_its_message_in_the_group(game: Ga
     assert game.committed() == {"web/x", "web/m"}
 
 
-async def test_an_attempt_without_waiting_deliveries_makes_no_request() -> None:
+async def test_an_attempt_without_waiting_deliveries_commits_nothing_and_closes_its_numbers() -> None:
     game = Game(*STRATEGIES[0])
-    asked: list[Begin] = []
-    begin = game.lanes._driver._others[Begin]
+    asked: list[Effect[Any]] = []
+    perform = game.lanes._driver._performed
 
-    async def noted(effect: Begin) -> Any:
+    def noted(effect: Effect[Any]) -> Any:
         asked.append(effect)
-        return await begin(effect)
+        return perform(effect)
 
-    game.lanes._driver._others = {**game.lanes._driver._others, Begin: noted}
+    game.lanes._driver._performed = noted  # type: ignore[method-assign]
     delivery = await game.deliver(deposit("m"))
     delivery.cancel()
     await turn()
     await game.slow.let_through()
-    assert asked == [Begin(("web/m",))]
+    (opened,) = (one for one in asked if isinstance(one, OpenNumbers))
+    assert (opened.version, opened.messages) == (0, ("web/m",))
+    assert [len(one.transactions) for one in asked if isinstance(one, CloseNumbers)] == [1, 0]
     assert game.committed() == set()
+    game.lanes.abandon()
+
+
+async def test_the_number_of_a_message_given_back_is_closed_though_others_are_committed() -> None:
+    game = Game(*STRATEGIES[0])
+    _, n = await two_in_one_group(game)
+    await game.slow.let_through()
+    assert n.exception() is None
+    (book,) = game.lanes._driver.books._shelf.mine
+    assert (book.document(game.clock.now(), timedelta(0)).open, book.closed) == ((), 3)
     game.lanes.abandon()

@@ -1,10 +1,10 @@
-"""Lanes: which messages share a commit, which deliveries fail, and when published outputs are marked."""
+"""Lanes: which messages share a commit, which deliveries fail, and what is remembered of an entity."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
@@ -15,15 +15,16 @@ from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.effect import Begin, Step
+from exactlyonce.effects.books import CloseNumbers, FoundBooks, Opened, OpenNumbers, ReadBooks
+from exactlyonce.effects.effect import Step
 from exactlyonce.effects.port import Awaited
+from exactlyonce.records.books import number_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.samples import deposit
-from tests.unit.drivers.waiting import turn
-from tests.unit.script import ENTITY
+from tests.unit.drivers.waiting import ENTITY, turn
 
 OTHER = EntityRef("account", ("b",), "b")
 
@@ -41,8 +42,6 @@ class OneSecond:
     def __init__(self) -> None:
         self.groups: list[list[str]] = []
         self.memories: list[Memory] = []
-        self.marked: list[frozenset[str]] = []
-        self.marking: list[Remembered | None] = []
         self.failing: dict[str, ExactlyOnceError] = {}
         self.stopping: dict[str, ExactlyOnceError] = {}
         self.error: BaseException | None = None
@@ -63,16 +62,10 @@ class OneSecond:
         keys = list(dict.fromkeys(key_of(envelope) for envelope in work.messages))
         failed = tuple((key, self.failing[key]) for key in keys if key in self.failing)
         stopped = tuple((key, self.stopping[key]) for key in keys if key in self.stopping)
-        memory = Memory(published=frozenset(keys[: self.room]), saved=self.saved)
+        memory = Memory(saved=self.saved, library_token=" ".join(keys[: self.room]))
         if len(keys) > self.room:
             return Again(memory, "there was no room", progressed=True, processed=tuple(keys[: self.room]))
         return Finished(memory, tuple(keys), failed, stopped)
-
-    def mark(self, entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-        yield from Begin()
-        self.marked.append(memory.published)
-        self.marking.append(memory.saved)
-        return Finished(Memory())
 
 
 class Setting:
@@ -80,8 +73,9 @@ class Setting:
         self.clock = ManualClock()
         self.strategy = OneSecond()
         runtime = Runtime(self.clock)
-        driver = AsyncDriver(Awaited(MemoryStore(self.clock.now)), Publisher({}), runtime)
-        self.lanes = Lanes(driver, Retrying(Backoff(), runtime.random), self.clock, mark_after=10, memory=3_000)
+        self.store = MemoryStore(self.clock.now)
+        self.driver = AsyncDriver(Awaited(self.store), Publisher({}), runtime)
+        self.lanes = Lanes(self.driver, Retrying(Backoff(), runtime.random), self.clock, memory=3_000)
 
     def deliver(self, id: str, entity: EntityRef = ENTITY) -> asyncio.Task[Processed]:
         assignment = Assignment(entity, self.strategy, lambda *_: pytest.fail("the strategy handles"), Json("{}"))
@@ -227,51 +221,6 @@ async def test_copies_of_one_message_are_all_answered_and_the_first_alone_is_no_
     assert [task.result().before for task in tasks] == [False, True, False]
 
 
-async def test_a_quiet_entity_is_marked_after_a_while_and_not_before(setting: Setting) -> None:
-    setting.deliver("m-1")
-    await setting.after(1)
-    await setting.after(9.9)
-    assert setting.strategy.marked == []
-    await setting.after(0.1)
-    assert setting.strategy.marked == [{"web/m-1"}]
-    await setting.after(100)
-    assert len(setting.strategy.marked) == 1
-
-
-async def test_each_entity_is_marked_when_it_has_been_quiet_itself(setting: Setting) -> None:
-    setting.deliver("m-1")
-    await setting.after(1)
-    setting.deliver("m-2", OTHER)
-    await setting.after(5)  # The other entity is quiet from here on.
-    setting.deliver("m-3")
-    await setting.after(1)
-    await setting.after(9)
-    assert setting.strategy.marked == [{"web/m-2"}]
-    await setting.after(1)
-    assert setting.strategy.marked == [{"web/m-2"}, {"web/m-3"}]
-
-
-async def test_quiet_entities_have_no_tasks_but_the_timer_that_they_share(setting: Setting) -> None:
-    before = asyncio.all_tasks()
-    for number in range(5):
-        setting.deliver(f"m-{number}", EntityRef("account", (f"{number}",), f"{number}"))
-    await setting.after(1)
-    assert len(asyncio.all_tasks() - before) == 1
-    await setting.after(10)
-    assert len(setting.strategy.marked) == 5
-    assert asyncio.all_tasks() == before
-
-
-async def test_the_commit_of_the_next_message_marks_published_outputs(setting: Setting) -> None:
-    setting.deliver("m-1")
-    await setting.after(1)
-    await setting.after(9.9)
-    setting.deliver("m-2")
-    await setting.after(1)
-    assert setting.strategy.marked == []
-    assert [memory.published for memory in setting.strategy.memories] == [frozenset(), {"web/m-1"}]
-
-
 async def test_what_an_attempt_finished_is_acknowledged_and_the_next_one_does_without_it(setting: Setting) -> None:
     setting.strategy.room = 2
     setting.strategy.group_limit = 4
@@ -293,64 +242,49 @@ async def test_what_was_finished_stays_acknowledged_when_the_rest_fails(setting:
     await setting.after(1)
     assert [task.exception() for task in tasks] == [None, None, None]
     assert setting.strategy.groups == [["m-1", "m-2", "m-3"], ["m-2", "m-3"], ["m-2"], ["m-3"]]
-    published = [memory.published for memory in setting.strategy.memories]
-    assert published == [frozenset(), {"web/m-1"}, {"web/m-1"}, {"web/m-2"}]
+    tokens = [memory.library_token for memory in setting.strategy.memories]
+    assert tokens == [None, "web/m-1", "web/m-1", "web/m-2"]
 
 
-async def test_a_quiet_entity_keeps_its_document_for_the_next_message_and_for_the_mark(setting: Setting) -> None:
+async def test_an_entity_is_remembered_from_one_message_to_the_next(setting: Setting) -> None:
     saved = setting.strategy.saved = Remembered(Json.of("x" * 1_000), "1")
-    setting.deliver("m-1")
-    await setting.after(1)
-    setting.deliver("m-2")
-    await setting.after(1)
-    await setting.after(10)
+    for id in ("m-1", "m-2"):
+        setting.deliver(id)
+        await setting.after(1)
     assert [memory.saved for memory in setting.strategy.memories] == [None, saved]
-    assert setting.strategy.marking == [saved]
 
 
-async def test_documents_of_quiet_entities_take_no_more_than_the_budget(setting: Setting) -> None:
-    """An entity without room for its document is marked all the same."""
+async def test_remembered_documents_take_no_more_than_the_budget(setting: Setting) -> None:
     saved = setting.strategy.saved = Remembered(Json.of("x" * 2_000), "1")
-    setting.deliver("m-1")
-    await setting.after(1)
-    setting.deliver("m-2", OTHER)
-    await setting.after(1)
-    await setting.after(10)
-    assert setting.strategy.marked == [{"web/m-1"}, {"web/m-2"}]
-    assert setting.strategy.marking == [None, saved]
+    for id, entity in (("m-1", ENTITY), ("m-2", OTHER), ("m-3", OTHER), ("m-4", ENTITY)):
+        setting.deliver(id, entity)
+        await setting.after(1)
+    assert [memory.saved for memory in setting.strategy.memories] == [None, None, saved, None]
 
 
-async def test_outputs_published_before_a_failed_attempt_are_marked(setting: Setting) -> None:
-    setting.deliver("m-1")
+async def test_no_task_is_left_of_what_is_done(setting: Setting) -> None:
+    before = asyncio.all_tasks()
+    for number in range(5):
+        setting.deliver(f"m-{number}", EntityRef("account", (f"{number}",), f"{number}"))
     await setting.after(1)
-    setting.strategy.error = TryAgainLater("the store is down")
-    failing = setting.deliver("m-2")
-    await setting.after(1)
-    assert isinstance(failing.exception(), TryAgainLater)
-    await setting.after(10)
-    assert setting.strategy.marked == [{"web/m-1"}]
+    assert asyncio.all_tasks() == before
 
 
-async def test_a_lane_after_a_mark_starts_without_memory(setting: Setting) -> None:
-    setting.deliver("m-1")
-    await setting.after(1)
-    await setting.after(10)
-    setting.deliver("m-2")
-    await turn()
-    assert setting.strategy.memories[1] == Memory()
-
-
-async def test_quiescing_marks_at_once_and_takes_new_messages_afterwards(setting: Setting) -> None:
-    setting.deliver("m-1")
-    await setting.after(1)
-    await setting.lanes.quiesce()
-    assert setting.strategy.marked == [{"web/m-1"}]
-    setting.deliver("m-2")
-    await setting.after(1)
-    await setting.after(9)
-    assert len(setting.strategy.marked) == 1
-    await setting.after(1)
-    assert setting.strategy.marked == [{"web/m-1"}, {"web/m-2"}]
+async def test_the_work_of_an_attempt_has_all_that_its_assignment_says(setting: Setting) -> None:
+    given = Assignment(
+        ENTITY,
+        setting.strategy,
+        lambda *_: pytest.fail("the strategy handles"),
+        Json("{}"),
+        retention=timedelta(days=1),
+        send_limit=timedelta(days=2),
+        page_lifetime=timedelta(days=3),
+        senders=frozenset({"account"}),
+    )
+    work = given.work([deposit("m-1")])
+    assert work.messages == (deposit("m-1"),)
+    assert (work.retention.days, work.send_limit.days, work.page_lifetime.days) == (1, 2, 3)
+    assert work.senders == {"account"}
 
 
 async def test_quiescing_waits_for_attempts_under_way(setting: Setting) -> None:
@@ -363,18 +297,20 @@ async def test_quiescing_waits_for_attempts_under_way(setting: Setting) -> None:
     assert (delivery.done(), quiescing.done()) == (True, True)
 
 
-async def test_a_mark_that_fails_is_logged(
-    setting: Setting, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(entity: EntityRef, memory: Memory) -> Step[Any]:
-        yield from Begin()
-        raise TryAgainLater("busy")
-
-    monkeypatch.setattr(setting.strategy, "mark", failing)
-    setting.deliver("m-1")
-    await setting.after(1)
-    await setting.after(10)
-    assert "account/a: published outputs could not be marked" in caplog.text
+async def test_quiescing_writes_the_book_and_abandoning_does_not() -> None:
+    for ends in ("quiesce", "abandon"):
+        setting = Setting()
+        books = setting.driver.books
+        opened = await books.open(OpenNumbers(ENTITY, 0, ("web/m-1",)))
+        assert isinstance(opened, Opened)
+        await books.close(CloseNumbers(opened.given))
+        if ends == "quiesce":
+            await setting.lanes.quiesce()
+        setting.lanes.abandon()
+        await turn()
+        found = setting.store.perform(ReadBooks((number_of(opened.given[0])[0],)))
+        assert isinstance(found, FoundBooks)
+        assert [book.used for book in found.books] == [1 if ends == "quiesce" else 0]
 
 
 async def test_abandoning_cancels_every_waiting_caller(setting: Setting) -> None:
@@ -383,4 +319,3 @@ async def test_abandoning_cancels_every_waiting_caller(setting: Setting) -> None
     setting.lanes.abandon()
     await turn()
     assert all(task.cancelled() for task in tasks)
-    assert setting.strategy.marked == []

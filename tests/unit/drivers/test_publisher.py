@@ -37,9 +37,12 @@ async def test_an_output_that_may_not_have_arrived_leaves_the_outcome_unknown(
     assert len(transport.queues["queue-a"]) == 2
 
 
-async def test_nothing_is_sent_while_a_destination_is_not_configured(transport: MemoryTransport) -> None:
-    assert await Publisher({"a": Address(transport, "queue-a")}).publish(Publish(OUTPUTS)) is UNKNOWN
-    assert not transport.queues
+async def test_what_has_a_destination_is_sent_though_that_of_another_output_is_gone(transport: MemoryTransport) -> None:
+    publisher = Publisher({"a": Address(transport, "queue-a")})
+    assert publisher.destinations == {"a"}
+    for _ in range(2):
+        assert await publisher.publish(Publish(OUTPUTS)) is UNKNOWN
+    assert [output.id for output in transport.queues["queue-a"]] == ["o-0", "o-2"]
 
 
 async def test_a_marked_publish_has_fresh_ids_for_the_broker_and_the_same_envelopes(

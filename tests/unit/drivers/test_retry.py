@@ -16,12 +16,12 @@ from exactlyonce.attempt import Again, Finished, Memory, Settled
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.effects.pages import FindPages, FoundPages
 from exactlyonce.effects.port import Busy
-from tests.unit.script import ENTITY
+from tests.unit.drivers.waiting import ENTITY
 
 LOAD = LoadEntity(ENTITY)
-FIND = FindProcessed(ENTITY, ("web/m-1",))
+FIND = FindPages(ENTITY, (), (), 0, None)
 
 
 def retrying(tries: int = 4, **more: float) -> Retrying:
@@ -107,7 +107,7 @@ def test_the_store_may_ask_for_a_longer_wait_but_not_for_a_shorter_one() -> None
 
 
 def test_of_two_concurrent_requests_only_the_refused_one_is_repeated() -> None:
-    found = Found(frozenset(), None)
+    found = FoundPages(())
     both = Together(LOAD, FIND)
     asked, result = drive(retrying().insist(once(both)), [("loaded", BEHIND), found])
     assert result == ("loaded", found)

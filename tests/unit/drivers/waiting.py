@@ -8,6 +8,9 @@ from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.port import Awaited, Busy, Reply
 from exactlyonce.stores.memory.store import MemoryStore
+from tests.samples import accounts
+
+ENTITY = accounts().ref("a")
 
 
 class WaitingLoads(Awaited):

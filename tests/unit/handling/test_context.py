@@ -30,7 +30,7 @@ from exactlyonce import (
 from exactlyonce.attempt import Before
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output
+from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, MOST_CARRIED, Output
 from exactlyonce.testing import run
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -61,8 +61,8 @@ class Unwanted:
 DESTINATIONS = (Destination("board", (Hit, Miss)), Destination("archive", (Hit,)), Destination("other"))
 
 
-def context(limit: int = 1_000) -> Context:
-    return Context(ORIGIN, AT, Routes.to(DESTINATIONS, {one.name: limit for one in DESTINATIONS}))
+def context(limit: int = 1_000, blobs: str | None = None) -> Context:
+    return Context(ORIGIN, AT, Routes.to(DESTINATIONS, {one.name: limit for one in DESTINATIONS}, blobs=blobs))
 
 
 def test_a_message_sent_becomes_an_envelope_with_a_derived_id() -> None:
@@ -131,6 +131,20 @@ def test_a_message_at_its_queues_limit_is_sent_and_one_byte_more_is_not() -> Non
     with pytest.raises(OutputTooLarge, match=f"{size} bytes.*{size - 1}.*blob"):
         given.send("board", Hit())
     assert given.outputs == ()
+
+
+@pytest.mark.parametrize(("size", "apart"), [(MOST_CARRIED, False), (MOST_CARRIED + 1, True)])
+@pytest.mark.parametrize("blobs", [None, "https://a.example/blobs"])
+def test_a_large_message_travels_by_reference_where_there_is_a_container(
+    size: int, apart: bool, blobs: str | None
+) -> None:
+    probe = context()
+    probe.send("board", Hit())
+    given = context(limit=10 * MOST_CARRIED, blobs=blobs)
+    given.send("board", Hit(padding="x" * (size - probe.outputs[0].envelope.size)))
+    (output,) = given.outputs
+    assert (len(given.blobs), "dataref" in output.envelope.value) == ((1, True) if apart and blobs else (0, False))
+    assert (output.envelope.size < 500) is bool(given.blobs)
 
 
 def test_all_messages_together_have_to_fit_one_document() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -22,7 +23,7 @@ from exactlyonce.attempt import Before, Work, keeps_nothing
 from exactlyonce.handling.kept_messages import NUMBERED, utc
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outputs import MOST_CARRIED, Output
 from exactlyonce.testing import run
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef, Origin
@@ -58,7 +59,7 @@ def remind(state: Book, remind: Remind, context: Context) -> Book:
 
 BOOK = EntityRef("book", ("b-1",), "b-1")
 ORIGIN = Origin(BOOK, "web/m-1")
-DESTINATIONS = (Destination("books", to=books), Destination("mail", session_by=lambda remind: remind.to))
+DESTINATIONS = (Destination("books", to=books, ordered=True), Destination("mail", session_by=lambda remind: remind.to))
 
 
 def routes(limit: int = 48 * 1024, *destinations: Destination) -> Routes:
@@ -152,6 +153,14 @@ def test_a_kept_message_leaves_room_for_its_number() -> None:
     assert released(kept(text="x" * 100)).envelope.size <= kept(text="x" * 100).envelope.size + NUMBERED
 
 
+def test_a_kept_message_travels_by_reference_only_where_its_queue_needs_that() -> None:
+    """It may be kept for longer than such blobs are."""
+    for padding, apart in ((MOST_CARRIED, False), (48 * 1024, True)):
+        given = Context(ORIGIN, AT, replace(routes(48 * 1024), blobs="https://a.example/b"), tx="5f" * 16, kept=NOTHING)
+        given.send("books", Remind(text="x" * padding), at=LATER)
+        assert bool(given.blobs) is apart
+
+
 def test_an_unknown_destination_is_refused_when_the_message_is_kept() -> None:
     with pytest.raises(UnknownDestination):
         context().send("nowhere", Remind(), at=LATER)
@@ -172,8 +181,9 @@ def test_a_message_for_no_entity_keeps_its_session() -> None:
     assert dict(Envelope.read(sent.envelope.text).extensions) == {"partitionkey": "b-2"}
 
 
-def test_what_became_a_destination_without_numbers_gets_none() -> None:
-    assert released(kept(), given=routes(48 * 1024, Destination("books"))).place is None
+@pytest.mark.parametrize("destination", [Destination("books"), Destination("books", to=books)])
+def test_without_an_order_there_is_no_number(destination: Destination) -> None:
+    assert released(kept(), given=routes(48 * 1024, destination)).place is None
 
 
 def test_a_release_changes_no_state_and_brings_no_deleted_entity_back() -> None:

@@ -15,6 +15,7 @@ from exactlyonce.attempt import key_of
 from exactlyonce.hosting.deliveries.adapters import PlainJson
 from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of
 from exactlyonce.transports.service_bus.binding import Content
+from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
@@ -42,6 +43,14 @@ def test_a_returned_message_is_read_as_an_envelope(carried: Any) -> None:
     first = envelope_of(queued(BODY), ADAPTER)
     again = envelope_of(carried(first.once_more()), ADAPTER)
     assert (key_of(again), again.data, again.time, again.requeued) == ("shop/7", first.data, first.time, 1)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_an_adapter_promises_that_all_copies_have_the_time_of_the_body(stable: bool) -> None:
+    envelope = envelope_of(queued(BODY), replace(ADAPTER, stable_time=stable))
+    assert envelope.time is not None
+    assert envelope.since == (milliseconds(envelope.time) if stable else None)
+    assert envelope_of(on_queue(envelope.once_more()), ADAPTER).since == envelope.since
 
 
 def test_an_adapter_never_gets_a_returned_message() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from exactlyonce import (
 )
 from exactlyonce.hosting import ExactlyOnce, Needs, ServiceBusConnection, Settings, StorageConnection
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.calling import ORDERS, PAYMENTS, bill, orders, taken
 from tests.samples import Account, Deposit, accounts, deposit
 from tests.unit.bus import delivered
@@ -282,6 +284,43 @@ async def test_only_a_replay_sends_outputs_again_that_were_accepted() -> None:
     await once.close()
 
 
+async def test_all_drivers_of_a_process_share_its_books() -> None:
+    once = application(accounts())
+    parts = once._parts
+    runners = parts.sweeper.maintenance, parts.poison.settler.maintenance, parts.maintenance
+    assert all(one.driver.books is parts.books for one in runners)
+    assert parts.driver.books is parts.books
+    await once.close()
+
+
+async def test_a_process_that_answers_requests_proves_sooner_what_it_sent_unless_settings_say_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for said, before, after in ((None, 10, 2), ("PT5M", 5, 5)):
+        if said is not None:
+            monkeypatch.setenv("EXACTLYONCE__provedWithin", said)
+        once = application(accounts())
+        once._is_swept = True
+        assert once._parts.books.within == timedelta(minutes=before)
+        once._require_swept(once.entities[0])
+        assert once._parts.books.within == timedelta(minutes=after)
+        await once.close()
+
+
+async def test_what_works_on_entities_knows_the_lifetimes_and_the_types_of_the_application(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = accounts()
+    once = application(kind)
+    lifetimes = Lifetimes(Retention(timedelta(days=40)), expiry="store")
+    monkeypatch.setattr(once._parts.resources.ownership, "_current", lifetimes)
+    work = once._parts.sweeper.maintenance.work(kind, kind.ref("a"))
+    assert (work.retention, work.page_lifetime) == (timedelta(days=40), timedelta(days=41))
+    assert work.send_limit == lifetimes.send_limit(datetime.now(timezone.utc))
+    assert work.senders == {"account"}
+    await once.close()
+
+
 async def test_an_entity_that_could_not_be_read_is_not_taken_for_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = accounts()
     once = application(kind)
@@ -318,14 +357,18 @@ async def test_clients_are_closed_after_the_lanes_have_finished(monkeypatch: pyt
         await asyncio.sleep(0)
         done.append("finished")
 
+    async def end() -> None:
+        done.append("ended")
+
     async def closing() -> None:
         await close()
         done.append("closed")
 
     monkeypatch.setattr(once._parts.lanes, "quiesce", quiesce)
+    monkeypatch.setattr(once._parts.books, "end", end)
     monkeypatch.setattr(once._parts.resources, "close", closing)
     await once.close()
-    assert done == ["finished", "closed"]
+    assert done == ["finished", "ended", "closed"]
 
 
 def test_its_needs_are_what_it_declares_by_the_names_that_settings_give() -> None:

@@ -11,7 +11,6 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, TryAgainLater
 from exactlyonce.hosting.operators import bulk
 from exactlyonce.hosting.operators.bulk import Group, Outcome, Selection, grouped, on_each
-from exactlyonce.hosting.operators.operator import Discarded
 from exactlyonce.stores.listing import ListedMessage
 from exactlyonce.testing.chance import InstantClock
 from tests.samples import deposit
@@ -186,10 +185,6 @@ async def test_selected_messages_are_discarded(app: InMemory) -> None:
     assert results.counts == {"discarded": 1, "not parked": 1}
     assert results.complete
     assert await selected(app) == []
-
-
-def test_the_outcome_of_discarding_says_what_became_of_the_number() -> None:
-    assert bulk.became(Discarded(there=True, number="closed")) == Outcome(done=True, text="discarded, number closed")
 
 
 def test_a_message_whose_entity_cannot_be_read_hides_no_other() -> None:

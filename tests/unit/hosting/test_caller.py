@@ -378,6 +378,16 @@ async def test_a_reply_passes_the_trace_on() -> None:
     assert (await case.reply())["traceparent"] == parent
 
 
+async def test_a_reply_has_the_stable_time_of_its_call() -> None:
+    case = Case(answer())
+    call = await case.made()
+    stated = "2025-12-31T12:00:00.000Z"
+    case.call = replace(call, envelope=Json.of({**call.envelope.value, "stabletime": stated}))
+    case.desk.clock.advance(60)  # type: ignore[attr-defined]
+    reply = await case.reply()
+    assert (reply["stabletime"], reply["time"] > stated) == (stated, True)
+
+
 async def test_a_call_by_reference_is_fetched() -> None:
     case = Case(answer())
     call = await case.made()

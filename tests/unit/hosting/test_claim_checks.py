@@ -179,7 +179,7 @@ def test_a_message_with_data_and_dataref_needs_no_blob() -> None:
 class TestGivenUp:
     """A message that a queue gave up on, whose data is a blob."""
 
-    @pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id(), Colocated(), VersionStream()])
+    @pytest.mark.parametrize("strategy", [Outbox(), Colocated(), VersionStream()])
     async def test_a_message_is_parked_with_its_reference(self, strategy: Strategy) -> None:
         place, world = Place(), World((RECEIPTS, Destination("accounts")))
         kind, poison = accounts(strategy), dated(breaking("m-1"))

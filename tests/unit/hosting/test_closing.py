@@ -1,4 +1,4 @@
-"""Clients are closed when the event loop ends: the host stops its worker without notice."""
+"""When the event loop ends the book is written and clients are closed: the host stops its worker without notice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import Destination, TryAgainLater
+from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers, WriteBook
+from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.library import Written
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
+from exactlyonce.records.books import Book
+from exactlyonce.stores.cosmos.store import CosmosStore
 from tests.samples import Deposit, accounts
 from tests.unit.hosting.test_application import application
 
@@ -47,3 +52,23 @@ def test_no_client_is_left_open_when_the_event_loop_ends(
     asyncio.run(use())
     gc.collect()  # Clients complain when nobody holds them any more.
     assert [record.message for record in caplog.records if record.message.startswith("Unclosed")] == []
+
+
+def test_the_book_has_ended_when_the_event_loop_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Book] = []
+
+    async def write_book(self: CosmosStore, effect: Effect[Any]) -> Any:
+        assert isinstance(effect, WriteBook)
+        written.append(effect.book)
+        return Written("token")
+
+    async def works() -> None:
+        once = application(accounts())
+        await once._parts.startup.begin()
+        opened = await once._parts.books.open(OpenNumbers(accounts().ref("a"), 0, more=1))
+        assert isinstance(opened, Opened)
+        await once._parts.books.close(CloseNumbers(opened.given))
+
+    monkeypatch.setattr(CosmosStore, "perform", write_book)
+    asyncio.run(works())
+    assert [(book.used, book.ended) for book in written] == [(0, False), (1, True)]

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce import InvalidKey
+from exactlyonce import Envelope, InvalidKey
 from exactlyonce.hosting.requests.keys import AHEAD, read_key, time_of
+from exactlyonce.values import envelope as envelopes
+from exactlyonce.values.frozen_json import Json
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=255)
@@ -72,6 +74,19 @@ def test_a_timed_key_carries_its_time(milliseconds: int) -> None:
     time = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
     assert abs(time_of(uuid7(time), NOW) - time) < timedelta(milliseconds=1)
     assert time_of(uuid7(time).upper(), NOW) == time_of(uuid7(time), NOW)
+
+
+@given(st.integers(0, 2**48 - 1))
+def test_a_message_is_timed_by_the_time_that_its_key_carries(milliseconds: int) -> None:
+    key = uuid7(datetime.fromtimestamp(milliseconds % (2 * 10**12) / 1000, timezone.utc))
+    since = Envelope("http", key, "t", Json("null"), NOW).since
+    try:
+        said = time_of(key, NOW)
+    except InvalidKey:
+        assert since is not None, "a key that is too far ahead"
+        return
+    # A key of before the version existed carries no time for its message, and is refused as too old.
+    assert said == envelopes.time_of(since) if since is not None else NOW - said > timedelta(days=365)
 
 
 def test_the_time_of_a_key_may_be_five_minutes_ahead_and_no_more() -> None:

@@ -15,7 +15,7 @@ from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit
 from tests.unit.hosting.settlers import maintenance
 
-RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda _: "b-1")
+RECEIPTS = Destination("receipts", receives=(Deposited,), to="reader", entity_by=lambda _: "b-1", ordered=True)
 KIND = accounts(VersionStream(snapshot_every=2))
 LAST = 7
 

@@ -60,11 +60,11 @@ async def test_nothing_is_left_once_a_request_is_closed() -> None:
     assert len(desk.left()) == 1
     await desk.serve("DELETE", location)
     assert desk.left() == set()
-    await desk.lanes.quiesce()
-    partition = desk.store.entities["counter", "c"]
-    document = partition.log[-1].document
+    await desk.ask("k-1", silent=True)
+    document = desk.store.entities["counter", "c"].log[-1].document
     assert document is not None
-    assert document.value["_ledger"]["entries"] == []
+    (entry,) = document.value["_ledger"]["outbox"]
+    assert "answer" not in entry, "the next commit drops what was paid, and the answer with it"
 
 
 async def test_a_request_that_was_not_carried_out_has_no_answer_yet() -> None:
@@ -197,15 +197,9 @@ async def test_a_route_without_the_request_is_the_operators_error() -> None:
 
 
 def test_only_the_outbox_keeps_documents_of_requests() -> None:
-    require_requests(counters(Outbox(foreign="refuse")))
+    require_requests(counters(Outbox()))
     with pytest.raises(ConfigurationError, match="only Outbox"):
         require_requests(counters(Colocated()))
-
-
-async def test_an_entity_that_refuses_foreign_messages_takes_opened_requests() -> None:
-    desk = Desk(strategy=Outbox(foreign="refuse"))
-    location = await opened(desk)
-    assert (await desk.serve("POST", location)).get_body() == b'{"total":1}'
 
 
 @pytest.mark.parametrize("token", ["0:-1#7", "12:3#4#1=5#2=-6"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from exactlyonce import Entity, Envelope, VersionStream
 from exactlyonce.attempt import key_of
 from exactlyonce.hosting.deliveries.poison import UNREADABLE
+from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.identity import message_hash
 from tests.samples import accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app
@@ -67,11 +70,12 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     shown = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
     assert shown.code == 2
     assert not app.world.published
-    assert shown.out.splitlines()[:4] == [
+    assert shown.out.splitlines()[:5] == [
         "message  web/m-1, of type account.deposit",
+        f"hash     {message_hash('web/m-1')}",
         "sent     2025-12-02T00:10:00+00:00, as its sender says",
         "parked   2026-01-01T00:00:00+00:00: its handler raised ValueError",
-        "entity   account/a, which has no record of the message; or the record was deleted by now",
+        "entity   account/a, where nothing shows that the message was processed; or what showed it was deleted by now",
     ]
     assert "--yes" in shown.out
     assert SECRET not in shown.out
@@ -80,19 +84,40 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
     new = Envelope.read(output.envelope.text)
     assert (sent.code, sent.out.splitlines()[-1]) == (0, f"sent as web/{new.id}")
     assert (new.time, new.data) == (AT, dated("m-1", padding=SECRET).data)
+    assert (new.since, new.id == "m-1") == (milliseconds(AT), False), "all its copies have this time"
     assert Run(capsys, "parked").out == "nothing is parked\n"
 
 
-@pytest.mark.parametrize(
-    ("entity", "message"), [(OUTBOX, dated("m-1")), (STREAM, dated("m-1")), (READ_MODEL, scored(2))]
-)
+@pytest.mark.parametrize(("more", "place"), [(0, "the ledger"), (40, "page:1")])
+def test_the_evidence_of_an_outbox_is_the_place_of_a_mark(
+    app: InMemory, capsys: pytest.CaptureFixture[str], more: int, place: str
+) -> None:
+    # Timed, so that the first one leaves the ledger first.
+    later = (dated(f"n-{number}", -timedelta(seconds=1)).with_stable_time() for number in range(more))
+    app.deliver(OUTBOX, dated("m-1"), *later)
+    app.park(dated("m-1"))
+    run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new").out
+    assert f"entity   account/a, which has processed it: its mark is in {place}, since 2026-01-01T00:00:00+00:00" in run
+    (item,) = json.loads(Run(capsys, "parked", "--evidence", "--json").out)
+    (known,) = item["processed"].values()
+    assert (item["hash"], known["place"]) == (message_hash("web/m-1"), "page" if more else "ledger")
+
+
+def test_a_message_that_carries_a_stable_time_is_judged_and_shown_with_it(
+    app: InMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.park(replace(dated("m-1").with_stable_time(milliseconds(AT - 2 * OLD)), time=AT))
+    run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
+    assert (run.code, "it is too old" in run.out) == (1, True)
+    run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
+    assert "since    2025-12-02T00:10:00+00:00, in all of its copies" in run.out
+
+
+@pytest.mark.parametrize(("entity", "message"), [(STREAM, dated("m-1")), (READ_MODEL, scored(2))])
 def test_the_evidence_names_an_entity_that_processed_the_message(
     app: InMemory, capsys: pytest.CaptureFixture[str], entity: Entity[Any], message: Envelope
 ) -> None:
     app.deliver(entity, message)
-    if entity is OUTBOX:
-        for number in range(20):  # More than the window, so that it has a record.
-            app.deliver(entity, dated(f"n-{number}"))
     ref = entity.ref_of(message)
     app.park(message, place=ref.key)
     run = Run(capsys, "requeue", ref.key, key_of(message), "--to", "receipts", "--as-new")
@@ -126,7 +151,7 @@ def test_an_overdue_output_is_requeued_to_its_own_destination(
     assert "too old" in Run(capsys, "requeue", place, "web/m-1").out
     shown = Run(capsys, "requeue", place, "web/m-1", "--as-new").out
     assert "to       receipts, which it may have reached before" in shown
-    assert "entity   account/a, which has no record" in shown
+    assert "entity   account/a, where nothing shows that the message was processed" in shown
     assert Run(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
     assert [output.destination for output in app.world.published] == ["receipts"]
 

@@ -39,7 +39,6 @@ from tests.unit.script import AT
 
 STRATEGIES: dict[str, Strategy] = {
     "outbox": Outbox(),
-    "transaction_id": Outbox.transaction_id(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }

@@ -27,8 +27,10 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Strategy, key_of
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.effects.effect import Unknown
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
+from exactlyonce.effects.books import WriteBook
+from exactlyonce.effects.effect import NoAnswer, Unknown
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.failures import Failures
@@ -43,7 +45,7 @@ from exactlyonce.testing.chance import InstantClock, ManualClock
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus.binding import Content, written
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered
@@ -59,15 +61,27 @@ class Spend:
 
 
 class Counting(MemoryStore):
-    """Notes which entities were saved with a new message."""
+    """Notes which entities were saved with a new message, and when entities were loaded and books written."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         super().__init__(now)
         self.commits: list[EntityRef] = []
+        self.asked: list[type] = []
+
+    def load_entity(self, effect: LoadEntity) -> Loaded | NoAnswer | Busy:
+        self.asked.append(LoadEntity)
+        return super().load_entity(effect)
+
+    def write_book(self, effect: WriteBook) -> Written | Unknown | Busy:
+        self.asked.append(WriteBook)
+        return super().write_book(effect)
 
     def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
         self.commits.append(effect.entity)
         return super().save_entity(effect)
+
+
+MESSAGES = ("m-0", "m-1", "m-2", "m-3", "n")
 
 
 class Place(World):
@@ -110,14 +124,25 @@ class Place(World):
         return None if found is None else found.reason
 
     def changed_by(self, entity: str = "a") -> Sequence[str]:
-        """The messages that changed an account, one for every save that brought it in."""
-        ref = accounts().ref(entity)
-        return [one.message for one in self.facts().commits if one.entity == ref.key]
+        """The messages that changed an account, one for each of their marks."""
+        ref, names = accounts().ref(entity), {message_hash(f"web/{one}"): f"web/{one}" for one in MESSAGES}
+        marked = (one for one in self.facts().commits if one.version is not None and one.entity == ref.key)
+        return [names[one.message] for one in marked]
 
 
 @pytest.fixture
 def place() -> Place:
     return Place()
+
+
+async def test_the_book_is_begun_before_the_first_entity_is_loaded_and_once(place: Place) -> None:
+    await place.take(accounts(), delivered(deposit("m-1")), delivered(deposit("m-2", "b")))
+    assert place.store.asked == [WriteBook, LoadEntity, LoadEntity]
+
+
+async def test_no_book_is_begun_where_no_strategy_needs_one(place: Place) -> None:
+    await place.take(accounts(Colocated()), delivered(deposit("m-1")))
+    assert place.store.asked == [LoadEntity]
 
 
 class TestBatches:

@@ -16,6 +16,7 @@ from exactlyonce.hosting.sender import Sender
 from exactlyonce.records.places import RECEIVER
 from exactlyonce.testing.chance import ManualClock
 from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.values.envelope import milliseconds
 from tests.samples import Deposit
 
 
@@ -33,6 +34,20 @@ async def test_repeated_sends_carry_the_given_time() -> None:
         clock.advance(3600)
     sent = [Envelope.read(output.envelope.text) for output in transport.queues["accounts"]]
     assert [envelope.time for envelope in sent] == [first] * 3
+
+
+async def test_a_destination_with_a_stable_time_needs_it_and_promises_it() -> None:
+    transport, clock = MemoryTransport(), ManualClock()
+    publisher = Publisher({"accounts": Address(transport, "accounts")})
+    routes = Routes.to((Destination("accounts", stable_time=True),), publisher.limits)
+    promising = Sender(publisher, routes, ClaimChecks(None), Runtime(clock))
+    with pytest.raises(ValueError, match=r"web/m-1 for 'accounts' has no time=\."):
+        await promising.send("accounts", Deposit("a"), "m-1", "web")
+    assert not transport.queues.get("accounts")
+    await promising.send("accounts", Deposit("a"), "m-1", "web", clock.now() + timedelta(microseconds=1_999))
+    await sender(transport, clock).send("accounts", Deposit("a"), "m-1", "web", clock.now())
+    promised, plain = (Envelope.read(output.envelope.text) for output in transport.queues["accounts"])
+    assert (promised.since, plain.since) == (milliseconds(clock.now()) + 1, None)
 
 
 async def test_a_time_without_its_zone_is_refused_and_nothing_is_sent() -> None:

@@ -93,7 +93,7 @@ async def played() -> None:
     )
     document = desk.store.entities["counter", "c"].log[-1].document
     assert document is not None
-    assert document.value["_ledger"]["entries"] == []
+    assert "outbox" not in document.value["_ledger"]
 
 
 async def test_whenever_the_service_dies_a_request_is_carried_out_once_and_nothing_is_left(

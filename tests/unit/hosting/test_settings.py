@@ -36,6 +36,24 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert KEY not in repr(settings)
 
 
+def test_what_proves_and_what_expires_is_as_said_or_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Settings.load()
+    assert (usual.proved_within, usual.expiry) == (None, "job")
+    monkeypatch.setenv("EXACTLYONCE__provedWithin", "PT3M")
+    monkeypatch.setenv("EXACTLYONCE__expiry", "store")
+    settings = Settings.load()
+    assert (settings.proved_within, settings.expiry) == (timedelta(minutes=3), "store")
+
+
+@pytest.mark.parametrize(("name", "value"), [("provedWithin", "0"), ("provedWithin", "soon"), ("expiry", "never")])
+def test_a_time_to_prove_and_an_expiry_that_cannot_be_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"EXACTLYONCE__{name}", value)
+    with pytest.raises(ConfigurationError, match=f"EXACTLYONCE__{name} is wrong"):
+        Settings.load()
+
+
 QUEUES, BLOBS = "https://a.queue.core.windows.net", "https://a.blob.core.windows.net"
 STRING = "AccountName=a;AccountKey=k"
 STORAGE: dict[str, tuple[dict[str, str], StorageConnection, str | None]] = {

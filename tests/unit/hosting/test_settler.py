@@ -146,7 +146,7 @@ class TestTheEnvironment:
         for copy in place.returned:
             await process.deliver(kind, copy)
         assert await place.settle(kind, message, times=3) == "processed"
-        assert len(place.facts().commits) == 1
+        assert len({commit.version for commit in place.facts().commits} - {None}) == 1
 
     async def test_a_lasting_configuration_error_puts_the_message_aside(self, place: Place) -> None:
         await place.process().deliver(accounts(), dated(deposit("m-1")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -26,22 +27,45 @@ from exactlyonce import (
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import Step
-from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, MOST_LISTED, Sweeper
+from exactlyonce.hosting.upkeep import sweeper as sweeper_module
+from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, Sweeper
+from exactlyonce.records.books import Search
 from exactlyonce.records.outputs import Output
-from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.listing import AsyncListing, ListedBook
 from exactlyonce.stores.memory.listing import MemoryListing
+from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.stores.memory.trouble import Fate, NoTrouble
 from exactlyonce.testing.world import World
 from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.values.identity import EntityRef
-from tests.samples import Deposited, accounts, deposit
+from exactlyonce.values.identity import EntityRef, PartitionValue
+from tests.samples import Deposit, Deposited, accounts, deposit
 from tests.unit.boards import BOARDS, Board, Scored, Shown, scored
 from tests.unit.hosting.settlers import maintenance
 
 MINUTE = timedelta(minutes=1)
 RECEIPTS = Destination("receipts", receives=(Deposited,))
 SCREENS = Destination("screens", receives=(Shown,))
+
+
+@dataclass
+class Alarm:
+    """The state of an entity that only keeps messages."""
+
+
+class LateSave(NoTrouble):
+    """The first save of an entity lands late."""
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def fate(self, operation: str) -> Fate:
+        if operation == "save_entity" and self.left:
+            self.left -= 1
+            return Fate.DELAYED
+        return Fate.ANSWERED
 
 
 class Place(World):
@@ -76,8 +100,8 @@ def place() -> Place:
     return Place()
 
 
-@pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id(), Outbox.embedded(), Colocated()])
-async def test_outputs_owed_for_long_are_published_once_and_marked(place: Place, strategy: Strategy) -> None:
+@pytest.mark.parametrize("strategy", [Outbox(), Colocated()])
+async def test_what_a_process_that_died_left_owed_is_published_once(place: Place, strategy: Strategy) -> None:
     kind = accounts(strategy)
     await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
     place.open = True
@@ -88,12 +112,176 @@ async def test_outputs_owed_for_long_are_published_once_and_marked(place: Place,
     assert not place.facts().owing
 
 
-async def test_outputs_owed_for_a_moment_are_left_alone(place: Place) -> None:
-    kind = accounts()
+async def test_records_beside_an_entity_that_have_owed_for_a_moment_are_left_alone(place: Place) -> None:
+    kind = accounts(Colocated())
     await place.owe(kind, deposit("m-1"))
     place.open = True
     assert (await place.sweeper().sweep([kind], timedelta(hours=2), 1_000)).swept == 0
     assert not place.published
+
+
+@pytest.mark.parametrize(("behind", "swept"), [(timedelta(0), 0), (timedelta(hours=2), 1)])
+async def test_a_moment_is_told_by_the_stores_time_whatever_the_clock_says(
+    place: Place, behind: timedelta, swept: int
+) -> None:
+    kind = accounts(Colocated())
+    await place.owe(kind, deposit("m-1"))
+    place.open = True
+    runtime = Runtime(place.clock, Random(1), present=lambda: place.clock.now() + behind)
+    sweeper = Sweeper(maintenance(place), MemoryListing(place.store), runtime)
+    assert (await sweeper.sweep([kind], timedelta(hours=2), 1_000)).swept == swept
+
+
+class Counting(MemoryListing):
+    """Counts its searches of entities for transactions of books."""
+
+    searches = 0
+
+    def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
+        self.searches += 1
+        return super().owing(type, searches)
+
+
+async def test_a_fleet_that_is_well_costs_no_search_of_entities(place: Place) -> None:
+    kind, listing = accounts(), Counting(place.store)
+    place.open = True
+    process = place.process()
+    for minute in range(30):
+        await process.deliver(kind, deposit(f"m-{minute}"))
+        await place.clock.sleep(60)
+        assert (await place.sweeper(listing).sweep([kind], MINUTE)).swept == 0
+    await process.close()
+    for _ in range(30):
+        await place.later()
+        await place.sweeper(listing).sweep([kind], MINUTE)
+    assert listing.searches == 0
+
+
+async def test_a_silent_book_is_searched_again_after_an_hour_and_after_a_day(place: Place) -> None:
+    kind, listing = accounts(), Counting(place.store)
+    place.open = True
+    process = place.process()
+    await process.deliver(kind, deposit("m-1"))
+    await process.crash()
+    searched: list[Any] = []
+    for minute in range(0, 4_000, 10):
+        await place.sweeper(listing).sweep([kind], MINUTE)
+        if listing.searches > len(searched):
+            searched.append(minute)
+        await place.clock.sleep(600)
+    assert searched == [20, 80, 1_460]
+
+
+async def test_what_lands_after_the_first_search_is_found_by_a_later_one(place: Place) -> None:
+    kind = accounts()
+    place.store._trouble = LateSave()
+    process = place.process(backoff=Backoff(tries=1))
+    with pytest.raises(TryAgainLater):
+        await process.deliver(kind, deposit("m-1"))
+    await process.crash()
+    await place.later()
+    place.open = True
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 0
+    place.store.land_delayed()
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 0
+    await place.later()
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 1
+    assert len(place.published) == 1
+
+
+async def test_a_number_that_is_stuck_is_searched_though_its_process_is_alive(place: Place) -> None:
+    kind, listing = accounts(), Counting(place.store)
+    process = place.process(backoff=Backoff(tries=1))
+    for id, name in (("m-1", "a"), ("m-2", "b")):
+        with pytest.raises(TryAgainLater):
+            await process.deliver(kind, deposit(id, name))
+    place.open = True
+    (own,) = process._driver.books._shelf.mine
+    now = place.clock.now()
+    book = replace(own.document(now, timedelta(minutes=10)), stuck=(2,))
+    place.store.perform(WriteBook(book, 60))
+    for _ in range(3):
+        await place.sweeper(listing).sweep([kind], MINUTE)
+    assert [output.envelope.value["source"] for output in place.published] == ["account/b"]
+    assert listing.searches == 1
+    await place.later()
+    await place.sweeper(listing).sweep([kind], MINUTE)
+    assert [output.envelope.value["source"] for output in place.published] == ["account/b", "account/a"]
+
+
+async def test_a_book_is_not_done_with_while_something_of_it_is_owed(place: Place) -> None:
+    kind, listing = accounts(), Counting(place.store)
+    await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
+    place.open, place.broken = True, {"a"}
+    for _ in range(3):
+        await place.sweeper(listing).sweep([kind], MINUTE)
+    assert listing.searches == 3
+    place.broken = set()
+    assert (await place.sweeper(listing).sweep([kind], MINUTE)).swept == 1
+    assert (await place.sweeper(listing).sweep([kind], MINUTE)).swept == 0
+    assert listing.searches == 4
+
+
+async def test_a_sweep_of_some_types_or_of_some_entities_leaves_books_to_be_searched(place: Place) -> None:
+    kind = accounts()
+    await place.owe(kind, deposit("m-1", "a"), deposit("m-2", "b"))
+    place.open = True
+    assert (await place.sweeper().sweep([BOARDS], MINUTE, whole=False)).swept == 0
+    assert (await place.sweeper().sweep([kind], MINUTE, 1)).left == 1
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 1
+
+
+async def test_books_that_cannot_be_listed_are_reported_and_stop_nothing_else(place: Place) -> None:
+    class Silent(MemoryListing):
+        def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
+            raise TryAgainLater(f"no answer since {since}")
+
+    kind = accounts(Colocated())
+    await place.owe(kind, deposit("m-1"))
+    place.open = True
+    swept = await place.sweeper(Silent(place.store)).sweep([kind], MINUTE)
+    assert (swept.swept, swept.failed) == (1, (("books", "TryAgainLater: no answer since 0"),))
+
+
+async def test_only_the_first_run_of_a_process_looks_at_books_that_are_done_with(place: Place) -> None:
+    asked = []
+
+    class Asked(MemoryListing):
+        def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
+            asked.append(since)
+            return super().books(since)
+
+    kind = accounts()
+    await place.owe(kind, deposit("m-1"))
+    began = int(place.clock.now().timestamp())
+    place.open = True
+    sweeper = place.sweeper(Asked(place.store))
+    for _ in range(5):
+        await sweeper.sweep([kind], MINUTE)
+        await place.clock.sleep(86_400)
+    assert asked[0] == 0
+    assert began - 8_000 < asked[1] == asked[2] == asked[3] < began
+    assert asked[4] > began + 2 * 86_400
+
+
+async def test_kept_messages_are_released_when_they_are_due() -> None:
+    place = Place()
+    place.open = True
+    kind = Entity("clock", state=Alarm, container="clocks", strategy=Outbox())
+
+    @kind.handles(Deposit, key=lambda given: given.account)
+    def set_alarm(state: Alarm | None, given: Deposit, context: Context) -> Alarm:
+        context.send(RECEIPTS, Deposited(given.amount, given.account), at=context.now + timedelta(minutes=5))
+        return state or Alarm()
+
+    process = place.process()
+    await process.deliver(kind, deposit("m-1"))
+    await process.close()
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 0
+    await place.clock.sleep(301)
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 1
+    assert len(place.published) == 1
+    assert (await place.sweeper().sweep([kind], MINUTE)).swept == 0
 
 
 async def test_a_stream_owes_nothing_of_messages_from_queues(place: Place) -> None:
@@ -103,7 +291,7 @@ async def test_a_stream_owes_nothing_of_messages_from_queues(place: Place) -> No
     assert (swept.swept, swept.failed) == (0, ())
 
 
-async def test_a_read_model_publishes_what_it_owes_and_marks_it(place: Place) -> None:
+async def test_a_read_model_publishes_what_it_owes(place: Place) -> None:
     await place.owe(BOARDS, scored(1, answers=2))
     place.open = True
     assert (await place.sweeper().sweep([BOARDS], MINUTE, 1_000)).swept == 1
@@ -195,10 +383,10 @@ async def test_a_foreign_error_is_reported_by_its_class_only(place: Place) -> No
 
 async def test_a_type_that_cannot_be_listed_does_not_stop_the_others(place: Place) -> None:
     class Silent(MemoryListing):
-        def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
             if type == "board":
                 raise TryAgainLater("the container could not be searched")
-            return super().owing(type, before)
+            return super().due(type, now)
 
     kind = accounts()
     await place.owe(kind, deposit("m-1"))
@@ -206,6 +394,9 @@ async def test_a_type_that_cannot_be_listed_does_not_stop_the_others(place: Plac
     swept = await place.sweeper(Silent(place.store)).sweep([BOARDS, kind], MINUTE, 1_000)
     assert swept.swept == 1
     assert swept.failed == (("board", "TryAgainLater: the container could not be searched"),)
+    listing = Counting(place.store)
+    await place.sweeper(listing).sweep([kind], MINUTE)
+    assert listing.searches == 1  # Something of its book may be on a board.
 
 
 async def test_entities_that_always_fail_do_not_block_the_others(place: Place) -> None:
@@ -224,7 +415,7 @@ async def test_entities_that_always_fail_do_not_block_the_others(place: Place) -
 
 async def test_more_failures_than_workers_do_not_block_the_others(place: Place) -> None:
     kind = accounts()
-    names = [f"a{number:02}" for number in range(AT_ONCE + 4)]
+    names = [f"a{number:03}" for number in range(AT_ONCE + 4)]
     await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
     place.open, place.broken = True, set(names[:-2])
     swept = await place.sweeper().sweep([kind], MINUTE, 100)
@@ -241,7 +432,7 @@ async def test_entities_over_the_limit_are_counted_as_left(place: Place) -> None
 
 async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
     kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(20)))
+    await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(200)))
 
     class Slow(MemoryTransport):
         async def send(self, address: str, outputs: tuple[Output, ...]) -> Any:
@@ -250,8 +441,8 @@ async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
 
     place._publisher = Publisher({"receipts": Address(Slow(), "receipts")})
     swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
-    assert 0 < swept.swept < 20
-    assert swept.swept + swept.left == 20
+    assert 0 < swept.swept < 200
+    assert swept.swept + swept.left == 200
 
 
 async def test_two_sweepers_at_once_publish_copies_at_most(place: Place) -> None:
@@ -263,45 +454,77 @@ async def test_two_sweepers_at_once_publish_copies_at_most(place: Place) -> None
     assert not place.facts().owing
 
 
-async def test_a_run_lists_a_bounded_number_of_entities(place: Place) -> None:
-    asked: list[int] = []
+class Names(MemoryListing):
+    """Entities whose kept messages are due: all that are named, in the same order each time, on pages of ten."""
 
-    class Endless(MemoryListing):
-        async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-            for page in range(10**9):
-                asked.append(page)
-                yield tuple(EntityRef(type, (f"{page}-{one}",), f"{page}-{one}") for one in range(1_000))
+    def __init__(self, store: MemoryStore, names: list[PartitionValue], clock: Clock, seconds: float = 0.0) -> None:
+        super().__init__(store)
+        self.names = names
+        self.clock = clock
+        self.seconds = seconds
+        self.asked = 0
 
-    swept = await place.sweeper(Endless(place.store)).sweep([accounts()], MINUTE, 10)
-    assert (swept.swept, swept.left) == (10, MOST_LISTED - 10)
-    assert len(asked) == MOST_LISTED // 1_000
+    async def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
+        for first in range(0, len(self.names), 10):
+            self.asked += 1
+            await self.clock.sleep(self.seconds)
+            yield tuple(EntityRef(type, (name,), "a") for name in self.names[first : first + 10])
+
+
+class Trying(Outbox):
+    """Notes who is swept. Those whose partition begins with "s" are stuck."""
+
+    def __init__(self) -> None:
+        self.swept: list[PartitionValue]
+        object.__setattr__(self, "swept", [])
+
+    def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        self.swept.append(work.entity.partition[0])
+        yield from ()
+        if str(work.entity.partition[0]).startswith("s"):
+            raise TryAgainLater("its destination is gone")
+        return Finished(memory)
+
+
+async def test_a_run_goes_on_behind_those_that_it_has_tried(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeper_module, "MOST_LISTED", 20)
+    strategy = Trying()
+    names: list[PartitionValue] = [*(f"s{one}" for one in range(100)), *(f"f{one}" for one in range(10))]
+    swept = await place.sweeper(Names(place.store, names, place.clock)).sweep([accounts(strategy)], MINUTE)
+    assert (swept.swept, len(swept.failed), swept.left) == (10, 100, 0)
+    assert sorted(map(str, strategy.swept)) == sorted(map(str, names))
+
+
+async def test_those_that_failed_come_after_the_others(place: Place) -> None:
+    strategy = Trying()
+    names: list[PartitionValue] = [f"s{one}" for one in range(20)]
+    listing = Names(place.store, names, place.clock)
+    sweeper = place.sweeper(listing)
+    await sweeper.sweep([accounts(strategy)], MINUTE)
+    strategy.swept.clear()
+    listing.names = [*names, "f1", "f2"]
+    await sweeper.sweep([accounts(strategy)], MINUTE, 2)
+    assert {*strategy.swept} == {"f1", "f2"}
+
+
+async def test_a_slow_listing_leaves_half_of_the_time_for_sweeping(place: Place) -> None:
+    names: list[PartitionValue] = [f"f{one}" for one in range(400)]
+    listing = Names(place.store, names, place.clock, LONGEST.total_seconds() / 12)
+    swept = await place.sweeper(listing).sweep([accounts(Trying())], MINUTE, 60)
+    assert (swept.swept, listing.asked) == (60, 6)
+
+
+async def test_a_listing_that_is_always_cut_ends_with_the_run(place: Place) -> None:
+    names: list[PartitionValue] = [f"s{one}" for one in range(1_000)]
+    listing = Names(place.store, names, place.clock, LONGEST.total_seconds())
+    swept = await place.sweeper(listing).sweep([accounts(Trying())], MINUTE)
+    assert (swept.swept, len(swept.failed), swept.left) == (0, 0, 10)
 
 
 async def test_entities_of_one_id_in_several_partitions_are_all_swept(place: Place) -> None:
     """For Python the partition values 1 and True are equal."""
-
-    class Alike(MemoryListing):
-        async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-            for value in ("x", "y", 1, True):
-                yield (EntityRef(type, (value,), "a"),)
-
-    swept = await place.sweeper(Alike(place.store)).sweep([accounts()], MINUTE, 10)
+    swept = await place.sweeper(Names(place.store, ["x", "y", 1, True], place.clock)).sweep([accounts()], MINUTE, 10)
     assert (swept.swept, swept.failed) == (4, ())
-
-
-async def test_a_slow_listing_leaves_half_of_the_time_for_sweeping(place: Place) -> None:
-    kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(20)))
-    place.open = True
-
-    class Slow(MemoryListing):
-        async def owing(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-            for ref in [ref async for page in super().owing(type, before) for ref in page]:
-                await place.clock.sleep(LONGEST.total_seconds() / 12)
-                yield (ref,)
-
-    swept = await place.sweeper(Slow(place.store)).sweep([kind], MINUTE, 1_000)
-    assert (swept.swept, swept.left) == (6, 0)
 
 
 async def test_an_applications_own_strategy_is_swept_by_its_own_sweep() -> None:

@@ -1,17 +1,11 @@
-"""The protocols, and the effects by which each of them asks for the same thing."""
+"""The protocols. Those with companions take the same steps; what the outbox does has tests of its own."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Strategy
-from exactlyonce.effects.companions import HasCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import FindProcessed, HasRecords
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
@@ -23,17 +17,6 @@ PROTOCOLS: dict[str, Strategy] = {
     "resequencer": Resequencer(),
 }
 WITH_COMPANIONS = ("colocated", "stream", "resequencer")
-OF_ACCOUNTS = ("outbox", "colocated", "stream")
-"""Those that take messages without numbers."""
 
-Kinds = dict[str, type[Effect[Any]]]
-COMMIT: Kinds = {"outbox": SaveEntity, **dict.fromkeys(WITH_COMPANIONS, SaveBatch)}
-FIND: Kinds = {"outbox": FindProcessed, **dict.fromkeys(WITH_COMPANIONS, LoadCompanions)}
-"""What looks for a message that is not in the entity's ledger."""
-HAS: Kinds = {"outbox": HasRecords, **dict.fromkeys(WITH_COMPANIONS, HasCompanions)}
-"""What looks for anything at all, before a document without a ledger is adopted."""
-
-ALL = pytest.mark.parametrize("protocol", PROTOCOLS)
 COMPANIONS = pytest.mark.parametrize("protocol", WITH_COMPANIONS)
-ACCOUNTS = pytest.mark.parametrize("protocol", OF_ACCOUNTS)
 BOTH = pytest.mark.parametrize("protocol", ["colocated", "stream"])

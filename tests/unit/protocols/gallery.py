@@ -10,19 +10,22 @@ from exactlyonce import Outbox
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy, key_of
 from exactlyonce.blobs.memory import MemoryBlobs
 from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import OpenNumbers
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
+from exactlyonce.records.books import number_of
 from exactlyonce.records.places import Place
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
+from tests.unit.bookkeeping import BOOK
 from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
 
-PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(window=1), "colocated": Colocated(), "stream": VersionStream()}
+PROTOCOLS: dict[str, Strategy] = {"outbox": Outbox(), "colocated": Colocated(), "stream": VersionStream()}
 ALL_PROTOCOLS: dict[str, Strategy] = {**PROTOCOLS, "resequencer": Resequencer()}
 
 
@@ -32,11 +35,13 @@ def in_order(number: int) -> Envelope:
 
 
 def painting(before: Before, envelope: Envelope) -> Handled:
-    """A handler that writes a blob, and keeps the transaction in whose folder it is."""
+    """A handler that writes a blob, and keeps the name of the transaction in whose folder it is."""
     state: dict[str, Any] = {"id": "a", "owner": "a", "pictures": []} if before.body is None else before.body.value
     key = key_of(envelope)
-    blob = Blob(f"account/a/{before.tx}/picture", key.encode(), "t/x", Author(ENTITY, key, before.tx, before.at))
-    return Handled(Json.of({**state, "pictures": [*state["pictures"], before.tx]}), blobs=(blob,))
+    book, number = number_of(before.tx)
+    folder = f"tx-{number}" if book == BOOK else before.tx
+    blob = Blob(f"account/a/{folder}/picture", key.encode(), "t/x", Author(ENTITY, key, before.tx, before.at))
+    return Handled(Json.of({**state, "pictures": [*state["pictures"], folder]}), blobs=(blob,))
 
 
 class Gallery(Script):
@@ -51,7 +56,7 @@ class Gallery(Script):
 
     def usual(self, effect: Effect[Any]) -> Any:
         match effect:
-            case Begin():
+            case Begin() | OpenNumbers():
                 self.at += self.tick
                 return super().usual(effect)
             case WriteOnce() | DeleteBlobs():

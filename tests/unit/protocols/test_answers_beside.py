@@ -121,7 +121,7 @@ def test_a_retry_publishes_first_what_its_record_owes(script: Script, strategy: 
 
 
 def test_a_sweep_publishes_what_a_request_owes(script: Script, strategy: Strategy) -> None:
-    assert strategy.unfinished == ("owing",)
+    assert strategy.unfinished == ("companions",)
     attempt(script, strategy, request("k-1"), replies={Publish: UNKNOWN})
     assert len(swept(script, strategy).only(Publish).outputs) == 1
     assert kept(script, strategy).owed is None

@@ -1,6 +1,6 @@
-"""Whole histories in which copies live longer than anybody thought: waits add up, debts are paid late, and records are gone.
+"""Whole histories in which copies live longer than anybody thought: waits add up, debts are paid late, and pages are gone.
 
-Each goes with what ships (strategies, the judge, sweeper, clean-up of records) on a store in memory, over weeks.
+Each goes with what ships (strategies, the judge, sweeper, clean-up of pages) on a store in memory, over weeks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ from exactlyonce.attempt import Memory, Strategy, key_of
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.records.companions import entry_id
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.marks import hash_in, split
+from exactlyonce.records.pages import read_page
 from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.world import World
+from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.asking import settle, sweep
 from tests.samples import SENT, Account, Deposited, accounts, deposit
@@ -67,7 +71,7 @@ class History:
             outcome=lambda _: (True, self.answers),
             lifetimes=lifetimes,
         )
-        self.shop, self.till = accounts(shop), tills(till or Outbox(window=1))
+        self.shop, self.till = accounts(shop), tills(till or Outbox())
         self.process = self.world.process()
 
     def until(self, day: float) -> None:
@@ -86,19 +90,20 @@ class History:
         await self.process.deliver(self.till, receipt)
 
     async def clean(self, entity: EntityRef) -> int:
-        """Clean up the records of an entity, as the job does; how many went."""
-        kept = self.world.lifetimes.retention.kept(self.clock.now()).total_seconds()
-        old = [*self._records(entity, self.clock.now().timestamp() - kept)]
+        """Clean up the pages of an entity, as the job does; how many went."""
+        kept = self.world.lifetimes.retention.kept(self.clock.now())
+        old = [*self._pages(entity, milliseconds(self.clock.now() - kept))]
         await self.process.run(entity, lambda memory: cleaning(entity, old))
         return len(old)
 
-    def _records(self, entity: EntityRef, before: float) -> Iterator[tuple[str, str]]:
+    def _pages(self, entity: EntityRef, before: int) -> Iterator[tuple[str, str]]:
         log = self.world.store.library[entity.key]
         for id in log.ids(len(log.log)):
             version = log.newest(id)
-            if id.startswith("processed:") and version is not None and version.timestamp < before:
-                assert version.document is not None
-                yield version.document.value["message"], version.etag
+            if not id.startswith("page:") or version is None or version.document is None:
+                continue
+            if read_page(version.document.value).until < before:
+                yield id.removeprefix("page:"), version.etag
 
     @property
     def receipts(self) -> list[Envelope]:
@@ -106,15 +111,23 @@ class History:
 
     def times(self, message: Envelope) -> int:
         """In how many transactions a message changed an entity."""
-        return len({one.tx for one in self.world.facts().commits if one.message == key_of(message)})
+        same = (one for one in self.world.facts().commits if one.message == message_hash(key_of(message)))
+        return len({one.version for one in same if one.version is not None})
 
 
-def cleaning(entity: EntityRef, records: list[tuple[str, str]]) -> Step[None]:
-    yield from Outbox().clean(entity, tuple(records), Memory())
+def cleaning(entity: EntityRef, pages: list[tuple[str, str]]) -> Step[None]:
+    yield from Outbox().clean(entity, tuple(pages), Memory())
+
+
+@pytest.fixture(autouse=True)
+def one_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger with a mark has a page cut by the next commit, in which all of them leave."""
+    monkeypatch.setattr(draft, "MOST_MARKS", 0)
+    monkeypatch.setattr(draft, "MARKS_STAY", 0)
 
 
 def other(id: str) -> Envelope:
-    """Another receipt, which pushes the one before out of the till's window."""
+    """Another receipt, with whose commit the mark of the one before leaves."""
     return Envelope("elsewhere", id, "account.deposited", Json.of({"total": 1, "receipt": id}), SENT)
 
 
@@ -174,25 +187,25 @@ async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_b
         assert history.times(fresh) == 0
 
 
-async def test_an_embedded_ledger_has_forgotten_what_comes_late_and_refuses_it() -> None:
-    history = History(Outbox.embedded(), lifetimes=SHORTEST)
+async def test_a_mark_that_is_older_than_the_retention_leaves_for_good_and_its_copy_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(draft, "MOST_MARKS", 32)
+    history = History(Outbox(), lifetimes=SHORTEST)
     await history.process.deliver(history.shop, deposit("m-1"))
-    history.until(0.1)
-    await history.process.deliver(history.shop, deposit("m-2"))  # From now on the entry of the first is dated.
-    for day in (17.0, 17.1):
-        history.until(day)
-        fresh = Envelope("web", f"m-{day}", "account.deposit", Json.of({"account": "a"}), history.clock.now())
-        await history.process.deliver(history.shop, fresh)
+    history.until(17)
+    fresh = replace(deposit("m-2"), time=history.clock.now())
+    await history.process.deliver(history.shop, fresh)
     ledger = read_entity(SHOP, history.world.store.perform(LoadEntity(SHOP)).document).ledger  # type: ignore[union-attr]
     assert ledger is not None
-    assert key_of(deposit("m-1")) not in {entry.message for entry in ledger.entries}
+    assert [hash_in(one) for one in split(ledger.marks)] == [message_hash(key_of(fresh))]
     with pytest.raises(TooOldToJudge):
         await history.process.deliver(history.shop, deposit("m-1"))
     assert history.times(deposit("m-1")) == 1
 
 
 async def test_a_copy_that_waited_in_a_queue_was_requeued_and_given_up_again_is_not_applied_again() -> None:
-    history = History(Outbox(window=1), lifetimes=SHORTEST)
+    history = History(Outbox(), lifetimes=SHORTEST)
     await history.process.deliver(history.shop, deposit("m-1"))
     await history.process.deliver(history.shop, deposit("m-2"))
     history.until(16.5)

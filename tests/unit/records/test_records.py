@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import reduce
 from typing import Any
 
@@ -14,45 +14,75 @@ from hypothesis import strategies as st
 
 from exactlyonce.errors import IdTaken
 from exactlyonce.records.answers import Answer
-from exactlyonce.records.channels import Channel, Forgotten
+from exactlyonce.records.books import Book
 from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import LEDGER, Apart, Entry, Ledger, entity_document, read_entity
+from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity
 from exactlyonce.records.library import (
     ParkedMessage,
-    ProcessedRecord,
+    RequestDocument,
     StagedOutputs,
+    Unparked,
     library_document,
-    processed_record,
     read_parked,
-    read_processed,
+    read_request,
     read_staged,
 )
-from exactlyonce.records.outputs import Content, Output, OutputRef, digest
+from exactlyonce.records.marks import KINDS, Mark, written
+from exactlyonce.records.outbox import OutboxEntry, Pending
+from exactlyonce.records.outputs import Output, OutputRef, digest
+from exactlyonce.records.pages import KeptAnswer, Page, read_page
 from exactlyonce.records.places import LARGEST_NUMBER, Place
 from exactlyonce.records.receptions import Reception
 from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.ranges import Ranges, with_number
+from tests.unit.bookkeeping import BOOK, tx
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
+SINCE = 1_795_255_202_000
 GAME = EntityRef("range", ("game-7",), "game-7")
 PLACE = Place("c1", "board/game-7", 12)
 PLACED = {"channel": "c1", "receiver": "board/game-7", "number": 12}
 OUTPUT = Output("o-1", "leader-board", Json.of({"specversion": "1.0", "id": "o-1"}), 1.5, PLACE)
-OWING = Entry("web/m-43", "9a", 43, AT, (OUTPUT.ref,), "d1", recorded=False, owed=(OUTPUT.content(GAME.source, AT),))
-SETTLED = Entry("web/m-42", "5f", 42, AT - timedelta(seconds=2), (), "d2", staged=True, seen=1_700_000_000)
-SEQUENCES = (Sequence("leader-board", "board/game-7", "c1", 12, ordered=True),)
+CAUSE, PAINTED = message_hash("web/m-43"), message_hash("web/m-42")
+ANSWER = Answer(201, (("X-a", "b"),), '{"total":1.0}', "f")
+MARKS = written(
+    (Mark(SINCE - 2_000, PAINTED, "f", False, "aBc+").text, Mark(SINCE, CAUSE, "i", True, "aBc+", "0~").text)
+)
+OWING = OutboxEntry(
+    CAUSE, tx(43), AT, SINCE, (Pending(("hit", "", "}"), 1, 1, 1.5, place=(0, 12)), Pending(Json("{}"), id="o"))
+)
 LEDGER_43 = Ledger(
-    43,
-    "0:-1#913",
-    (SETTLED, OWING),
-    channels=(Channel("c2", "range/game-7", ((1, 40), (42, 42)), "aBcD3"),),
-    apart=Apart(records=True, sealed=True),
+    version=43,
     type="range",
-    sequences=SEQUENCES,
+    entity=GAME.key,
+    token="0:-1#913",
+    marks=MARKS,
+    to=("audience", "leader-board"),
+    complete=SINCE - 9_000,
+    left=41,
+    cut=40,
+    lost=SINCE - 99_000,
+    answers=(KeptAnswer(CAUSE, ANSWER),),
+    outbox=(OWING,),
+    blobs=((PAINTED, tx(42)),),
+    sequences=(Sequence("leader-board", "board/game-7", "c1", 12),),
     calls=("o-7",),
     kept=(Kept("o-9", datetime(2036, 7, 1, tzinfo=timezone.utc), "5f-kept"),),
+)
+PAGE = Page(
+    GAME.key,
+    3,
+    40,
+    SINCE - 2_000,
+    SINCE,
+    MARKS,
+    before=SINCE - 9_000,
+    to=("audience", "leader-board"),
+    hashes=(PAINTED,),
+    answers=(KeptAnswer(CAUSE, ANSWER),),
+    blobs=(tx(42),),
 )
 
 TEXT = st.text(max_size=8)
@@ -66,102 +96,105 @@ JSONS = st.recursive(
 PLACES = st.none() | st.builds(Place, TEXT, TEXT, COUNTS)
 OUTPUTS = st.lists(st.builds(Output, TEXT, TEXT, JSONS, st.floats(0, 1e6), PLACES), max_size=2).map(tuple)
 REFERENCES = st.lists(st.builds(OutputRef, TEXT, TEXT, PLACES), max_size=2).map(tuple)
-CONTENTS = st.builds(Content, JSONS | st.tuples(TEXT, TEXT), st.floats(0, 1e6))
-OWED = REFERENCES.flatmap(
-    lambda refs: st.tuples(
-        st.just(refs),
-        st.none() | st.just("staged") | st.lists(CONTENTS, min_size=len(refs), max_size=len(refs)).map(tuple),
-    )
-)
 ANSWERS = st.builds(Answer, COUNTS, st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple), st.none() | TEXT, TEXT)
+KEPT_ANSWERS = st.lists(st.builds(KeptAnswer, TEXT, ANSWERS), max_size=2).map(tuple)
+PENDING = st.builds(
+    Pending, JSONS | st.tuples(TEXT, TEXT), COUNTS, st.integers(0, 1), st.floats(0, 1e6), st.none() | TEXT.filter(bool)
+)
 ENTRIES = st.builds(
-    lambda owed, **parts: Entry(outputs=owed[0], owed=owed[1], **parts),
-    OWED,
-    message=TEXT,
-    tx=TEXT,
-    version=COUNTS,
-    at=MOMENTS,
-    digest=TEXT,
-    staged=st.booleans(),
-    recorded=st.booleans(),
-    seen=st.none() | COUNTS,
-    answer=st.none() | ANSWERS,
+    OutboxEntry,
+    TEXT,
+    TEXT,
+    MOMENTS,
+    st.none() | COUNTS,
+    st.lists(PENDING, max_size=2).map(tuple),
+    st.none() | TEXT,
+    st.none() | ANSWERS,
+)
+ANY_MARKS = st.lists(
+    st.builds(
+        Mark,
+        st.integers(0, 2**41),
+        TEXT.map(message_hash),
+        st.sampled_from(KINDS),
+        st.booleans(),
+        st.just("aBc+"),
+        st.sampled_from(["", "-0~"]),
+    ),
+    max_size=3,
 )
 NOTHING: Ranges = ()
 RANGES = st.lists(st.integers(1, LARGEST_NUMBER), max_size=3).map(lambda some: reduce(with_number, some, NOTHING))
-CHANNELS = st.builds(Channel, TEXT, TEXT, RANGES, TEXT)
 RECEPTIONS = st.builds(
     Reception, TEXT, TEXT, COUNTS, RANGES, st.none() | MOMENTS, st.none() | TEXT, st.none() | MOMENTS
 )
 LEDGERS = st.builds(
-    Ledger,
-    version=COUNTS,
+    lambda marks, left, **parts: Ledger(
+        version=len(marks) + left, marks=written(one.text for one in marks), left=left, **parts
+    ),
+    ANY_MARKS,
+    COUNTS,
     token=st.none() | TEXT,
-    entries=st.lists(ENTRIES, max_size=3).map(tuple),
-    channels=st.lists(CHANNELS, max_size=2).map(tuple),
-    apart=st.builds(Apart, st.booleans(), st.booleans(), st.booleans(), st.none() | st.builds(Forgotten, COUNTS, TEXT)),
+    entity=st.sampled_from(["", GAME.key]),
+    to=st.just(("audience", "leader-board")),
+    complete=st.integers(-1, 2**41),
+    answers=KEPT_ANSWERS,
+    outbox=st.lists(ENTRIES, max_size=3).map(tuple),
+    blobs=st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple),
     deleted=st.just(False),
-    protocol=st.sampled_from(["outbox", "colocated", "stream", "resequencer"]),
-    sequences=st.lists(st.builds(Sequence, TEXT, TEXT, TEXT, COUNTS, st.booleans()), max_size=2).map(tuple),
+    protocol=st.sampled_from(["outbox", "colocated"]),
+    sequences=st.lists(st.builds(Sequence, TEXT, TEXT, TEXT, COUNTS), max_size=2).map(tuple),
     snapshot_every=st.none() | COUNTS,
     event_sourced=st.booleans(),
     receptions=st.lists(RECEPTIONS, max_size=2).map(tuple),
     calls=st.lists(TEXT, max_size=2).map(tuple),
     kept=st.lists(st.builds(Kept, TEXT, MOMENTS, TEXT), max_size=2).map(tuple),
 )
+PAGES = st.builds(
+    Page,
+    *(TEXT, COUNTS, COUNTS, COUNTS, COUNTS, TEXT),
+    before=st.integers(-1, 2**41),
+    to=st.lists(TEXT, max_size=2).map(tuple),
+    hashes=st.lists(TEXT, max_size=2).map(tuple),
+    answers=KEPT_ANSWERS,
+    blobs=st.lists(TEXT, max_size=2).map(tuple),
+)
 
 
+STORED_ANSWER = {"status": 201, "headers": [["X-a", "b"]], "body": '{"total":1.0}', "asked": "f"}
 STORED = {
     "id": "game-7",
     "gameId": "game-7",
     "target": 42,
     "_ledger": {
-        "schema": 1,
+        "version": 43,
         "type": "range",
-        "protocol": "outbox",
-        "snapshot_every": None,
-        "event_sourced": False,
-        "receptions": [],
+        "entity": '["range","game-7","game-7"]',
+        "token": "0:-1#913",
+        "marks": MARKS,
+        "to": ["audience", "leader-board"],
+        "complete": 1_795_255_193_000,
+        "left": 41,
+        "cut": 40,
+        "lost": 1_795_255_103_000,
+        "answers": [{"cause": CAUSE, "answer": STORED_ANSWER}],
+        "outbox": [
+            {
+                "cause": CAUSE,
+                "tx": f"{BOOK}.0000043",
+                "at": 1_795_255_202_000_000,
+                "since": 1_795_255_202_000,
+                "outputs": [
+                    {"envelope": ["hit", "", "}"], "index": 1, "to": 1, "delay": 1.5, "place": [0, 12]},
+                    {"envelope": "{}", "id": "o"},
+                ],
+            },
+        ],
+        "blobs": [[PAINTED, f"{BOOK}.0000042"]],
+        "sequences": [["leader-board", "board/game-7", "c1", 12]],
         "calls": ["o-7"],
         "kept": [{"id": "o-9", "due": "2036-07-01T00:00:00Z", "tx": "5f-kept"}],
-        "sequences": [
-            {
-                "destination": "leader-board",
-                "receiver": "board/game-7",
-                "channel": "c1",
-                "last": 12,
-                "ordered": True,
-            }
-        ],
-        "version": 43,
-        "token": "0:-1#913",
-        "owing_since": "2026-11-21T10:00:02Z",
-        "deleted": False,
-        "channels": [{"id": "c2", "source": "range/game-7", "received": [[1, 40], [42, 42]], "marks": "aBcD3"}],
-        "apart": {"records": True, "channels": False, "sealed": True, "forgotten": None},
-        "entries": [
-            {
-                "message": "web/m-42",
-                "tx": "5f",
-                "version": 42,
-                "at": "2026-11-21T10:00:00Z",
-                "outputs": [],
-                "digest": "d2",
-                "staged": True,
-                "owed": None,
-                "seen": 1_700_000_000,
-            },
-            {
-                "message": "web/m-43",
-                "tx": "9a",
-                "version": 43,
-                "at": "2026-11-21T10:00:02Z",
-                "outputs": [{"id": "o-1", "destination": "leader-board", "place": PLACED}],
-                "digest": "d1",
-                "owed": [{"envelope": '{"specversion":"1.0","id":"o-1"}', "delay": 1.5}],
-                "recorded": False,
-            },
-        ],
+        "schema": 1,
     },
 }
 
@@ -170,6 +203,15 @@ def test_the_entity_document_is_pinned() -> None:
     document = entity_document(Json.of({"id": "game-7", "gameId": "game-7", "target": 42}), LEDGER_43)
     assert json.loads(document.text) == STORED
     assert list(document.value)[-1] == LEDGER
+
+
+def test_marks_are_pinned() -> None:
+    assert MARKS == "P6xY5Z-XGKVQ71HhbKOrr6YFaBc+.P6xY62F8nKpJu8p82+ZuqCqiaBc+0~"
+
+
+def test_what_is_empty_is_left_out_of_a_ledger() -> None:
+    assert entity_document(Json("{}"), Ledger()).value[LEDGER] == {"version": 0, "type": "", "schema": 1}
+    assert entity_document(Json("{}"), Ledger(protocol="colocated")).value[LEDGER]["protocol"] == "colocated"
 
 
 def test_what_a_read_model_has_received_is_pinned() -> None:
@@ -197,42 +239,52 @@ def test_what_a_read_model_has_received_is_pinned() -> None:
     ]
 
 
-def test_the_processed_record_is_pinned() -> None:
-    assert library_document(processed_record(GAME, OWING)) == {
-        "kind": "processed",
+def test_the_page_is_pinned() -> None:
+    assert json.loads(json.dumps(library_document(PAGE))) == {
+        "kind": "page",
         "schema": 1,
         "entity": '["range","game-7","game-7"]',
-        "message": "web/m-43",
-        "tx": "9a",
-        "version": 43,
-        "at": "2026-11-21T10:00:02Z",
-        "outputs": [{"id": "o-1", "destination": "leader-board", "place": PLACED}],
-        "digest": "d1",
+        "number": 3,
+        "version": 40,
+        "begin": 1_795_255_200_000,
+        "until": 1_795_255_202_000,
+        "marks": MARKS,
+        "before": 1_795_255_193_000,
+        "to": ["audience", "leader-board"],
+        "hashes": [PAINTED],
+        "answers": [{"cause": CAUSE, "answer": STORED_ANSWER}],
+        "blobs": [f"{BOOK}.0000042"],
     }
 
 
-def test_an_answer_goes_from_the_entry_into_the_record_and_is_left_out_where_there_is_none() -> None:
-    answer = Answer(201, (("X-a", "b"),), '{"total":1.0}', "f")
-    stored = library_document(processed_record(GAME, replace(OWING, answer=answer)))
-    assert json.loads(json.dumps(stored["answer"])) == {
-        "status": 201,
-        "headers": [["X-a", "b"]],
-        "body": '{"total":1.0}',
-        "asked": "f",
+def test_a_page_of_timed_marks_alone_has_nothing_else() -> None:
+    page = Page(GAME.key, 3, 40, 1, 2, MARKS)
+    assert [*library_document(page)] == ["entity", "number", "version", "begin", "until", "marks", "kind", "schema"]
+
+
+def test_the_book_is_pinned() -> None:
+    assert library_document(Book(BOOK, 12, (7, 9), (7,), ended=True, searched=(3,), written=2)) == {
+        "kind": "book",
+        "schema": 1,
+        "id": BOOK,
+        "used": 12,
+        "open": [7, 9],
+        "stuck": [7],
+        "ended": True,
+        "within": 600,
+        "searched": [3],
+        "written": 2,
     }
-    assert read_processed(stored).answer == answer
-    del stored["answer"]
-    assert read_processed(stored).answer is None
 
 
 def test_the_staged_document_is_pinned() -> None:
     envelope = '{"specversion":"1.0","id":"o-1"}'
-    assert library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, (OUTPUT,))) == {
+    assert library_document(StagedOutputs(GAME.key, "web/m-43", "9a-kept", AT, (OUTPUT,))) == {
         "kind": "staged",
         "schema": 1,
         "entity": '["range","game-7","game-7"]',
         "message": "web/m-43",
-        "tx": "9a",
+        "tx": "9a-kept",
         "at": "2026-11-21T10:00:02Z",
         "outputs": [
             {
@@ -246,7 +298,7 @@ def test_the_staged_document_is_pinned() -> None:
     }
 
 
-def test_the_parked_document_is_pinned() -> None:
+def test_the_parked_document_and_what_takes_its_place_are_pinned() -> None:
     parked = ParkedMessage(GAME.key, "web/m-43", "its handler raised ValueError", AT, OUTPUT.envelope)
     assert library_document(parked) == {
         "kind": "parked",
@@ -260,6 +312,20 @@ def test_the_parked_document_is_pinned() -> None:
         "renewed": None,
         "place": None,
     }
+    discarded = {"kind": "unparked", "schema": 1, "entity": '["range","game-7","game-7"]', "message": "web/m-43"}
+    assert library_document(Unparked(GAME.key, "web/m-43")) == discarded
+    assert library_document(Unparked(GAME.key, "web/m-43", "web/m-9")) == {**discarded, "sent": "web/m-9"}
+
+
+def test_the_document_of_a_request_is_pinned() -> None:
+    document = {"kind": "request", "schema": 1, "entity": '["range","game-7","game-7"]', "request": "r-1"}
+    times = {"at": "2026-11-21T10:00:02Z"}
+    opened = RequestDocument(GAME.key, "r-1", AT, OUTPUT.envelope, None)
+    assert library_document(opened) == {**document, **times, "envelope": OUTPUT.envelope.text, "answer": None}
+    done = replace(opened, envelope=None, answer=ANSWER)
+    stored = json.loads(json.dumps(library_document(done)))
+    assert stored == {**document, **times, "envelope": None, "answer": STORED_ANSWER}
+    assert read_request(stored) == done
 
 
 def test_the_digest_is_pinned_and_covers_destination_delay_content_and_order() -> None:
@@ -283,10 +349,10 @@ def test_an_entity_document_is_read_back_the_same(body: Json, ledger: Ledger) ->
     assert hash(view.ledger) == hash(ledger)
 
 
-@given(st.builds(ProcessedRecord, TEXT, TEXT, TEXT, COUNTS, MOMENTS, REFERENCES, TEXT))
+@given(PAGES)
 @settings(max_examples=100, deadline=None)
-def test_a_processed_record_is_read_back_the_same(record: ProcessedRecord) -> None:
-    assert read_processed(json.loads(json.dumps(library_document(record)))) == record
+def test_a_page_is_read_back_the_same(page: Page) -> None:
+    assert read_page(json.loads(json.dumps(library_document(page)))) == page
 
 
 @given(st.builds(StagedOutputs, TEXT, TEXT, TEXT, MOMENTS, OUTPUTS))
@@ -330,36 +396,21 @@ def test_an_absent_entity_has_an_empty_ledger_and_a_foreign_document_none() -> N
 
 
 def test_a_document_belongs_to_entities_of_one_type() -> None:
-    document = entity_document(Json.of({"id": "game-7"}), LEDGER_43)
+    document = entity_document(Json.of({"id": "game-7"}), replace(LEDGER_43, entity=""))
     with pytest.raises(IdTaken, match="of type 'range'") as taken:
         read_entity(EntityRef("board", ("game-7",), "game-7"), document)
     assert taken.value.kept == "its id is that of an entity of another type"
 
 
 def test_a_tombstone_has_a_ledger_and_no_body() -> None:
-    view = read_entity(GAME, entity_document(Json.of({"id": "game-7"}), Ledger(3, None, (SETTLED,), deleted=True)))
+    view = read_entity(GAME, entity_document(Json.of({"id": "game-7"}), replace(LEDGER_43, deleted=True)))
     assert view.body is None
     assert view.ledger is not None
-    assert view.ledger.entries == (SETTLED,)
+    assert view.ledger.outbox == LEDGER_43.outbox
 
 
-def test_owing_since_is_the_time_of_the_oldest_entry_that_owes() -> None:
-    later = Entry("web/m-44", "9b", 44, AT + timedelta(hours=1), (), "", owed="staged")
-    assert Ledger(44, None, (SETTLED, OWING, later)).owing_since == AT
-    assert Ledger(42, None, (SETTLED,)).owing_since is None
-    assert Ledger(44, None, (SETTLED, OWING, later)).owing == {"9a", "9b"}
-
-
-def test_an_entry_that_owes_gives_its_outputs_and_one_that_owes_nothing_or_staged_ones_none() -> None:
-    assert OWING.owed_outputs(GAME.source) == (OUTPUT,)
-    assert [replace(OWING, owed=owed).owed_outputs(GAME.source) for owed in (None, "staged")] == [(), ()]
-
-
-def test_marking_touches_only_the_transactions_named() -> None:
-    marked = LEDGER_43.with_published({"9a", "unknown"})
-    assert marked.entries == (SETTLED,)
-    assert LEDGER_43.with_published({"5f"}) == LEDGER_43
-    assert (marked.version, marked.token) == (43, "0:-1#913")
+def test_what_is_paid_owes_nothing_and_the_ledger_names_the_documents_of_kept_messages() -> None:
+    assert LEDGER_43.transactions == {"5f-kept"}
 
 
 def test_the_digest_of_outputs_takes_numbers_with_all_their_digits_and_no_order_of_properties() -> None:

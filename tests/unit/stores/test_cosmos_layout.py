@@ -10,28 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.errors import InvalidMessage
+from exactlyonce.records.books import read_book
 from exactlyonce.records.library import (
     ParkedMessage,
-    ProcessedRecord,
     StagedOutputs,
     read_parked,
-    read_processed,
     read_staged,
 )
 from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import read_page
 from exactlyonce.stores.cosmos.layout import (
     MAX_BATCH_BYTES,
     MAX_BATCH_OPERATIONS,
     batches,
+    book_id,
     from_library,
     library_id,
+    page_id,
     parked_id,
-    processed_id,
     require_storable,
     staged_id,
     to_library,
     without_system,
 )
+from exactlyonce.testing.contracts.samples import a_book, a_page
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 
@@ -46,38 +48,46 @@ def test_an_id_holds_a_plain_value_as_it_is(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["", "web/m-42", "ä", "a b", "a:b", "~", "x" * 201, "a\n"])
 def test_an_id_holds_the_hash_of_any_other_value(value: str) -> None:
-    id = library_id("processed", value)
-    assert id.startswith("processed:~")
-    assert len(id) == len("processed:~") + 64
+    id = library_id("parked", value)
+    assert id.startswith("parked:~")
+    assert len(id) == len("parked:~") + 64
 
 
 def test_ids_are_what_they_have_always_been() -> None:
     """Documents written by earlier versions have to be found."""
-    assert processed_id("web/m-42") == "processed:~5c629543bd4785b28eaebe98f076dec9f2213fb20aafdabfe98be9e414bb0e2e"
     assert parked_id("web/m-42") == "parked:~5c629543bd4785b28eaebe98f076dec9f2213fb20aafdabfe98be9e414bb0e2e"
     assert staged_id("5f3c") == "staged:5f3c"
+    assert page_id(0) == "page:0"
+    assert book_id("5f3c") == "book:5f3c"
 
 
 @given(st.text(), st.text())
 def test_different_values_have_different_ids_that_the_service_takes(one: str, other: str) -> None:
-    assert (library_id("processed", one) == library_id("processed", other)) == (one == other)
-    require_storable(EntityRef("any", (), library_id("processed", one)))
+    assert (library_id("parked", one) == library_id("parked", other)) == (one == other)
+    require_storable(EntityRef("any", (), library_id("parked", one)))
 
 
-def test_a_processed_record_lies_in_its_entitys_partition() -> None:
-    record = ProcessedRecord(ENTITY.key, "web/m-42", "5f", 1, AT, (), "digest")
-    document = to_library(ENTITY, record)
-    assert document["id"] == processed_id("web/m-42")
+def test_a_page_lies_in_its_entitys_partition_for_a_time() -> None:
+    page = a_page(ENTITY, 2, hashes=("m-1",))
+    document = to_library(ENTITY, page, 86_400)
+    assert document["id"] == "page:2"
     assert document["pk"] == '["game","EU",7,"game-7"]'
-    assert document["message"] == "web/m-42"
-    assert read_processed(from_library(_as_read(document))) == record
+    assert document["ttl"] == 86_400
+    assert read_page(from_library(_as_read(document))) == page
 
 
-def test_a_staged_document_lies_there_too() -> None:
+def test_a_book_lies_in_the_partition_of_all_books() -> None:
+    document = to_library(None, a_book("5f3c"), 60)
+    assert (document["id"], document["pk"], document["ttl"]) == ("book:5f3c", "books", 60)
+    assert read_book(from_library(_as_read(document))) == a_book("5f3c")
+
+
+def test_a_staged_document_lies_in_its_entitys_partition_too() -> None:
     output = Output("o-1", "receipts", Json.of({"id": "o-1"}), 1.5)
     staged = StagedOutputs(ENTITY.key, "web/m-42", "5f", AT, (output,))
     document = to_library(ENTITY, staged)
     assert document["id"] == "staged:5f"
+    assert "ttl" not in document
     assert document["pk"] == ENTITY.key
     assert read_staged(from_library(_as_read(document))) == staged
 

@@ -77,7 +77,6 @@ def test_a_cancelled_request_has_no_outcome() -> None:
     ("operation", "status", "reply"),
     [
         (Operation.STAGE, 409, Conflict(TOKEN)),
-        (Operation.RECORD, 409, UNKNOWN),
         (Operation.DELETE, 404, Conflict(TOKEN)),
         (Operation.DELETE, 412, Conflict(TOKEN)),
         (Operation.COMMIT, 404, Conflict(TOKEN)),
@@ -87,7 +86,6 @@ def test_a_cancelled_request_has_no_outcome() -> None:
         (Operation.AMEND, 404, Conflict(TOKEN)),
         (Operation.AMEND, 412, Conflict(TOKEN)),
         (Operation.STAGE, 429, UNKNOWN),
-        (Operation.RECORD, 449, UNKNOWN),
     ],
     ids=str,
 )

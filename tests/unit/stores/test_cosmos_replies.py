@@ -20,7 +20,7 @@ from tests.unit.stores.refusing import SECRET, TOKEN, answer, refusal
 
 READS = (Operation.READ, Operation.QUERY)
 SAVES = (Operation.CREATE, Operation.REPLACE)
-LIBRARY_WRITES = (Operation.STAGE, Operation.RECORD)
+LIBRARY_WRITES = (Operation.STAGE, Operation.PAGE, Operation.BOOK)
 BATCHES = (Operation.COMMIT, Operation.AMEND)
 COMMITS = (*SAVES, Operation.COMMIT)
 WRITES = (*SAVES, *LIBRARY_WRITES, Operation.PARK, *BATCHES, Operation.DELETE, Operation.OPEN_REQUEST, Operation.KEEP)
@@ -33,16 +33,22 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("an id or a unique key that is taken is a conflict of its own kind", COMMITS, 409, None, Taken(TOKEN)),
     ("an account that is changed will have changed", (Operation.OPEN, *READS, *WRITES), 409, 1006, UNKNOWN),
     (
-        "staged documents and requests have no unique keys",
-        (Operation.STAGE, Operation.OPEN_REQUEST),
+        "pages, staged documents and requests have no unique keys",
+        (Operation.PAGE, Operation.STAGE, Operation.OPEN_REQUEST),
         409,
         None,
         Conflict(TOKEN),
     ),
-    ("an etag that is outdated is a conflict", (*SAVES, *BATCHES, Operation.DELETE), 412, None, Conflict(TOKEN)),
+    (
+        "an etag that is outdated is a conflict",
+        (*SAVES, *BATCHES, Operation.DELETE, Operation.NOTE),
+        412,
+        None,
+        Conflict(TOKEN),
+    ),
     (
         "a document to replace that is gone is a conflict",
-        (Operation.REPLACE, *BATCHES, Operation.DELETE, Operation.KEEP),
+        (Operation.REPLACE, *BATCHES, Operation.DELETE, Operation.KEEP, Operation.NOTE),
         404,
         0,
         Conflict(TOKEN),
@@ -63,7 +69,7 @@ ANSWERS: list[tuple[str, tuple[Operation, ...], int, int | None, object]] = [
     ("a query cannot find a document absent", (Operation.QUERY,), 404, 0, UNKNOWN),
     ("a write cannot be behind", WRITES, 404, 1002, UNKNOWN),
     ("a create has nothing to miss", (Operation.CREATE, Operation.PARK, *LIBRARY_WRITES), 404, 0, UNKNOWN),
-    ("an upsert has nothing to conflict with", (Operation.RECORD, Operation.PARK), 409, None, UNKNOWN),
+    ("an upsert has nothing to conflict with", (Operation.BOOK, Operation.PARK), 409, None, UNKNOWN),
     ("a companion that is written over keeps its id", (Operation.AMEND,), 409, None, UNKNOWN),
     ("a companion that is too large to be written over stays as it is", (Operation.AMEND,), 413, None, UNKNOWN),
     ("a resource that is locked", (*READS, *WRITES), 423, None, UNKNOWN),
@@ -95,7 +101,8 @@ REFUSALS: list[tuple[str, tuple[Operation, ...], int, int | None, type[Exception
     ("an entity that is too large", SAVES, 413, None, EntityTooLarge, "2 MB"),
     ("what is too large to be saved together", (Operation.COMMIT,), 413, None, EntityTooLarge, "saved together"),
     ("a request that is too large", (Operation.OPEN_REQUEST,), 413, None, InvalidMessage, "smaller"),
-    ("outputs that are too large", LIBRARY_WRITES, 413, None, OutputTooLarge, "2 MB"),
+    ("a page that is too large", (Operation.PAGE,), 413, None, EntityTooLarge, "answers"),
+    ("outputs that are too large", (Operation.STAGE,), 413, None, OutputTooLarge, "2 MB"),
     ("a message that is too large to be parked", (Operation.PARK,), 413, None, MalformedMessage, "by hand"),
 ]
 

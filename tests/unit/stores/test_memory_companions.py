@@ -23,8 +23,7 @@ from exactlyonce.records.companions import id_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.contracts.samples import a_colocated, an_entry
-from tests.unit.script import ENTITY
-from tests.unit.stores.test_memory_store import BODY, Scripted, troubled, written
+from tests.unit.stores.test_memory_store import BODY, ENTITY, Scripted, troubled, written
 
 OWING = a_colocated(ENTITY, "web/m-1", owes=True)
 SETTLED = a_colocated(ENTITY, "web/m-1")

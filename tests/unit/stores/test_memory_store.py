@@ -6,45 +6,56 @@ What it owes every caller without trouble is the contract suite's subject.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from exactlyonce.effects.books import FoundBooks, ReadBooks, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteParked,
-    DeleteProcessed,
     DeleteStaged,
-    FindProcessed,
-    Found,
     FoundParked,
     FoundStaged,
-    HasRecords,
     LoadParked,
     LoadStaged,
     Park,
     Stage,
-    WriteRecords,
+    Unpark,
     Written,
 )
+from exactlyonce.effects.pages import (
+    OTHER,
+    DeletePages,
+    FindBlobs,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    FoundPages,
+    HasPages,
+    WritePage,
+)
 from exactlyonce.effects.port import Busy
-from exactlyonce.records.library import ParkedMessage, ProcessedRecord, StagedOutputs
+from exactlyonce.records.library import ParkedMessage, StagedOutputs
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.contracts.samples import AT, DAY, a_book, a_page
 from exactlyonce.values.frozen_json import Json
-from tests.unit.script import AT, ENTITY
+from exactlyonce.values.identity import EntityRef
 
+ENTITY = EntityRef("account", ("a",), "a")
 BODY = Json.of({"id": "a", "owner": "a"})
-RECORD = ProcessedRecord(ENTITY.key, "web/m-1", "tx-1", 1, AT, (), "d")
+PAGE = a_page(ENTITY)
 STAGED = StagedOutputs(ENTITY.key, "web/m-1", "tx-1", AT, ())
 PARKED = ParkedMessage(ENTITY.key, "web/m-1", "its handler raised ValueError", AT, Json.of({"id": "m-1"}))
 WRITES: dict[str, Callable[[MemoryStore], Any]] = {
     "save_entity": lambda store: store.perform(SaveEntity(ENTITY, BODY, None)),
-    "write_records": lambda store: store.perform(WriteRecords(ENTITY, (RECORD,))),
+    "write_page": lambda store: store.perform(WritePage(ENTITY, PAGE, DAY)),
+    "write_book": lambda store: store.perform(WriteBook(a_book("b-1"), DAY)),
     "stage": lambda store: store.perform(Stage(ENTITY, (STAGED,))),
     "park": lambda store: store.perform(Park(ENTITY, PARKED)),
     "save_batch": lambda store: store.perform(SaveBatch(ENTITY, BODY, None)),
@@ -100,7 +111,8 @@ def test_a_refused_write_is_busy_and_not_applied(operation: str) -> None:
         ("save_entity", Conflict("0:-1#1")),
         ("save_batch", Conflict("0:-1#1")),
         ("stage", Conflict("0:-1#1")),
-        ("write_records", Written("0:-1#2")),
+        ("write_page", Written("0:-1#1")),
+        ("write_book", Written("0:-1#2")),
         ("park", Written("0:-1#2")),
     ],
 )
@@ -142,17 +154,39 @@ def test_deleting_staged_documents_may_be_lost_without_anybody_knowing() -> None
 
 def test_a_delayed_deletion_leaves_what_was_written_since() -> None:
     store, trouble = troubled()
-    store.perform(WriteRecords(ENTITY, (RECORD,)))
+    store.perform(WritePage(ENTITY, PAGE, DAY))
     store.perform(Park(ENTITY, PARKED))
+    store.perform(DeletePages(ENTITY, ((1, '"1"'),)))
     trouble.current = Fate.DELAYED
-    store.perform(DeleteProcessed(ENTITY, (("web/m-1", '"1"'),)))
-    store.perform(DeleteParked(ENTITY, "web/m-1", '"2"'))
+    store.perform(DeletePages(ENTITY, ((1, '"1"'),)))
+    store.perform(Unpark(ENTITY, "web/m-1", '"2"'))
     trouble.current = Fate.ANSWERED
-    store.perform(WriteRecords(ENTITY, (RECORD,)))
+    store.perform(WritePage(ENTITY, PAGE, DAY))
     store.perform(Park(ENTITY, PARKED))
     assert store.land_delayed() == 2
-    assert store.perform(FindProcessed(ENTITY, ("web/m-1",))) == Found(frozenset({"web/m-1"}), "0:-1#4")
-    assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"4"', AT)
+    assert store.perform(FindPagesAbove(ENTITY, 0, None)) == FoundAbove(((PAGE, '"4"'),))
+    assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(PARKED, '"5"', AT)
+
+
+def test_a_delayed_page_leaves_another_one_that_was_written_since() -> None:
+    store, trouble = troubled(Fate.DELAYED)
+    store.perform(WritePage(ENTITY, PAGE, DAY))
+    trouble.current = Fate.ANSWERED
+    other = replace(PAGE, version=11)
+    store.perform(WritePage(ENTITY, other, DAY))
+    assert store.land_delayed() == 1
+    assert store.perform(FindPages(ENTITY, (), (), 1, None)) == FoundPages((other,))
+    assert store.perform(WritePage(ENTITY, PAGE, DAY)) is OTHER
+
+
+def test_a_delayed_book_takes_back_what_was_proved_since() -> None:
+    store, trouble = troubled(Fate.DELAYED)
+    store.perform(WriteBook(a_book("b-1", 1), DAY))
+    trouble.current = Fate.ANSWERED
+    store.perform(WriteBook(a_book("b-1", 2), DAY))
+    assert store.perform(ReadBooks(("b-1",))) == FoundBooks((a_book("b-1", 2),))
+    store.land_delayed()
+    assert store.perform(ReadBooks(("b-1",))) == FoundBooks((a_book("b-1", 1),))
 
 
 def test_a_parked_message_comes_with_the_present_of_the_servers_clock() -> None:
@@ -187,18 +221,29 @@ def test_a_replica_that_has_not_reached_the_token_is_behind_and_never_absent(tok
 
 def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     store, trouble = troubled()
-    store.perform(WriteRecords(ENTITY, (RECORD,)))
+    store.perform(WritePage(ENTITY, PAGE, DAY))
     store.perform(Stage(ENTITY, (STAGED,)))
     store.perform(Park(ENTITY, PARKED))
     trouble.lag = 1
     assert store.perform(LoadParked(ENTITY, "web/m-1", "0:-1#3")) is BEHIND
     assert store.perform(LoadParked(ENTITY, "web/m-1")) == FoundParked(None, None, None)
     trouble.lag = 3
-    assert store.perform(FindProcessed(ENTITY, ("web/m-1",), "0:-1#1")) is BEHIND
+    assert store.perform(FindPages(ENTITY, (10_000,), (), 1, "0:-1#1")) is BEHIND
+    assert store.perform(FindPagesAbove(ENTITY, 0, "0:-1#1")) is BEHIND
+    assert store.perform(FindBlobs(ENTITY, ("5f",), "0:-1#1")) is BEHIND
     assert store.perform(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
-    assert store.perform(HasRecords(ENTITY)) is False
+    assert store.perform(HasPages(ENTITY)) is False
     trouble.lag = 2
-    assert store.perform(HasRecords(ENTITY)) is True
+    assert store.perform(HasPages(ENTITY)) is True
+    assert store.perform(FindPages(ENTITY, (10_000,), (), 1, "0:-1#1")) == FoundPages((PAGE,))
+
+
+def test_books_are_read_in_whatever_view_answers() -> None:
+    store, trouble = troubled()
+    for used in (1, 2):
+        store.perform(WriteBook(a_book("b-1", used), DAY))
+    trouble.lag = 1
+    assert store.perform(ReadBooks(("b-1", "b-2"))) == FoundBooks((a_book("b-1", 1),))
 
 
 def test_a_save_from_a_stale_view_conflicts() -> None:

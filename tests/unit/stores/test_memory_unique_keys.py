@@ -15,9 +15,9 @@ from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.contracts.samples import AT
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
-from tests.unit.script import AT
 from tests.unit.stores.test_memory_store import Scripted
 
 ANN, BOB = (EntityRef("person", ("acme",), id) for id in ("ann", "bob"))

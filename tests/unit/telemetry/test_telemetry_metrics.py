@@ -15,10 +15,13 @@ import pytest
 from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
+from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
+from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.handling.runner import Runner
+from exactlyonce.records.books import Book
 from exactlyonce.records.places import Place
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.memory.trouble import Fate
@@ -32,9 +35,7 @@ from tests.samples import SENT, accounts, breaking, deposit, ledger_queue
 from tests.unit.telemetry.observed import Observed
 
 STRATEGIES: dict[str, Strategy] = {
-    "outbox": Outbox(window=3),
-    "transaction id": Outbox.transaction_id(),
-    "embedded": Outbox.embedded(),
+    "outbox": Outbox(),
     "co-located": Colocated(),
     "stream": VersionStream(snapshot_every=3),
 }
@@ -45,7 +46,7 @@ FATES = {
     Fate.DELAYED: 0.08,
     Fate.BUSY: 0.08,
 }
-WITHOUT_REPLY = ("delete_staged", "delete_processed", "replace_companions")
+WITHOUT_REPLY = ("delete_staged", "delete_pages", "replace_companions")
 """Best effort: nobody learns what became of them."""
 
 
@@ -135,9 +136,7 @@ async def test_the_numbers_of_a_faulty_run_are_those_of_its_faults(name: str, se
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("outbox", "entry"),
-        ("embedded", "entry"),
-        ("transaction id", "entry"),
+        ("outbox", "ledger"),
         ("co-located", "record"),
         ("stream", "stream"),
     ],
@@ -159,11 +158,28 @@ async def test_a_duplicate_with_another_content_is_counted_apart(name: str) -> N
     assert setting.observed.total(names.DIFFERING, exactlyonce_entity_type="account") == 1
 
 
-async def test_a_duplicate_that_left_the_window_is_found_by_its_record() -> None:
-    setting = Setting(Outbox(window=1))
-    for id in ("m-1", "m-2", "m-1"):
-        await setting.process.deliver(setting.entity, deposit(id))
-    assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {"record": 1}
+async def test_a_duplicate_whose_mark_left_the_ledger_is_found_in_a_page() -> None:
+    setting = Setting(Outbox(), clock=(clock := InstantClock()))
+    for number in (*range(40), 0):
+        await setting.process.deliver(setting.entity, deposit(f"m-{number}"))
+        clock.advance(1)
+    assert setting.observed.by(names.DUPLICATES, "exactlyonce.found") == {"page": 1}
+
+
+async def test_what_is_open_in_the_book_of_a_process_is_measured_when_it_is_written() -> None:
+    observed = Observed(ManualClock())
+
+    async def write(reply: Any, *open: int) -> None:
+        async def perform(_: Any) -> Any:
+            return reply
+
+        await observed.telemetry.perform(WriteBook(Book("b-1", 9, open, open[:1]), 60), perform)
+
+    await write(Written("0:0#1"), 3, 5)
+    await write(UNKNOWN, 3, 5, 7)
+    assert (observed.total(names.OPEN), observed.total(names.STUCK)) == (2, 1)
+    await write(Written("0:0#2"))
+    assert (observed.total(names.OPEN), observed.total(names.STUCK)) == (0, 0)
 
 
 async def test_copies_in_one_group_are_one_message() -> None:
@@ -199,7 +215,7 @@ async def test_a_message_given_back_after_its_commit_counts_as_a_duplicate() -> 
     observed = setting.observed
     assert observed.total(names.PROCESSED) == 1
     assert observed.by(names.FAILED, "error.type") == {"TryAgainLater": 1}
-    assert observed.by(names.DUPLICATES, "exactlyonce.found") == {"entry": 1}
+    assert observed.by(names.DUPLICATES, "exactlyonce.found") == {"ledger": 1}
 
 
 async def test_a_message_that_fails_is_counted_by_its_error() -> None:

@@ -8,18 +8,23 @@ from typing import Any
 import pytest
 
 from exactlyonce.attempt import Again, Finished, Memory
+from exactlyonce.effects.books import FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun
 from exactlyonce.effects.effect import Together as Both
-from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.pages import FindPages, FoundPages
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Entry, Ledger, entity_document
+from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.marks import Mark, written
+from exactlyonce.records.outbox import OutboxEntry
+from exactlyonce.records.pages import Page
 from exactlyonce.records.places import Place
 from exactlyonce.telemetry.tally import Tally
+from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.identity import EntityRef, message_hash
 
 ENTITY = EntityRef("account", ("a",), "a")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -28,16 +33,30 @@ NOTHING = Finished(Memory())
 KEY = "web/m-1"
 
 
-def document(*entries: Entry) -> Json:
-    return entity_document(Json('{"id":"a","owner":"a"}'), Ledger(entries=entries, type="account"))
+MARK = Mark(milliseconds(AT), message_hash(KEY), "f", timed=True, content="abcd").text
+OTHER = Mark(milliseconds(AT), message_hash("web/m-0"), "f", timed=True, content="abcd").text
 
 
-def entry(tx: str, message: str = KEY) -> Entry:
-    return Entry(message, tx, 1, AT, (), "d")
+def document(*marks: str, outbox: tuple[OutboxEntry, ...] = (), protocol: str = "outbox") -> Json:
+    ledger = Ledger(version=len(marks), marks=written(marks), outbox=outbox, type="account", protocol=protocol)
+    return entity_document(Json('{"id":"a","owner":"a"}'), ledger)
 
 
-def loaded(*entries: Entry) -> tuple[Any, Any]:
-    return LoadEntity(ENTITY), Loaded(document(*entries), "1", 1, None)
+def entry(tx: str) -> OutboxEntry:
+    return OutboxEntry(message_hash(KEY), tx, AT, milliseconds(AT))
+
+
+def loaded(*marks: str, outbox: tuple[OutboxEntry, ...] = (), protocol: str = "outbox") -> tuple[Any, Any]:
+    return LoadEntity(ENTITY), Loaded(document(*marks, outbox=outbox, protocol=protocol), "1", 1, None)
+
+
+def in_page() -> tuple[Any, Any]:
+    at = milliseconds(AT)
+    return FindPages(ENTITY, (at,), (), 1, None), FoundPages((Page(ENTITY.key, 1, 33, at, at, MARK),))
+
+
+def opened(tx: str, at: datetime = AT) -> tuple[Any, Any]:
+    return OpenNumbers(ENTITY, 0, (KEY,)), Opened(at, (tx,))
 
 
 def with_companions(*companions: Companion) -> tuple[Any, Any]:
@@ -74,13 +93,15 @@ def outcome(*attempts: list[tuple[Any, Any]], finished: Finished = NOTHING) -> s
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        (loaded(entry("t-0")), "entry"),
-        ((FindProcessed(ENTITY, (KEY,)), Found(frozenset({KEY}), None)), "record"),
+        (loaded(MARK), "ledger"),
+        (loaded(outbox=(entry("t-0"),)), "ledger"),
+        ((FindPaid(ENTITY, 7, (), ()), frozenset()), "ledger"),  # The process remembers the document.
+        (in_page(), "page"),
         (with_companions(record("t-0")), "record"),
         (with_companions(stream_entry("t-0")), "stream"),
         (with_companions(numbered(held=False)), "number"),
         (with_companions(numbered(held=True)), "number"),
-        (loaded(), "number"),
+        (loaded(protocol="resequencer"), "number"),
     ],
 )
 def test_a_duplicate_is_found_in_the_replies_to_reads(seen: tuple[Any, Any], expected: str) -> None:
@@ -89,14 +110,34 @@ def test_a_duplicate_is_found_in_the_replies_to_reads(seen: tuple[Any, Any], exp
 
 def test_two_concurrent_reads_count_as_two() -> None:
     load, reply = loaded()
-    find = FindProcessed(ENTITY, (KEY,))
-    assert outcome([(Both(load, find), (reply, Found(frozenset({KEY}), None)))]) == "record"
+    find, found = in_page()
+    assert outcome([(Both(load, find), (reply, found))]) == "page"
+
+
+def test_an_entry_tells_whether_an_earlier_attempt_committed_a_message() -> None:
+    """A conflict may be of this attempt's own save, which the SDK repeated."""
+    found = loaded(MARK, outbox=(entry("t-1"),))
+    conflict = (SaveEntity(ENTITY, document(MARK, outbox=(entry("t-1"),)), None), Conflict(None))
+    assert outcome([opened("t-1"), conflict], [found]) == "processed"
+    assert outcome([opened("t-2"), conflict], [found]) == "ledger"
+
+
+@pytest.mark.parametrize(("at", "expected"), [(AT, "processed"), (LATER, "ledger")])
+def test_without_an_entry_the_mark_tells_whether_a_save_of_unknown_outcome_was_applied(
+    at: datetime, expected: str
+) -> None:
+    """The mark of an untimed message has the time of its attempt."""
+    mine, theirs = (
+        Mark(milliseconds(time), message_hash(KEY), "f", timed=False, content="abcd").text for time in (AT, at)
+    )
+    lost = (SaveEntity(ENTITY, document(mine), None), UNKNOWN)
+    assert outcome([opened("t-1"), lost], [loaded(theirs)]) == expected
+    assert outcome([opened("t-1")], [loaded(theirs)]) == "ledger"
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        loaded(entry("t-1")),
         with_companions(record("t-1")),
         with_companions(stream_entry("t-1")),
         with_companions(numbered(held=False)),
@@ -124,7 +165,7 @@ def test_a_message_after_its_number_was_skipped_is_a_duplicate() -> None:
 
 def test_results_of_strategies_take_precedence() -> None:
     error = HandlerFailed("its own fault")
-    assert outcome([loaded(entry("t-0"))], finished=Finished(Memory(), (KEY,))) == "processed"
+    assert outcome([loaded(MARK)], finished=Finished(Memory(), (KEY,))) == "processed"
     assert outcome([], finished=Finished(Memory(), failed=((KEY, error),))) == "failed"
     assert outcome([], finished=Finished(Memory(), stopped=((KEY, error),))) == "held"
 
@@ -132,7 +173,7 @@ def test_results_of_strategies_take_precedence() -> None:
 @pytest.mark.parametrize(
     "save",
     [
-        SaveEntity(ENTITY, document(entry("t-0", "web/m-0"), entry("t-1")), None),
+        SaveEntity(ENTITY, document(MARK, OTHER), None),
         SaveBatch(ENTITY, document(), None, (record("t-1"),)),
         SaveBatch(ENTITY, document(), None, (stream_entry("t-1"),)),
         SaveBatch(ENTITY, document(), None, (numbered(held=False),)),
@@ -142,7 +183,7 @@ def test_results_of_strategies_take_precedence() -> None:
 )
 def test_an_attempt_that_committed_and_did_not_finish_has_committed(save: SaveEntity | SaveBatch) -> None:
     tally = Tally([KEY])
-    tally.note(*begun("t-1"))
+    tally.note(*(opened("t-1") if isinstance(save, SaveEntity) else begun("t-1")))
     tally.note(save, Saved("1", None))
     tally.end(Again(Memory(), "the outputs could not be published"))
     assert list(tally.processed) == [KEY]
@@ -151,8 +192,8 @@ def test_an_attempt_that_committed_and_did_not_finish_has_committed(save: SaveEn
 
 def test_an_attempt_of_unknown_outcome_has_not_committed() -> None:
     tally = Tally([KEY])
-    tally.note(*begun("t-1"))
-    tally.note(SaveEntity(ENTITY, document(entry("t-1")), None), UNKNOWN)
+    tally.note(*opened("t-1"))
+    tally.note(SaveEntity(ENTITY, document(MARK), None), UNKNOWN)
     tally.end(Again(Memory(), "whether the entity was saved is not known"))
     assert list(tally.processed) == []
 
@@ -161,6 +202,7 @@ def test_saves_without_messages_count_nothing() -> None:
     tally = Tally()
     tally.note(*begun("t-1"))
     numbers = (numbered(held=True), numbered(held=False, message=None), numbered(held=False, at=LATER))
-    tally.note(SaveBatch(ENTITY, document(entry("t-0")), None, numbers), Saved("1", None))
+    tally.note(SaveBatch(ENTITY, document(), None, numbers), Saved("1", None))
+    tally.note(SaveEntity(ENTITY, document(MARK), None), Saved("1", None))  # As a sweep drops what is paid.
     tally.end(Again(Memory(), "why"))
     assert list(tally.processed) == []

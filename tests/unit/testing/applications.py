@@ -18,8 +18,6 @@ from exactlyonce.testing import App, Request, Response, Seen
 
 STRATEGIES: dict[str, tuple[Any, str]] = {
     "outbox": (Outbox(), "/id"),
-    "embedded": (Outbox.embedded(), "/id"),
-    "transaction_id": (Outbox.transaction_id(), "/id"),
     "colocated": (Colocated(), "/owner"),
     "stream": (VersionStream(), "/owner"),
 }

@@ -211,7 +211,7 @@ def boards() -> Entity[Sum]:
 
 @pytest.mark.parametrize(
     ("strategy", "path"),
-    [(Outbox(), "/id"), (Outbox.embedded(), "/id"), (Colocated(), "/sum"), (VersionStream(), "/sum")],
+    [(Outbox(), "/id"), (Colocated(), "/sum"), (VersionStream(), "/sum")],
 )
 def test_every_strategy_is_explored(strategy: Any, path: str) -> None:
     added, board = sums(strategy, path), boards()

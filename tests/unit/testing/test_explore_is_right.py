@@ -11,8 +11,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
+from exactlyonce.effects.pages import FindPages, WritePage
+from exactlyonce.protocols.outbox.draft import MOST_MARKS
+from exactlyonce.records.books import BOOK_DIGITS, number_of
+from exactlyonce.records.sequences import named_after
 from exactlyonce.testing import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
-from exactlyonce.testing.exploring.answers import transaction
+from exactlyonce.testing.exploring.answers import Answers, Documents, transaction
 from tests.unit.testing.applications import APPLICATIONS, KEYS, STRATEGIES, Account, Opened, Put, Tick
 
 SCENES = int(os.environ.get("EXACTLYONCE_SCENES", "4"))
@@ -144,6 +148,37 @@ def test_an_id_of_the_test_is_not_given_to_another_message() -> None:
     explored(opened, [Put(key="a")], outcome("counter", "outbox", [], [Put(key="a")] * 3))
 
 
+def test_two_that_begin_to_send_at_one_moment_have_two_channels() -> None:
+    opened = APPLICATIONS["board"]("outbox", False)
+    for key in KEYS:
+        opened.app.send(opened.accounts, Put(key=key))
+    assert opened.outcome(opened.app)[-1].shown == dict.fromkeys(KEYS, 1)
+
+
+def test_pages_are_written_and_looked_for_in_an_exploration() -> None:
+    opened, before = APPLICATIONS["transfers"]("outbox", False), [Put(key="a")] * (MOST_MARKS + 1)
+    for number, one in enumerate(before):
+        opened.app.send("accounts", one, message_id=f"m-{number}")
+    right = outcome("transfers", "outbox", [], [*before, Put(key="a", amount=5), Put(key="a", amount=7)])
+    effects = {type(effect) for effect in performed(opened, [Put(key="a", amount=5), Put(key="a", amount=7)], right)}
+    assert {FindPages, WritePage} <= effects
+
+
+def performed(opened: Opened, messages: list[Put], right: tuple[Any, ...]) -> list[Any]:
+    """The effects of an exploration without a story."""
+    effects: list[Any] = []
+    original = Answers.to
+
+    def to(answers: Answers, effect: Any, documents: Documents) -> Any:
+        effects.append(effect)
+        return original(answers, effect, documents)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Answers, "to", to)
+        explored(opened, messages, right)
+    return effects
+
+
 def test_what_a_killed_process_owes_is_sent_in_the_exploration() -> None:
     opened = APPLICATIONS["transfers"]("outbox", False)
     right = outcome("transfers", "outbox", [], [Put(key="a")])
@@ -181,12 +216,10 @@ def test_where_an_exploration_gives_up_it_names_the_reminder_that_goes_on_for_ev
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), unique=True, min_size=2, max_size=9))
-def test_transaction_ids_differ_in_their_first_half_of_which_channels_are_named(
-    given_out: list[tuple[int, int]],
-) -> None:
+def test_transactions_differ_and_so_do_the_channels_that_they_begin(given_out: list[tuple[int, int]]) -> None:
     ids = [transaction(*one) for one in given_out]
-    assert len({id[:16] for id in ids}) == len(ids)
-    assert {len(id) for id in ids} == {32}
+    assert len({named_after(id) for id in ids}) == len(ids)
+    assert {len(book) for book, _ in map(number_of, ids)} == {BOOK_DIGITS}
 
 
 def test_what_is_left_out_by_name_is_not_delivered_and_the_result_says_so() -> None:

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
 from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
-from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened
+from exactlyonce.effects.effect import Begin, Effect, NoAnswer, Step
 from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.ledger import read_entity
@@ -77,6 +78,51 @@ class SavesOverAll(Outbox):
         return Finished(memory)
 
 
+class BelievesThatAllIsPaid(Outbox):
+    """It takes what its outbox holds for sent."""
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        return driven(Outbox.attempt(self, work, memory), all_paid)
+
+
+class ClosesBeforeItPublishes(Outbox):
+    """Its book says that outputs were sent, before they are."""
+
+    def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
+        return driven(Outbox.attempt(self, work, memory), closing_first())
+
+
+def driven(step: Step[Finished | Again], answer: Callable[[Effect[Any]], Step[Any]]) -> Step[Finished | Again]:
+    """An attempt whose effects are answered by a generator of one's own."""
+    reply: Any = None
+    while True:
+        try:
+            effect = step.send(reply)
+        except StopIteration as finished:
+            result: Finished | Again = finished.value
+            return result
+        reply = yield from answer(effect)
+
+
+def all_paid(effect: Effect[Any]) -> Step[Any]:
+    reply = yield from effect
+    return frozenset(effect.transactions) if isinstance(effect, FindPaid) else reply
+
+
+def closing_first() -> Callable[[Effect[Any]], Step[Any]]:
+    given: tuple[str, ...] = ()
+
+    def answer(effect: Effect[Any]) -> Step[Any]:
+        nonlocal given
+        if isinstance(effect, Publish):
+            yield from CloseNumbers(given)
+        reply = yield from effect
+        given = reply.given if isinstance(reply, Opened) else given
+        return reply
+
+    return answer
+
+
 class TriesForEver(Outbox):
     """It looks, and tries again."""
 
@@ -141,6 +187,14 @@ def test_a_strategy_that_is_not_exactly_once_is_found(strategy: Outbox, rule: An
     app = counting(strategy)
     with pytest.raises(InvariantBroken, match=told):
         explore(app, BOTH, rule(app), interruptions=0)
+
+
+@pytest.mark.parametrize("strategy", [BelievesThatAllIsPaid(), ClosesBeforeItPublishes()])
+def test_a_book_that_pays_what_was_not_sent_is_found(strategy: Outbox) -> None:
+    app = counting(strategy)
+    with pytest.raises(InvariantBroken, match=r"lost|crashes"):
+        explore(app, BOTH, in_the_end=all_sent(app), interruptions=0)
+    explore(app, BOTH, in_the_end=all_sent(app), faults=0)
 
 
 @pytest.mark.parametrize("strategy", [NoRecords(), PublishesFirst()])

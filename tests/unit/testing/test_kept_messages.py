@@ -88,13 +88,10 @@ def diaries(strategy: Any) -> Entity[Diary]:
     return entity
 
 
-OUTBOXES = [Outbox(), Outbox.transaction_id(), Outbox.embedded()]
-
-
-def opened(strategy: Any = None, *, numbered: bool = True, blobs: bool = False) -> tuple[App, Entity[Diary]]:
+def opened(strategy: Any = None, *, inner: bool = True, blobs: bool = False) -> tuple[App, Entity[Diary]]:
     entity = diaries(strategy or Outbox())
-    notes = Destination("notes", to=entity if numbered else None)
-    queues = None if numbered else {"notes": entity}
+    notes = Destination("notes", to=entity if inner else None)
+    queues = None if inner else {"notes": entity}
     return App(entity, destinations=[notes], queues=queues, blobs=blobs), entity
 
 
@@ -117,16 +114,9 @@ def notes(app: App) -> list[Note]:
     return [one for one in app.outputs("notes") if isinstance(one, Note)]
 
 
-def library(app: App) -> list[str]:
-    """The ids of what lies in the library's partitions."""
-    partitions = app.host.accounts.documents.library.values()
-    return [id for one in partitions for id, version in one.view(len(one.log)).items() if version.document is not None]
-
-
-@pytest.mark.parametrize("numbered", [True, False])
-@pytest.mark.parametrize("strategy", OUTBOXES)
-def test_a_message_comes_when_it_is_due_exactly_once(strategy: Outbox, numbered: bool) -> None:
-    app, entity = opened(strategy, numbered=numbered)
+@pytest.mark.parametrize("inner", [True, False])
+def test_a_message_comes_when_it_is_due_exactly_once(inner: bool) -> None:
+    app, entity = opened(inner=inner)
     app.duplicate_everything()
     app.send(entity, Plan())
     app.advance(days=10)
@@ -136,30 +126,27 @@ def test_a_message_comes_when_it_is_due_exactly_once(strategy: Outbox, numbered:
     app.advance(days=1)
     assert diary(app, entity).notes == 1
     assert ledger(app, entity).kept == ()
-    assert not [id for id in library(app) if id.endswith("-kept")]
 
 
-@pytest.mark.parametrize("strategy", OUTBOXES)
-def test_a_cancelled_message_never_comes_and_leaves_nothing(strategy: Outbox) -> None:
-    app, entity = opened(strategy)
+def test_a_cancelled_message_never_comes() -> None:
+    app, entity = opened()
     app.send(entity, Plan())
     app.send(entity, Withdraw())
     assert diary(app, entity).told == [True]
     app.advance(LONG)
     assert notes(app) == []
-    assert not [id for id in library(app) if id.endswith("-kept")]
-    assert ledger(app, entity).owing_since is None
+    assert ledger(app, entity).kept == ()
 
 
 def test_a_cancelled_message_leaves_no_gap_in_its_channel() -> None:
-    app, entity = opened()
+    entity = diaries(Outbox())
+    app = App(entity, destinations=[Destination("notes", to=entity, ordered=True)])
     for _ in range(3):
         app.send(entity, Plan(to="b"))
     app.send(entity, Withdraw(ids=diary(app, entity).planned[:2]))
     app.advance(LONG)
     assert diary(app, entity, "b").notes == 1
-    (channel,) = ledger(app, entity, "b").channels
-    assert channel.received == ((1, 1),)
+    assert [one.last for one in ledger(app, entity).sequences] == [1]
 
 
 def test_a_cancel_that_comes_too_late_says_so() -> None:
@@ -191,7 +178,7 @@ def test_messages_are_released_by_their_times_and_not_by_the_order_of_their_send
 
 
 def test_more_messages_than_one_commit_releases_come_all() -> None:
-    app, entity = opened(Outbox(window=2))
+    app, entity = opened()
     for number in range(105):
         app.send(entity, Plan(to="b", days=1 + number / 10_000))
     app.advance(days=2)
@@ -200,7 +187,7 @@ def test_more_messages_than_one_commit_releases_come_all() -> None:
 
 def test_its_age_counts_from_its_release() -> None:
     """A foreign message older than the retention is refused, so a kept one has to be young when it is released."""
-    app, entity = opened(numbered=False)
+    app, entity = opened(inner=False)
     app.send(entity, Plan(days=40))
     app.advance(days=41)
     assert (diary(app, entity).notes, app.parked()) == (1, ())
@@ -262,7 +249,7 @@ def test_a_message_for_a_destination_that_is_gone_stays_kept_and_others_are_rele
     app, entity = opened()
     app.send(entity, Plan(days=0))
     app.send(entity, Plan(days=0))
-    routes = app.host.parts.sweeper.maintenance.routes
+    routes = app.host.parts.routes
     limits, limit = routes.limits, routes.limits["notes"]
     assert isinstance(limits, dict)
     del limits["notes"]
@@ -296,11 +283,3 @@ class TestExplore:
             assert len(moment.outputs("notes")) == 1
 
         explore(app, [], in_the_end=judge, faults=0, instances=1)
-
-
-def test_a_ledger_says_when_it_is_due_next() -> None:
-    app, entity = opened()
-    app.send(entity, Plan(days=3))
-    app.send(entity, Plan(days=1))
-    (later, sooner) = ledger(app, entity).kept
-    assert ledger(app, entity).owing_since == sooner.due < later.due

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from exactlyonce import Destination, Outbox
-from exactlyonce.attempt import Strategy
 from exactlyonce.testing import App
 from exactlyonce.testing.losses import Lost
 from tests.unit.testing.test_app import DISPLAYS, PLACES, Count, Counted, Counter, Total, counting
@@ -16,11 +15,11 @@ LOSSES: tuple[tuple[Lost | None, ...], ...] = (
 )
 
 
-def played(strategy: Strategy, *writes: Lost | None) -> App:
-    """Two counts, while the store loses some writes."""
-    counters = counting(strategy)
+def played(*writes: Lost | None, of_counters: bool = False) -> App:
+    """Two counts, while the store loses some writes: of all, or of those to the counter."""
+    counters = counting(Outbox())
     app = App(counters, DISPLAYS, destinations=(*PLACES[1:], Destination("counts", to=counters)))
-    app.lose(*writes)
+    app.lose(*writes, of=counters if of_counters else None)
     for id in ("m-1", "m-2"):
         app.send("counts", Count(to="outside"), message_id=id)
     app.advance(minutes=5)
@@ -28,9 +27,8 @@ def played(strategy: Strategy, *writes: Lost | None) -> App:
 
 
 @pytest.mark.parametrize("writes", LOSSES)
-@pytest.mark.parametrize("strategy", [Outbox(), Outbox.transaction_id()], ids=["Outbox()", "transaction_id()"])
-def test_whatever_reply_is_lost_a_message_counts_once(strategy: Strategy, writes: tuple[Lost | None, ...]) -> None:
-    app = played(strategy, *writes)
+def test_whatever_reply_is_lost_a_message_counts_once(writes: tuple[Lost | None, ...]) -> None:
+    app = played(*writes)
     assert not app.host.losses.planned
     assert app.state(app.taker("counts"), "c") == Counter(total=2)
     assert app.outputs("outside") == (Counted(key="c", total=1), Counted(key="c", total=2))
@@ -39,12 +37,13 @@ def test_whatever_reply_is_lost_a_message_counts_once(strategy: Strategy, writes
 
 
 def test_a_request_that_is_lost_is_made_again_and_a_reply_that_is_lost_is_looked_for() -> None:
-    writes = {loss: played(Outbox(), *loss).host.accounts.documents.writes for loss in ((), ("reply",), ("request",))}
+    losses: tuple[tuple[Lost, ...], ...] = ((), ("reply",), ("request",))
+    writes = {loss: played(*loss, of_counters=True).host.accounts.documents.writes for loss in losses}
     assert writes[("reply",)] == writes[()]
     assert writes[("request",)] == writes[()]
 
 
 def test_losses_are_planned_as_often_as_asked() -> None:
-    app = played(Outbox())
+    app = played()
     app.lose(None, "reply", times=2)
     assert list(app.host.losses.planned) == [None, "reply", None, "reply"]

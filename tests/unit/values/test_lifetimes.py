@@ -59,11 +59,13 @@ class TestChanges:
         assert shorter.settled(NOW + DAY)
         assert not shorter.settled(NOW + DAY - SECOND)
 
-    def test_a_longer_one_is_for_those_who_delete_at_once_and_for_those_who_judge_as_it_fills(self) -> None:
+    def test_a_longer_one_is_for_those_who_delete_at_once_and_for_those_who_judge_once_all_is_kept_by_it(self) -> None:
         longer = Retention(days(20)).changed_to(days(30), NOW)
         assert (longer.judged(NOW), longer.kept(NOW)) == (days(20), days(30))
-        assert longer.judged(NOW + days(5)) == days(24)
-        assert longer.judged(NOW + days(12)) == longer.kept(NOW + days(12)) == days(30)
+        assert longer.judged(NOW + days(21)) == days(20)
+        assert longer.judged(NOW + days(25)) == days(24)
+        assert not longer.settled(NOW + days(31) - SECOND)
+        assert longer.judged(NOW + days(31)) == longer.kept(NOW + days(31)) == days(30)
 
     def test_a_change_waits_for_the_one_before(self) -> None:
         changing = Retention(days(30)).changed_to(days(20), NOW)
@@ -137,6 +139,52 @@ def test_nobody_is_judged_by_what_may_be_gone(history: History) -> None:
     time = history.committed + history.ahead
     taken = Lifetimes(judge, timedelta(hours=1)).refusal(time, history.judged) is None
     assert not (gone and taken)
+
+
+@settings(max_examples=1_000)
+@given(
+    previous=draw.integers(4, 40),
+    current=draw.integers(4, 40),
+    since=draw.integers(-60 * 24, 60 * 24),
+    ahead=draw.sampled_from([0, 1, 24]),
+    stayed=draw.integers(0, 40 * 24),
+    older=draw.integers(0, 3 * 24),
+    lag=draw.integers(0, 23),
+    arrives=draw.integers(0, 70 * 24),
+    by_job=draw.booleans(),
+)
+def test_a_message_that_is_judged_was_not_processed_unless_its_mark_or_its_page_is_there(
+    *,
+    previous: int,
+    current: int,
+    since: int,
+    ahead: int,
+    stayed: int,
+    older: int,
+    lag: int,
+    arrives: int,
+    by_job: bool,
+) -> None:
+    """The retention is changed at `NOW`. A message came about at `since`, up to a day ahead of its processing. Its mark stays
+    in the ledger for a while, then leaves in a page with a newer one, by a process that knows what was in force a while before.
+    The page goes by the time to live that it got then; or a job deletes it, by what is in force."""
+    changed = Retention(days(previous)).changed_to(days(current), NOW)
+
+    def known(at: datetime) -> Retention:
+        """What is in force, as somebody knows it who has not looked for a while."""
+        return changed if at - timedelta(hours=lag) >= NOW else Retention(days(previous))
+
+    time = NOW + timedelta(hours=since)
+    committed = time - timedelta(hours=ahead)
+    cut, until = committed + timedelta(hours=stayed), time + timedelta(hours=older)
+    arrival = time + timedelta(hours=arrives)
+    in_ledger = arrival <= cut and arrival - time <= known(arrival).kept(arrival)
+    by_store = max(until + known(cut).kept(cut) + DAY, cut + DAY)
+    expired_before = cut - time > known(cut).kept(cut)  # Its mark went with age, and was in no page.
+    deleted = arrival - until > known(arrival).kept(arrival) if by_job else arrival > by_store
+    there = in_ledger or (arrival > cut and not expired_before and not deleted)
+    taken = Lifetimes(known(arrival), timedelta(hours=1)).refusal(time, arrival) is None
+    assert there or not taken
 
 
 def test_all_that_may_lag_ends_while_a_change_settles_in() -> None:

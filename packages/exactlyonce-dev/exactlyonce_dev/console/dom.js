@@ -27,7 +27,7 @@ export const brief = (value) => element("code", JSON.stringify(value).slice(0, 3
 export function named(message) {
   const [source, ...rest] = message.split("/");
   const id = rest.join("/");
-  return `${decodeURIComponent(source)}/${/^[0-9a-f]{8}-/.test(id) ? `${id.slice(0, 8)}…` : id}`;
+  return `${decodeURIComponent(source)}/${/^[0-9a-f]{8}(-|[0-9a-f]{24}$)/.test(id) ? `${id.slice(0, 8)}…` : id}`;
 }
 export const time = (text) => {
   if (!text) return "-";

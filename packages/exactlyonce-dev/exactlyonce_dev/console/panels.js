@@ -7,6 +7,9 @@ export function allow(may) {
   acts = may;
 }
 
+const KINDS = { f: "foreign", i: "inner", r: "reply", l: "release", q: "request" };
+const since = (moment) => time(moment === undefined ? "" : new Date(moment).toISOString());
+
 // Entities
 
 export async function refreshTypes() {
@@ -41,16 +44,23 @@ function knownOf({ state, ledger, belongings }) {
   else {
     parts.push(element("p", `Version ${ledger.version}, by the protocol ${ledger.protocol}${ledger.deleted ? "; deleted" : ""}. ` +
       (ledger.owes.length ? `It owes the outputs of ${ledger.owes.length} message${ledger.owes.length === 1 ? "" : "s"}.` : "It owes no outputs.")));
-    parts.push(table("Its latest messages, which the ledger remembers", ["Version", "Message", "At", "Outputs", "Owed", "Answer"], ledger.entries.map((one) =>
-      [String(one.version), element("span", named(one.message), { title: one.message }), time(one.at), one.outputs.join(", ") || "-", one.owes ? "yes" : "no", one.answer === null ? "-" : String(one.answer)])));
-    if (ledger.channels.length) parts.push(table("Numbers received", ["Channel", "Numbers"], ledger.channels.map((one) =>
-      [element("code", one.id), spans(one.received)])));
+    parts.push(table("Its latest messages, which the ledger remembers", ["Since", "Kind", "Hash", "Sent"], ledger.marks.map((one) =>
+      [time(one.since), KINDS[one.kind] + (one.timed ? "" : ", untimed"), element("code", one.hash), one.sent.map((to) => to ?? "(kept)").join(", ") || "-"])));
+    if (ledger.left) parts.push(element("p", `It was sent ${ledger.left} more before, which are in pages, or forgotten.`));
+    if (ledger.outbox.length) parts.push(table("Outbox: outputs until they are known to be published", ["Message", "At", "To", "Transaction", "Owed"], ledger.outbox.map((one) =>
+      [element("code", one.hash), time(one.at), one.to.join(", ") || "-", element("code", one.tx), one.owes ? "yes" : "no"])));
+    if (ledger.answers.length) parts.push(table("Answers to requests", ["Message", "Status"], ledger.answers.map((one) => [element("code", one.hash), String(one.status)])));
+    if (ledger.sequences.length) parts.push(table("Numbers given out", ["Destination", "Receiver", "Last"], ledger.sequences.map((one) =>
+      [one.destination, one.receiver, String(one.last)])));
     if (ledger.keeps.length) parts.push(table("Messages kept until they are due", ["Message", "Due"], ledger.keeps.map((one) => [one.message, time(one.due)])));
     if (ledger.awaits.length) parts.push(table("Calls whose replies are awaited", ["Call"], ledger.awaits.map((one) => [one])));
     if (ledger.receptions.length) parts.push(table("Channels received in order", ["Source", "Next", "Held"], ledger.receptions.map((one) =>
       [one.source, String(one.next), spans(one.held)])));
   }
-  parts.push(table("History: documents of the library about it", ["Kind", "Version", "Message", "At"], belongings.map((one) =>
+  const pages = belongings.filter((one) => one.kind === "page");
+  if (pages.length) parts.push(table("Pages: messages that the ledger no longer remembers", ["Page", "Version", "First", "Last"], pages.map((one) =>
+    [element("code", one.id), String(one.version), since(one.begin), since(one.until)])));
+  parts.push(table("History: other documents of the library about it", ["Kind", "Version", "Message", "At"], belongings.filter((one) => one.kind !== "page").map((one) =>
     [one.kind, String(one.version ?? "-"), one.message ? named(one.message) : "-", one.at ? time(one.at) : "-"])));
   return parts;
 }
@@ -60,7 +70,7 @@ const spans = (all) => all.map(([first, last]) => first === last ? `${first}` : 
 // Unfinished
 
 export async function refreshUnfinished() {
-  const { unfinished } = await ask("unfinished");
+  const { unfinished, books } = await ask("unfinished");
   const open = unfinished.filter((one) => one.owes.length || one.awaits.length || one.holds.length);
   const kept = unfinished.flatMap((one) => one.keeps.map((each) => ({ ...one, ...each })));
   count("unfinished-count", open.length);
@@ -69,10 +79,12 @@ export async function refreshUnfinished() {
   const link = (one, id) => button(one.name, id, "", () => openEntity(one.type, one.key), "link");
   draw("unfinished-list", open, (found) => table("Unfinished entities", ["Entity", "Owed", "Awaited", "Held"], found.map((one) => [
     link(one, `unfinished-${one.key}`),
-    all(one.owes.map((each) => `${named(each.message)} → ${each.to.join(", ")}`)),
+    all(one.owes.map((each) => `${each.hash} → ${each.to.join(", ")}`)),
     all(one.awaits),
     all(one.holds.map((each) => `${spans(each.held)} from ${each.source}, until ${each.next} comes`)),
   ])));
+  draw("books-list", books, (found) => table("Books of processes", ["Book", "Numbers", "Open", "Stuck", "Written"], found.map((one) =>
+    [element("code", one.id), String(one.used), one.open.join(", ") || "-", one.stuck.join(", ") || "-", time(one.written)])));
   draw("kept-list", kept, (found) => table("Messages kept until they are due", ["Entity", "Message", "Due"], found.map((one) => [
     link(one, `kept-${one.key}-${one.message}`), named(one.message), time(one.due),
   ])));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -10,14 +11,16 @@ from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found, FoundRecords, LoadProcessed, WriteRecords
+from exactlyonce.effects.pages import FindPages, WritePage
 from exactlyonce.effects.publish import Publish
+from exactlyonce.errors import TooOldToJudge
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox.draft import MOST_ANSWERED
 from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.answers import LARGE, Answer
-from exactlyonce.records.library import ProcessedRecord
-from exactlyonce.records.places import Place
+from exactlyonce.records.answers import Answer
+from exactlyonce.values.identity import message_hash
+from exactlyonce.values.lifetimes import RETENTION
 from tests.answering import added_queue, counters, request
 from tests.unit.script import Played, Replies, Script
 from tests.unit.script import attempt as attempt_on_sample
@@ -29,10 +32,9 @@ LOCATION = (("Location", "/counters/c"),)
 
 
 def attempt(
-    script: Script, *messages: Envelope, window: int = 16, replies: Replies | None = None, memory: Memory | None = None
+    script: Script, *messages: Envelope, replies: Replies | None = None, memory: Memory | None = None
 ) -> Played:
-    step = attempt_on_sample(Outbox(window=window), *messages, handle=HANDLE, memory=memory, entity=ENTITY)
-    return script.play(step, replies)
+    return script.play(attempt_on_sample(Outbox(), *messages, handle=HANDLE, memory=memory, entity=ENTITY), replies)
 
 
 def answer(total: int, asked: str = "f", status: int = 200) -> Answer:
@@ -47,7 +49,7 @@ def script() -> Script:
 def test_the_answer_of_a_request_is_part_of_the_commit(script: Script) -> None:
     played = attempt(script, request("k-1", amount=3, status=201))
     assert played.finished.answers == (("http/k-1", answer(3, status=201)),)
-    assert [entry.answer for entry in script.entries] == [answer(3, status=201)]
+    assert [one.answer for one in script.ledger.answers] == [answer(3, status=201)]
 
 
 def test_a_request_whose_handler_does_not_reply_is_answered_without_content(script: Script) -> None:
@@ -58,7 +60,7 @@ def test_a_request_whose_handler_does_not_reply_is_answered_without_content(scri
 def test_a_reply_to_a_message_from_a_queue_is_not_kept(script: Script) -> None:
     played = attempt(script, replace(request("k-1"), asked=None))
     assert played.finished.answers == ()
-    assert [entry.answer for entry in script.entries] == [None]
+    assert script.ledger.answers == ()
 
 
 def test_a_retry_gets_the_committed_answer_not_one_for_the_present_state(script: Script) -> None:
@@ -69,7 +71,7 @@ def test_a_retry_gets_the_committed_answer_not_one_for_the_present_state(script:
     assert not played.all(SaveEntity)
 
 
-def test_a_retry_is_answered_after_what_its_entry_owes_was_published(script: Script) -> None:
+def test_a_retry_is_answered_after_what_it_owes_was_published(script: Script) -> None:
     refused = attempt(script, request("k-1"), replies={Publish: UNKNOWN})
     assert refused.again.reason == "the outputs could not be published"
     still = attempt(script, request("k-1"), replies={Publish: UNKNOWN})
@@ -94,102 +96,94 @@ def test_the_winner_of_a_race_answers_for_both(script: Script) -> None:
     assert attempt(script, request("k-1")).finished.answers == (("http/k-1", answer(11)),)
 
 
-def test_the_answer_goes_with_the_entry_into_the_record_and_is_found_there(script: Script) -> None:
-    attempt(script, request("k-1"), window=1)
-    moved = attempt(script, request("k-2"), window=1)
-    records = [one for one in moved.only(WriteRecords).records if isinstance(one, ProcessedRecord)]
-    assert [one.answer for one in records] == [answer(1)]
-    played = attempt(script, request("k-1"), window=1)
-    assert played.finished.answers == (("http/k-1", answer(1)),)
-    assert played.only(LoadProcessed).messages == ("http/k-1",)
+ROOM = MOST_ANSWERED - answer(1).size - len("X-Padding")
+"""Of padding, in an answer beside which no other one stays."""
 
 
-ROOM = LARGE - answer(1).size - len("X-Padding")
-"""Of padding, in an answer that is not large."""
-
-
-def test_a_large_answer_is_written_in_its_record_before_the_next_commit_and_not_again(script: Script) -> None:
+def test_a_large_answer_is_written_in_a_page_before_the_next_commit_and_not_again(script: Script) -> None:
     first = attempt(script, request("k-1", padding=ROOM + 1)).finished.answers
-    moved = attempt(script, request("k-2"))
-    assert [one.message for one in moved.only(WriteRecords).records if isinstance(one, ProcessedRecord)] == ["http/k-1"]
-    assert [entry.message for entry in script.entries] == ["http/k-2"]
-    assert not attempt(script, request("k-3")).all(WriteRecords)
+    page = attempt(script, request("k-2")).only(WritePage).page
+    assert [one.cause for one in page.answers] == [message_hash("http/k-1")] == [*page.hashes]
+    assert [one.cause for one in script.ledger.answers] == [message_hash("http/k-2")]
+    assert len(script.marks) == 2, "its mark stays"
+    assert not attempt(script, request("k-3")).all(WritePage)
     assert attempt(script, request("k-1")).finished.answers == first
 
 
-def test_an_answer_that_is_not_large_stays_in_the_window(script: Script) -> None:
+def test_answers_that_are_not_large_stay_in_the_ledger(script: Script) -> None:
     attempt(script, request("k-1", padding=ROOM))
-    assert not attempt(script, request("k-2")).all(WriteRecords)
-    assert len(script.entries) == 2
+    assert not attempt(script, request("k-2")).all(WritePage)
+    assert len(script.ledger.answers) == 2
 
 
 def test_a_large_answer_is_the_same_when_the_commit_after_it_is_lost(script: Script) -> None:
     first = attempt(script, request("k-1", padding=ROOM + 1)).finished.answers
     lost = attempt(script, request("k-2"), replies={SaveEntity: UNKNOWN})
-    assert len(lost.all(WriteRecords)) == 1
+    assert len(lost.all(WritePage)) == 1
     assert attempt(script, request("k-1")).finished.answers == first
 
 
-def test_a_large_answer_leaves_after_what_its_entry_owes_was_published(script: Script) -> None:
-    attempt(script, request("k-1", padding=ROOM + 1), replies={Publish: UNKNOWN})
-    played = attempt(script, request("k-2"))
-    kinds = [kind for kind in played.kinds if kind in (Publish, WriteRecords)]
-    assert kinds == [Publish, WriteRecords, Publish]
+def left(script: Script) -> None:
+    """Let the answer to k-1 leave the ledger."""
+    attempt(script, request("k-1", padding=ROOM + 1))
+    attempt(script, request("k-2"))
 
 
-def test_where_nothing_leaves_a_large_answer_stays(script: Script) -> None:
-    for key in ("k-1", "k-2"):
-        step = attempt_on_sample(Outbox.embedded(), request(key, padding=ROOM + 1), handle=HANDLE, entity=ENTITY)
-        script.play(step)
-    assert len(script.entries) == 2
+def test_only_requests_whose_answer_has_left_cost_a_look(script: Script) -> None:
+    left(script)
+    assert attempt(script, request("k-1")).only(FindPages).hashes == (message_hash("http/k-1"),)
+    assert not attempt(script, replace(request("k-1"), asked=None)).all(FindPages)
+    assert not attempt(script, request("k-2")).all(FindPages)
 
 
-def test_only_requests_without_an_entry_cost_a_look_at_their_records(script: Script) -> None:
-    for key in ("k-1", "k-2"):
-        attempt(script, request(key), window=1)
-    queued = replace(request("k-1"), asked=None)
-    assert not attempt(script, queued, window=1).all(LoadProcessed)
-    both = frozenset({"http/k-1", "http/k-2"})  # A crash after the records were written leaves one beside the entry.
-    found: Replies = {FindProcessed: Found(both, "0:-1#9")}
-    assert not attempt(script, request("k-2"), window=1, replies=found).all(LoadProcessed)
+@pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
+def test_a_request_is_not_answered_while_pages_cannot_be_read(script: Script, reply: object) -> None:
+    left(script)
+    assert attempt(script, request("k-1"), replies={FindPages: reply}).again.reason
 
 
-def test_a_record_is_read_in_a_view_that_has_it(script: Script) -> None:
-    for key in ("k-1", "k-2"):
-        attempt(script, request(key), window=1)
-    found: Replies = {FindProcessed: Found(frozenset({"http/k-1"}), "0:-1#99")}
-    played = attempt(script, request("k-1"), window=1, replies={**found, LoadProcessed: UNKNOWN})
-    assert played.only(LoadProcessed).token == "0:-1#99"
+def test_one_attempt_answers_from_page_ledger_and_commit(script: Script) -> None:
+    left(script)
+    answers = dict(attempt(script, request("k-1"), request("k-2"), request("k-3")).finished.answers)
+    assert [one.body for one in answers.values()] == [answer(total).body for total in (1, 2, 3)]
+    assert [*answers] == ["http/k-1", "http/k-2", "http/k-3"]
 
 
-@pytest.mark.parametrize("reply", [UNKNOWN, BEHIND, FoundRecords(())])
-def test_a_request_is_not_answered_while_its_record_cannot_be_read(script: Script, reply: object) -> None:
-    for key in ("k-1", "k-2"):
-        attempt(script, request(key), window=1)
-    played = attempt(script, request("k-1"), window=1, replies={LoadProcessed: reply})
-    assert played.again.reason == "the answer to a request could not be read"
+def owing(script: Script) -> None:
+    """Let the mark of k-1 expire while it owes."""
+    assert attempt(script, request("k-1"), replies={Publish: UNKNOWN}).again.reason
+    script.at += RETENTION + timedelta(seconds=1)
+    attempt(script, request("k-2"))
+    assert [one.hash for one in script.marks] == [message_hash("http/k-2")]
 
 
-def test_no_channel_is_looked_for_once_an_answer_cannot_be_read(script: Script) -> None:
-    for key in ("k-1", "k-2"):
-        attempt(script, request(key), window=1)
-    loaded, ledger = script.play(iter(LoadEntity(ENTITY))).result, script.ledger
-    document = with_ledger(loaded.document, replace(ledger, apart=replace(ledger.apart, channels=True)))
-    replies: Replies = {LoadEntity: replace(loaded, document=document), LoadProcessed: UNKNOWN}
-    assert attempt(script, request("k-1"), window=1, replies=replies).again.reason.startswith("the answer")
+def test_a_request_is_answered_as_long_as_it_owes_though_its_mark_went_with_age(script: Script) -> None:
+    owing(script)
+    played = attempt(script, request("k-1"))
+    assert played.finished.answers == (("http/k-1", answer(1)),)
+    assert len(played.only(Publish).outputs) == 1
+    assert script.body == {"id": "c", "total": 2}
 
 
-def test_one_attempt_answers_from_record_entry_and_commit(script: Script) -> None:
-    for key in ("k-1", "k-2"):
-        attempt(script, request(key), window=1)
-    played = attempt(script, request("k-1"), request("k-2"), request("k-3"), window=1)
-    assert dict(played.finished.answers) == {"http/k-1": answer(1), "http/k-2": answer(2), "http/k-3": answer(3)}
-    assert played.finished.processed == ("http/k-3",)
+def test_its_answer_goes_with_the_entry_once_that_is_paid(script: Script) -> None:
+    owing(script)
+    attempt(script, request("k-1"))
+    attempt(script, request("k-3"))
+    assert [one.cause for one in script.ledger.answers] == [message_hash(f"http/k-{number}") for number in (2, 3)]
 
 
-def test_requests_that_have_room_in_a_commit_are_answered_before_the_others(script: Script) -> None:
-    played = attempt(script, request("k-1"), request("k-2"), window=1)
-    assert played.again.answers == (("http/k-1", answer(1)),)
+def test_a_request_of_which_only_what_it_owes_is_left_is_too_old_to_be_answered(script: Script) -> None:
+    """Its answer left in a page, which is gone."""
+    owing(script)
+    assert script.document is not None
+    script.put(with_ledger(script.document, replace(script.ledger, answers=())))
+    played = attempt(script, request("k-1"))
+    ((key, error),) = played.finished.failed
+    assert key == "http/k-1"
+    assert isinstance(error, TooOldToJudge)
+    assert len(played.only(Publish).outputs) == 1
+    assert script.body == {"id": "c", "total": 2}
+    assert attempt(script, replace(request("k-1"), asked=None)).finished.failed == ()
 
 
 def test_a_failing_request_leaves_the_answers_of_the_others(script: Script) -> None:
@@ -217,12 +211,11 @@ QUEUED, COPY = (replace(request("m-1", amount=amount), asked=None) for amount in
 def test_a_copy_with_another_content_is_told_from_its_message(script: Script, others: tuple[Envelope, ...]) -> None:
     attempt(script, QUEUED)
     finished = attempt(script, COPY, *others).finished
-    assert finished.contents == (("http/m-1", QUEUED.content),)
+    assert finished.contents == (("http/m-1", QUEUED.content[:4]),)
     assert finished.differing((COPY, *others)) == (COPY,)
 
 
-def test_a_request_and_a_message_from_this_application_have_no_digest_of_their_content(script: Script) -> None:
+def test_whatever_brought_a_message_its_mark_begins_its_content(script: Script) -> None:
     attempt(script, request("k-1"))
-    attempt(script, replace(QUEUED, extensions=Place("c1", ENTITY.source, 1).extensions))
-    assert [(entry.message, entry.content) for entry in script.entries] == [("http/k-1", None), ("http/m-1", None)]
-    assert attempt(script, request("k-1")).finished.contents == ()
+    attempt(script, QUEUED)
+    assert {one.content for one in script.marks} == {request("k-1").content[:4], QUEUED.content[:4]}

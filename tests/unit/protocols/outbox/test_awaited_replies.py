@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,21 +11,21 @@ from pydantic import JsonValue
 
 from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox, TryAgainLater
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work, key_of
-from exactlyonce.effects.effect import Begin, Step, Together
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.effects.effect import UNKNOWN, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import Park, WriteRecords
+from exactlyonce.effects.library import Park
+from exactlyonce.effects.pages import FindPages
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.judge import answered, arrived
 from exactlyonce.protocols.outbox.protocol import TRUSTED
-from exactlyonce.records.calls import CALL_TYPE, ReplyTo, is_foreign, is_reply, reply_of
+from exactlyonce.records.calls import CALL_TYPE, ReplyTo, is_reply, reply_of
 from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.library import ProcessedRecord
 from exactlyonce.values.frozen_json import Json
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, bill, charged, orders
-from tests.samples import deposit
 from tests.unit.script import Script
 
 ENTITY = orders().ref("a")
@@ -38,10 +39,8 @@ def work(*messages: Envelope, handle: Handle = RUNNER) -> Work:
     return Work(ENTITY, messages, handle, ABSENT)
 
 
-def attempt(
-    *messages: Envelope, memory: Memory | None = None, strategy: Outbox | None = None, handle: Handle = RUNNER
-) -> Any:
-    return (strategy or Outbox()).attempt(work(*messages, handle=handle), memory or Memory())
+def attempt(*messages: Envelope, memory: Memory | None = None, handle: Handle = RUNNER) -> Any:
+    return Outbox().attempt(work(*messages, handle=handle), memory or Memory())
 
 
 def called(script: Script, id: str = "m-1", **more: Any) -> tuple[str, ...]:
@@ -77,20 +76,21 @@ def test_the_reply_is_handled_and_awaited_no_more() -> None:
     script = fresh()
     first, second = called(script, times=2)
     played = script.play(attempt(charged(first, 1)))
-    assert played.kinds == [LoadEntity, Begin, SaveEntity, Publish]
+    assert played.kinds == [LoadEntity, FindPaid, OpenNumbers, SaveEntity, Publish, CloseNumbers]
     assert script.body == {"id": "a", "bills": 1, "paid": 1, "unknown": 0}
     assert script.ledger.calls == (second,)
-    assert not script.ledger.apart.records
+    assert [mark.kind for mark in script.marks] == ["f", "r"]
 
 
-def test_a_copy_of_a_reply_is_dropped_however_late_it_comes() -> None:
+def test_a_copy_of_a_reply_is_known_by_its_mark_and_then_by_its_page() -> None:
     script = fresh()
     (call,) = called(script)
     script.play(attempt(charged(call, 1)))
     for number in range(2, 40):
+        script.at += timedelta(seconds=1)
         called(script, f"m-{number}", times=0)
     played = script.play(attempt(charged(call, 1)))
-    assert played.kinds == [LoadEntity]
+    assert played.requests == [LoadEntity, FindPages]
     assert played.finished.processed == ()
     assert played.finished.failed == ()
     assert script.body == {"id": "a", "bills": 39, "paid": 1, "unknown": 0}
@@ -99,21 +99,21 @@ def test_a_copy_of_a_reply_is_dropped_however_late_it_comes() -> None:
 def test_a_copy_finishes_what_its_commit_owes() -> None:
     script = fresh()
     (call,) = called(script)
-    script.play(attempt(charged(call, 1)))
-    published = len(script.published)
+    script.play(attempt(charged(call, 1)), {Publish: UNKNOWN})
     played = script.play(attempt(charged(call, 1)))
-    assert played.kinds == [LoadEntity, Publish]
-    assert [one.id for one in script.published[published:]] == [script.published[published - 1].id]
+    assert played.requests == [LoadEntity, Publish]
+    assert [one.id for one in script.published[1:]] == [one.id for one in played.only(Publish).outputs]
 
 
-def test_a_reply_without_outputs_leaves_neither_entry_nor_record() -> None:
+def test_a_reply_that_no_call_awaits_and_that_was_never_processed_is_refused() -> None:
     script = fresh()
-    (call,) = called(script)
-    script.play(attempt(charged(call, 1, outcome="unknown", status=None), strategy=Outbox(window=1)))
-    assert [entry.message for entry in script.entries] == ["web/m-1"]
-    called(script, "m-2", times=0)
-    script.play(attempt(charged(call, 1)))
-    assert script.body == {"id": "a", "bills": 2, "paid": 0, "unknown": 1}
+    called(script)
+    ((_, error),) = script.play(attempt(charged("never", 1))).finished.failed
+    assert isinstance(error, InvalidMessage)
+    assert (
+        error.kept
+        == "no call of the entity awaits this reply, and it was not processed: the entity may have been restored"
+    )
 
 
 def test_a_view_that_is_older_than_the_call_proves_nothing() -> None:
@@ -123,7 +123,6 @@ def test_a_view_that_is_older_than_the_call_proves_nothing() -> None:
         played = script.play(attempt(charged("later", version)))
         assert played.kinds == [LoadEntity]
         assert "older than the call" in played.again.reason
-    assert script.play(attempt(charged("never", 1))).finished.processed == ()
 
 
 def test_a_reply_whose_call_no_view_shows_takes_nothing_along() -> None:
@@ -136,7 +135,7 @@ def test_a_reply_whose_call_no_view_shows_takes_nothing_along() -> None:
     assert key == key_of(lost)
     assert isinstance(error, TryAgainLater)
     assert "a call that is newer than what was read, version 1 of its entity" in str(error)
-    assert script.play(attempt(lost, bill("m-1"))).finished.failed == ()
+    assert [type(one) for _, one in script.play(attempt(lost, bill("m-1"))).finished.failed] == [InvalidMessage]
     later = charged("later", 4)
     assert [one for one, _ in script.play(attempt(later, bill("m-2"))).finished.failed] == [key_of(later)]
     assert "older than the call" in script.play(attempt(later, charged("lost", 4))).again.reason
@@ -190,22 +189,6 @@ def test_a_reply_may_share_the_commit_of_others_and_of_its_own_entity_s_next_cal
     assert script.ledger.calls == (script.published[1].id,)
 
 
-def test_a_reply_needs_no_look_for_records() -> None:
-    script = fresh()
-    (call,) = called(script)
-    assert not script.play(attempt(charged(call, 1))).all(Together)
-    assert script.play(attempt(bill("m-2"), charged(call, 1))).all(Together)
-
-
-def test_a_reply_takes_no_room_in_the_window() -> None:
-    script, tiny = fresh(), Outbox(window=1)
-    (call,) = called(script)
-    played = script.play(attempt(charged(call, 1), bill("m-2"), strategy=tiny))
-    assert len(played.finished.processed) == 2
-    records = [one for one in played.only(WriteRecords).records if isinstance(one, ProcessedRecord)]
-    assert [one.message for one in records] == ["web/m-1"]
-
-
 def test_after_a_conflict_the_next_attempt_finds_the_reply_handled() -> None:
     script = fresh()
     (call,) = called(script)
@@ -228,9 +211,9 @@ def test_a_remembered_document_knows_what_it_awaits_and_what_it_has_handled() ->
     script = fresh()
     memory, call = trusting(script)
     played = script.play(attempt(charged(call, 1), memory=memory))
-    assert played.kinds == [Begin, SaveEntity, Publish]
+    assert played.requests == [SaveEntity, Publish]
     again = script.play(attempt(charged(call, 1), memory=played.finished.memory))
-    assert again.kinds == []
+    assert again.requests == []
     assert again.finished.processed == ()
 
 
@@ -239,7 +222,7 @@ def test_a_remembered_document_older_than_the_call_is_loaded_again() -> None:
     memory, _ = trusting(script)
     _, call = called(script, "m-3")
     played = script.play(attempt(charged(call, 3), memory=memory))
-    assert played.kinds == [LoadEntity, Begin, SaveEntity, Publish]
+    assert played.requests == [LoadEntity, SaveEntity, Publish]
 
 
 def settled(script: Script, reply: Envelope) -> Any:
@@ -252,7 +235,7 @@ def test_a_given_up_reply_is_parked_behind_a_fence_and_stays_awaited() -> None:
     (call,) = called(script)
     played = settled(script, charged(call, 1))
     assert played.result.outcome == "parked"
-    assert played.kinds == [LoadEntity, SaveEntity, Begin, Park]
+    assert played.requests == [LoadEntity, SaveEntity, Park]
     assert script.ledger.calls == (call,)
 
 
@@ -282,16 +265,13 @@ def test_what_the_ledger_knows_of_replies() -> None:
     assert knows(script, charged(call, 1)) is True
 
 
-def test_replies_are_known_for_ever_and_taken_where_foreign_messages_are_refused() -> None:
+def test_replies_are_not_judged_by_age() -> None:
     reply = charged("o-1", 1)
     assert not Outbox().forgets(reply)
     assert Outbox().forgets(bill("m-1"))
     assert is_reply(reply)
-    assert not is_foreign(reply)
-    assert is_foreign(deposit("m-1"))
-    (arrival,) = arrived(ENTITY, (reply,), foreign=False).messages
-    assert arrival.reply == ReplyTo("o-1", 1, "order/a")
-    assert not arrival.foreign
+    (arrival,) = arrived(ENTITY, (reply,), ()).messages
+    assert (arrival.kind, arrival.reply) == ("r", ReplyTo("o-1", 1, "order/a"))
 
 
 @pytest.mark.parametrize(
@@ -314,9 +294,9 @@ def test_a_reply_that_does_not_say_what_it_answers_is_refused(wrong: dict[str, A
 
 
 def test_only_the_answered_call_is_awaited_no_more() -> None:
-    (arrival,) = arrived(ENTITY, (charged("b", 1),)).messages
+    (arrival,) = arrived(ENTITY, (charged("b", 1),), ()).messages
     assert answered(("a", "b", "c"), arrival) == ("a", "c")
-    (other,) = arrived(ENTITY, (bill("m-1"),)).messages
+    (other,) = arrived(ENTITY, (bill("m-1"),), ()).messages
     assert answered(("a",), other) == ("a",)
 
 
@@ -326,18 +306,8 @@ def test_awaited_calls_count_for_the_size_of_the_document(*, grown: int, fits: b
         return Handled(Json.of({"id": "a", "text": "x" * grown}))
 
     script = fresh()
-    ledger = Ledger(1, type="order", calls=tuple(f"{number:036d}" for number in range(20_000)))
+    ledger = Ledger(1, type="order", left=1, calls=tuple(f"{number:036d}" for number in range(20_000)))
     script.put(entity_document(Json.of({"id": "a", "text": "x" * 600_000}), ledger))
     finished = script.play(attempt(bill("m-1"), handle=growing)).finished
     assert [type(error) for _, error in finished.failed] == ([] if fits else [EntityTooLarge])
     assert len(finished.processed) == fits
-
-
-def test_replies_are_counted_since_neither_number_nor_record_shows_that_they_came() -> None:
-    script = fresh()
-    first, second = called(script, times=2)
-    script.play(attempt(charged(first, 1), charged(second, 1)))
-    assert (script.ledger.version, script.ledger.unrecorded) == (3, 2)
-    (third,) = called(script, "m-2")
-    script.play(attempt(charged(third, version=4)))
-    assert (script.ledger.version, script.ledger.unrecorded) == (5, 3)

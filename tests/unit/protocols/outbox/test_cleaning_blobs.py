@@ -1,4 +1,4 @@
-"""Clean-up of blobs: the records that show that an attempt was committed, and each look that may not be left out."""
+"""Clean-up of blobs: what shows that an attempt was committed, and each look that may not be left out."""
 
 from __future__ import annotations
 
@@ -10,22 +10,34 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.blobs import KEPT, DeleteBlobs
-from exactlyonce.effects.companions import FoundCompanions, LoadCompanions
+from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FoundRecords, HasRecords, LoadProcessed
+from exactlyonce.effects.pages import FindBlobs, HasPages
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.asking import BY_NAME
-from tests.unit.protocols.by_protocol import COMMIT, COMPANIONS, HAS, WITH_COMPANIONS
+from tests.unit.bookkeeping import tx
+from tests.unit.protocols.by_protocol import COMPANIONS, WITH_COMPANIONS
 from tests.unit.protocols.gallery import ALL_PROTOCOLS, PROTOCOLS, Gallery
 from tests.unit.script import ABSENT, AT, ENTITY
 
-APART: dict[str, type[Effect[Any]]] = {"outbox": LoadProcessed, **dict.fromkeys(WITH_COMPANIONS, LoadCompanions)}
+Kinds = dict[str, type[Effect[Any]]]
+APART: Kinds = {"outbox": FindBlobs, **dict.fromkeys(WITH_COMPANIONS, LoadCompanions)}
+HAS: Kinds = {"outbox": HasPages, **dict.fromkeys(WITH_COMPANIONS, HasCompanions)}
+COMMIT: Kinds = {"outbox": SaveEntity, **dict.fromkeys(WITH_COMPANIONS, SaveBatch)}
 PROTOCOL = pytest.mark.parametrize("protocol", ALL_PROTOCOLS)
+
+
+@pytest.fixture(autouse=True)
+def few_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few marks stay in a ledger that the fourth message makes two leave."""
+    monkeypatch.setattr(draft, "MOST_MARKS", 2)
+    monkeypatch.setattr(draft, "MARKS_STAY", 1)
 
 
 @PROTOCOL
@@ -68,22 +80,23 @@ def test_of_two_attempts_at_one_message_the_one_that_was_committed_keeps_its_blo
 
 
 def test_what_the_ledger_records_is_looked_for_nowhere_else() -> None:
-    gallery = Gallery(strategy=Outbox())
+    gallery = Gallery()
     gallery.paint(1)
     gallery.paint(2, 3)
     played = gallery.clean()
     assert (played.kinds, played.result.names) == ([LoadEntity], ())
     gallery.crash(4)
-    assert gallery.clean().only(LoadProcessed).messages == ("web/m-4",)
+    assert gallery.clean().only(FindBlobs).transactions == (tx(4),)
 
 
-def test_records_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them() -> None:
+def test_pages_are_read_at_the_ledgers_token_since_an_older_view_may_miss_them() -> None:
     gallery = Gallery()
-    for number in (1, 2):
+    for number in range(1, 5):
         gallery.paint(number)
-    played = gallery.clean()
+    found = gallery.clean().only(FindBlobs)
+    (page,) = gallery.pages
     assert gallery.ledger.token is not None
-    assert played.only(LoadProcessed) == LoadProcessed(ENTITY, ("web/m-1",), gallery.ledger.token)
+    assert (sorted(found.transactions), found.token) == (sorted(page.blobs), gallery.ledger.token)
 
 
 @COMPANIONS
@@ -94,15 +107,6 @@ def test_companions_are_read_at_the_token_of_the_entity(protocol: str) -> None:
     assert isinstance(loaded, Loaded)
     played = gallery.clean(memory=Memory(entity_token="0:-1#1"))
     assert (played.only(LoadEntity).token, played.only(LoadCompanions).token) == ("0:-1#1", loaded.token)
-
-
-def test_each_message_is_looked_up_once_however_often_it_was_tried() -> None:
-    gallery = Gallery()
-    for number in (1, 1, 2, 1):
-        gallery.crash(number)
-    played = gallery.clean()
-    assert played.only(LoadProcessed).messages == ("web/m-1", "web/m-2")
-    assert len(played.only(DeleteBlobs).names) == 4
 
 
 @PROTOCOL
@@ -135,7 +139,7 @@ def test_in_a_view_that_is_old_everything_looks_lost_but_no_fence_holds(protocol
     gallery.paint(1)
     before = gallery.store.perform(LoadEntity(ENTITY))
     gallery.paint(2)
-    nothing = {LoadProcessed: FoundRecords(()), LoadCompanions: FoundCompanions(())}
+    nothing = {FindBlobs: frozenset(), LoadCompanions: FoundCompanions(())}
     for old in (before, Loaded(None, None, 0, "0:-1#0")):
         played = gallery.clean(replies={LoadEntity: old, **nothing})
         assert played.kinds[-1] is SaveEntity
@@ -177,30 +181,32 @@ def test_an_entity_that_never_was_is_fenced_by_a_tombstone(protocol: str) -> Non
     gallery = Gallery(protocol)
     gallery.crash(1)
     gallery.clean()
-    assert gallery.document == entity_document(ABSENT, Ledger(type="account", deleted=True, protocol=protocol))
+    assert gallery.document == entity_document(
+        ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True, protocol=protocol)
+    )
     assert gallery.left == []
 
 
 @PROTOCOL
 def test_where_the_ledger_was_removed_nobody_knows_so_nothing_is_deleted(protocol: str) -> None:
     gallery = Gallery(protocol)
-    for number in (1, 2):
+    for number in range(1, 5):
         gallery.paint(number)
     gallery.put(Json.of({"id": "a", "owner": "a", "total": 2}))
     with pytest.raises(LedgerRemoved):
         gallery.clean()
     assert gallery.clean(replies={HAS[protocol]: UNKNOWN}).again.reason
-    assert gallery.left == ["tx-1", "tx-2"]
+    assert len(gallery.left) == 4
 
 
-def test_what_was_committed_before_the_ledger_was_removed_is_known_by_its_record() -> None:
-    """The view that is asked whether there are records may be old; the read that decides is another."""
+def test_what_was_committed_before_the_ledger_was_removed_is_known_by_its_page() -> None:
+    """The view that is asked whether there are pages may be old; the read that decides is another."""
     gallery = Gallery()
-    for number in (1, 2):
+    for number in range(1, 5):
         gallery.paint(number)
     gallery.put(Json.of({"id": "a", "owner": "a", "total": 2}))
-    gallery.clean(replies={HasRecords: False})
-    assert "tx-1" in gallery.left
+    gallery.clean(replies={HasPages: False})
+    assert {tx(int(name.removeprefix("tx-"))) for name in gallery.left} == {*gallery.pages[0].blobs}
 
 
 def test_a_damaged_document_stops_everything() -> None:

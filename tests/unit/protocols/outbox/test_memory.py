@@ -7,28 +7,36 @@ from dataclasses import replace
 import pytest
 
 from exactlyonce import Envelope, HandlerFailed, Outbox
-from exactlyonce.attempt import Before, Handled, Memory
+from exactlyonce.attempt import SHARED, Before, Handled, Memory
 from exactlyonce.effects.blobs import WriteOnce
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Together
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteChannels, FindChannels, HasRecords, Stage, WriteRecords
+from exactlyonce.effects.pages import FindPages, HasPages, WritePage
 from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.requests import KeepAnswers
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
-from tests.samples import close, deposit
-from tests.unit.protocols.outbox.test_numbered import key, numbered
-from tests.unit.script import ENTITY, Script, attempt, work_for
+from tests.samples import breaking, close, deposit
+from tests.unit.protocols.outbox.test_opened import opened
+from tests.unit.script import AT, Script, attempt, work_for
 
 OUTBOX = Outbox()
 
 
-def trusting(script: Script, strategy: Outbox = OUTBOX) -> Memory:
+def timed(number: int) -> Envelope:
+    """A message that came about so many milliseconds after the start."""
+    return replace(deposit(f"m-{number}"), extensions=((STABLE_TIME, stable_text(milliseconds(AT) + number)),))
+
+
+def trusting(script: Script) -> Memory:
     """The memory of a process whose document was the newest as often as it takes."""
     memory = Memory()
     for number in range(1, TRUSTED + 2):
-        memory = script.play(attempt(strategy, numbered(number), memory=memory)).finished.memory
+        memory = script.play(attempt(OUTBOX, timed(number), memory=memory)).finished.memory
     assert memory.saved is not None
     assert memory.saved.right == TRUSTED
     return memory
@@ -40,26 +48,28 @@ def counted(memory: Memory, right: int) -> Memory:
     return replace(memory, saved=replace(memory.saved, right=right))
 
 
+def by_another_process(script: Script) -> None:
+    """Let another process commit a message."""
+    script.play(attempt(OUTBOX, timed(9)))
+
+
 def test_once_it_was_right_twice_a_message_takes_one_request() -> None:
     script = Script()
     memory = trusting(script)
     for number in (4, 5, 6):
-        played = script.play(attempt(OUTBOX, numbered(number), memory=memory))
-        assert played.kinds == [Begin, SaveEntity, Publish]
-        assert played.finished.processed == (key(number),)
+        played = script.play(attempt(OUTBOX, timed(number), memory=memory))
+        assert played.requests == [SaveEntity, Publish]
+        assert played.finished.processed == (f"web/m-{number}",)
         memory = played.finished.memory
-    assert script.ledger.channels[0].received == ((1, 6),)
+    assert script.ledger.version == len(script.marks) == 6
 
 
-@pytest.mark.parametrize("message", [numbered(4), close("m-4"), deposit("m-4", amount=3)])
-@pytest.mark.parametrize("marked", [True, False])
-def test_the_parts_that_are_remembered_are_those_of_the_document(message: Envelope, *, marked: bool) -> None:
+@pytest.mark.parametrize("message", [timed(4), close("m-4"), deposit("m-4", amount=3)])
+def test_the_parts_that_are_remembered_are_those_of_the_document(message: Envelope) -> None:
     script = Script()
-    memory = script.play(attempt(OUTBOX, message, memory=trusting(script))).finished.memory
-    if marked:
-        memory = script.play(OUTBOX.mark(ENTITY, memory)).finished.memory
-    if memory.saved is not None:
-        assert memory.saved.parts == read_entity(ENTITY, memory.saved.document)
+    saved = script.play(attempt(OUTBOX, message, memory=trusting(script))).finished.memory.saved
+    assert saved is not None
+    assert saved.parts == read_entity(script.entity, saved.document)
 
 
 def test_a_document_whose_parts_are_not_remembered_is_read() -> None:
@@ -67,131 +77,134 @@ def test_a_document_whose_parts_are_not_remembered_is_read() -> None:
     memory = trusting(script)
     assert memory.saved is not None
     memory = replace(memory, saved=replace(memory.saved, parts=None))
-    played = script.play(attempt(OUTBOX, numbered(4), memory=memory))
-    assert played.kinds == [Begin, SaveEntity, Publish]
-    assert script.ledger.channels[0].received == ((1, 4),)
+    played = script.play(attempt(OUTBOX, timed(4), memory=memory))
+    assert played.requests == [SaveEntity, Publish]
+    assert script.ledger.version == 4
 
 
 def test_a_duplicate_takes_none() -> None:
     script = Script()
     memory = trusting(script)
-    played = script.play(attempt(OUTBOX, numbered(2), memory=memory))
-    assert played.kinds == []
+    played = script.play(attempt(OUTBOX, timed(2), memory=memory))
+    assert played.requests == []
     assert played.finished.processed == ()
 
 
 def test_what_a_duplicate_owes_is_published_all_the_same() -> None:
     script = Script()
-    memory = replace(trusting(script), published=frozenset())
-    played = script.play(attempt(OUTBOX, numbered(3), memory=memory))
-    assert played.kinds == [Publish]
+    memory = trusting(script)
+    script.restart()
+    assert script.play(attempt(OUTBOX, timed(3), memory=memory)).requests == [Publish]
 
 
 def test_an_outdated_document_leads_to_a_conflict_and_then_to_a_load() -> None:
     script = Script()
     memory = trusting(script)
-    script.play(attempt(OUTBOX, numbered(1, "c2")))  # Another process.
-    again = script.play(attempt(OUTBOX, numbered(4), memory=memory)).again
+    by_another_process(script)
+    again = script.play(attempt(OUTBOX, timed(4), memory=memory)).again
     assert again.memory.saved is None
-    played = script.play(attempt(OUTBOX, numbered(4), memory=again.memory))
+    played = script.play(attempt(OUTBOX, timed(4), memory=again.memory))
     assert played.kinds[0] is LoadEntity
-    assert played.finished.processed == (key(4),)
+    assert played.finished.processed == ("web/m-4",)
 
 
 def test_after_an_unknown_publish_no_attempt_starts_from_the_document_before_the_commit() -> None:
     """Its save would be in vain."""
     script = Script()
-    again = script.play(attempt(OUTBOX, numbered(4), memory=trusting(script)), {Publish: UNKNOWN}).again
+    again = script.play(attempt(OUTBOX, timed(4), memory=trusting(script)), {Publish: UNKNOWN}).again
     assert again.memory.saved is None
-    played = script.play(attempt(OUTBOX, numbered(4), numbered(5), memory=again.memory))
-    assert played.kinds == [LoadEntity, Publish, Begin, SaveEntity, Publish]
-    assert played.finished.processed == (key(5),)
+    played = script.play(attempt(OUTBOX, timed(4), timed(5), memory=again.memory))
+    assert played.requests == [LoadEntity, Publish, SaveEntity, Publish]
+    assert played.finished.processed == ("web/m-5",)
 
 
 def test_after_a_fence_nothing_is_trusted() -> None:
     script = Script()
-    settling = OUTBOX.settle(work_for(deposit("m-1")), deposit("m-1"), "why", trusting(script))
+    settling = OUTBOX.settle(work_for(deposit("m-9")), deposit("m-9"), "why", trusting(script))
     memory = script.play(settling).result.memory
     assert memory.saved is None
-    assert script.play(attempt(OUTBOX, numbered(4), memory=memory)).kinds[0] is LoadEntity
+    assert script.play(attempt(OUTBOX, timed(4), memory=memory)).kinds[0] is LoadEntity
 
 
 def test_an_unknown_save_leads_to_a_load() -> None:
     script = Script()
     memory = trusting(script)
-    again = script.play(attempt(OUTBOX, numbered(4), memory=memory), {SaveEntity: UNKNOWN}).again
-    assert script.play(attempt(OUTBOX, numbered(4), memory=again.memory)).kinds[0] is LoadEntity
+    again = script.play(attempt(OUTBOX, timed(4), memory=memory), {SaveEntity: UNKNOWN}).again
+    assert script.play(attempt(OUTBOX, timed(4), memory=again.memory)).kinds[0] is LoadEntity
 
 
-def test_a_document_that_was_not_the_newest_is_as_one_that_never_was() -> None:
+def test_a_document_that_was_not_the_newest_is_taken_for_shared() -> None:
     script = Script()
     memory = counted(trusting(script), TRUSTED - 1)
-    script.play(attempt(OUTBOX, numbered(1, "c2")))  # Another process.
-    played = script.play(attempt(OUTBOX, numbered(4), memory=memory))
+    by_another_process(script)
+    played = script.play(attempt(OUTBOX, timed(4), memory=memory))
     assert played.kinds[0] is LoadEntity
     saved = played.finished.memory.saved
     assert saved is not None
-    assert saved.right == 0
+    assert saved.right == SHARED
 
 
-def test_a_document_that_changed_between_is_trusted_anew_after_it_was_right_twice() -> None:
-    script = Script()
-    memory = trusting(script)
-    memory = counted(memory, 0)
-    kinds = []
-    for number in (4, 5, 6):
-        played = script.play(attempt(OUTBOX, numbered(number), memory=memory))
-        kinds.append(played.kinds[0])
-        memory = played.finished.memory
-    assert kinds == [LoadEntity, LoadEntity, Begin]
-
-
-@pytest.mark.parametrize(
-    ("message", "error"),
-    [
-        (replace(numbered(9), type="account.break"), HandlerFailed),
-        (numbered(2, id="another"), None),
-        (replace(numbered(4), source="shop/other"), None),
-    ],
-    ids=["its handler raises", "a fork", "another source"],
-)
-def test_whatever_else_an_attempt_ends_with_is_judged_on_a_loaded_document(
-    message: Envelope, error: type[Exception] | None
+@pytest.mark.parametrize(("right", "loads"), [(0, 2), (SHARED, 4)])
+def test_a_document_is_trusted_after_it_was_right_twice_and_four_times_where_it_had_changed(
+    right: int, loads: int
 ) -> None:
-    """A handler may raise because the remembered state is hours old."""
     script = Script()
-    memory = trusting(script)
-    played = script.play(attempt(OUTBOX, message, memory=memory))
-    assert LoadEntity in played.kinds
-    ((_, failed),) = played.finished.failed
-    assert error is None or isinstance(failed, error)
+    memory = counted(trusting(script), right)
+    first = []
+    for number in range(4, 4 + TRUSTED - right + 1):
+        played = script.play(attempt(OUTBOX, timed(number), memory=memory))
+        first.append(played.requests[0])
+        memory = played.finished.memory
+    assert first == [*[LoadEntity] * loads, SaveEntity]
 
 
 def test_a_message_that_fails_on_a_remembered_document_has_its_whole_group_judged_on_a_loaded_one() -> None:
+    """A handler may raise because the remembered state is hours old."""
+    script = Script()
+    played = script.play(attempt(OUTBOX, breaking("m-4"), timed(5), memory=trusting(script)))
+    assert played.requests == [LoadEntity, SaveEntity, Publish]
+    assert played.finished.processed == ("web/m-5",)
+    assert [type(error) for _, error in played.finished.failed] == [HandlerFailed]
+    assert script.book.open == {}, "the numbers of the first try are closed"
+
+
+@pytest.mark.parametrize("outdated", [True, False])
+def test_a_handler_that_raises_on_a_remembered_state_runs_once_more_on_the_loaded_one_and_that_counts(
+    outdated: bool,
+) -> None:
     script = Script()
     memory = trusting(script)
-    played = script.play(attempt(OUTBOX, replace(numbered(4), type="account.break"), numbered(5), memory=memory))
-    assert played.kinds[:3] == [Begin, LoadEntity, Begin]
-    assert played.finished.processed == (key(5),)
+    if outdated:
+        by_another_process(script)
+    seen: list[int] = []
+
+    def handle(before: Before, envelope: Envelope) -> Handled:
+        assert before.body is not None
+        seen.append(before.body.value["total"])
+        if before.version == TRUSTED + 2:
+            raise HandlerFailed(f"It refuses {envelope.id} as long as nobody else has paid.")
+        return Handled(before.body)
+
+    finished = script.play(attempt(OUTBOX, timed(10), memory=memory, handle=handle)).finished
+    assert seen == ([3, 4] if outdated else [3, 3])
+    assert finished.processed == (("web/m-10",) if outdated else ())
+    assert [type(error) for _, error in finished.failed] == ([] if outdated else [HandlerFailed])
 
 
-def test_what_has_to_be_staged_is_handled_again_on_a_loaded_document() -> None:
-    script = Script()
-    memory = trusting(script)
-    played = script.play(attempt(Outbox(inline_limit=0), numbered(4), memory=memory))
-    assert played.kinds == [Begin, LoadEntity, Begin, Stage, SaveEntity, Publish]
-    assert played.only(Stage).documents[0].tx == script.entries[-1].tx
-
-
-def test_a_blob_is_written_only_from_a_loaded_document() -> None:
-    script = Script()
-    memory = trusting(script)
-
+def test_a_blob_is_written_from_a_remembered_document_too() -> None:
     def handle(before: Before, envelope: Envelope) -> Handled:
         return Handled(before.body or Json("{}"), blobs=(Blob(f"{before.tx}/report", b"text", "text/plain"),))
 
-    played = script.play(attempt(OUTBOX, numbered(4), memory=memory, handle=handle))
-    assert played.kinds == [Begin, LoadEntity, Begin, WriteOnce, SaveEntity]
+    script = Script()
+    played = script.play(attempt(OUTBOX, timed(4), memory=trusting(script), handle=handle))
+    assert played.requests == [WriteOnce, SaveEntity]
+
+
+def test_an_opened_request_is_looked_for_so_the_entity_is_loaded_beside_it() -> None:
+    script = Script()
+    memory = trusting(script)
+    played = script.play(attempt(OUTBOX, opened(script, "r-1"), memory=memory))
+    assert played.requests == [Together, SaveEntity, Publish, KeepAnswers]
 
 
 def test_a_document_that_was_never_processed_is_not_trusted() -> None:
@@ -199,94 +212,55 @@ def test_a_document_that_was_never_processed_is_not_trusted() -> None:
     script = Script(Json('{"id":"a","owner":"a"}'))
     memory = Memory()
     for _ in range(TRUSTED + 2):
-        played = script.play(attempt(OUTBOX, replace(numbered(1), type="account.break"), memory=memory))
-        assert played.kinds == [LoadEntity, HasRecords, Begin]
+        played = script.play(attempt(OUTBOX, breaking("m-1"), memory=memory))
+        assert played.requests[:2] == [LoadEntity, HasPages]
         memory = played.finished.memory
 
 
-def test_channels_leave_only_from_a_loaded_document() -> None:
-    script, strategy = Script(), Outbox(channels=1)
-    memory = trusting(script, strategy)
-    played = script.play(attempt(strategy, numbered(1, "c2"), memory=memory))
-    assert played.kinds == [Begin, LoadEntity, Begin, WriteRecords, SaveEntity, Publish]
+@pytest.fixture
+def few_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two marks are kept."""
+    monkeypatch.setattr(draft, "MOST_MARKS", 2)
+    monkeypatch.setattr(draft, "MARKS_STAY", 1)
 
 
-def a_channel_left(script: Script, strategy: Outbox) -> Memory:
-    """The memory of a process that trusts a document which channel c1 has left."""
-    memory = trusting(script, strategy)
-    return counted(script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory, TRUSTED)
+@pytest.mark.usefixtures("few_marks")
+class TestMarksThatLeft:
+    def memory(self, script: Script) -> Memory:
+        """The memory of a process that trusts a document of which the marks of messages 1 and 2 have left."""
+        memory = script.play(attempt(OUTBOX, timed(4), memory=trusting(script))).finished.memory
+        return counted(memory, TRUSTED)
 
+    def test_marks_leave_from_a_remembered_document_too(self) -> None:
+        script = Script()
+        played = script.play(attempt(OUTBOX, timed(4), memory=trusting(script)))
+        assert played.requests == [WritePage, SaveEntity, Publish]
 
-def test_a_copy_through_a_channel_that_left_takes_one_look() -> None:
-    script, strategy = Script(), Outbox(channels=1)
-    memory = a_channel_left(script, strategy)
-    played = script.play(attempt(strategy, numbered(2), memory=memory))
-    assert played.only(FindChannels) == FindChannels(ENTITY, ("c1",), script.ledger.token)
-    assert played.kinds == [FindChannels]
-    assert played.finished.processed == ()
+    def test_a_copy_whose_mark_has_left_takes_one_look(self) -> None:
+        script = Script()
+        played = script.play(attempt(OUTBOX, timed(2), memory=self.memory(script)))
+        assert played.requests == [FindPages]
+        assert played.only(FindPages).token == script.ledger.token
+        assert played.finished.processed == ()
 
+    def test_where_the_remembered_document_is_not_the_newest_nothing_is_committed(self) -> None:
+        script = Script()
+        memory = self.memory(script)
+        by_another_process(script)
+        version = script.ledger.version
+        played = script.play(attempt(OUTBOX, timed(1), timed(5), memory=memory))
+        assert played.requests == [FindPages, SaveEntity]
+        assert script.ledger.version == version
 
-def test_a_message_of_a_channel_that_left_is_committed_without_a_load() -> None:
-    script, strategy = Script(), Outbox(channels=2)
-    memory = trusting(script, strategy)
-    for channel in ("c2", "c3"):
-        memory = script.play(attempt(strategy, numbered(1, channel), memory=memory)).finished.memory
-    played = script.play(attempt(strategy, numbered(4), memory=counted(memory, TRUSTED)))
-    assert played.kinds == [FindChannels, Begin, SaveEntity, Publish, DeleteChannels]
-    assert {one.id: one.received for one in script.ledger.channels} == {"c3": ((1, 1),), "c1": ((1, 4),)}
+    @pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
+    def test_a_look_that_is_not_answered_leads_to_the_loaded_document(self, reply: NoAnswer) -> None:
+        """The token in a remembered ledger may be one that no replica will ever reach, and that was exchanged meanwhile."""
+        script = Script()
+        played = script.play(attempt(OUTBOX, timed(2), memory=self.memory(script)), {FindPages: [reply]})
+        assert played.requests == [FindPages, LoadEntity, FindPages]
 
-
-def test_where_the_remembered_document_is_not_the_newest_nothing_is_committed() -> None:
-    script, strategy = Script(), Outbox(channels=2)
-    memory = a_channel_left(script, Outbox(channels=1))
-    script.play(attempt(strategy, numbered(4)))
-    played = script.play(attempt(strategy, numbered(4), memory=memory))
-    assert played.kinds == [FindChannels, Begin, SaveEntity]
-    assert script.ledger.version == 5
-
-
-@pytest.mark.parametrize("reply", [UNKNOWN, BEHIND])
-def test_a_look_that_is_not_answered_leads_to_the_loaded_document(reply: NoAnswer) -> None:
-    """The token in a remembered ledger may be one that no replica will ever reach, and that was exchanged meanwhile."""
-    script, strategy = Script(), Outbox(channels=1)
-    memory = a_channel_left(script, strategy)
-    played = script.play(attempt(strategy, numbered(2), memory=memory), {FindChannels: reply})
-    assert played.kinds == [FindChannels, LoadEntity, FindChannels]
-
-
-def test_where_channels_have_left_those_that_are_there_are_known_from_memory() -> None:
-    script, strategy = Script(), Outbox(channels=1)
-    memory = trusting(script, strategy)
-    memory = script.play(attempt(strategy, numbered(1, "c2"), memory=memory)).finished.memory
-    played = script.play(attempt(strategy, numbered(2, "c2"), memory=counted(memory, TRUSTED)))
-    assert played.kinds == [Begin, SaveEntity, Publish]
-
-
-def test_with_a_foreign_message_records_are_looked_for_so_the_entity_is_loaded_beside_it() -> None:
-    script = Script()
-    played = script.play(attempt(OUTBOX, numbered(4), deposit("m-1"), memory=trusting(script)))
-    assert played.kinds[0] is Together
-
-
-def test_the_embedded_ledger_is_loaded_for_the_time_of_its_last_write() -> None:
-    script, strategy = Script(), Outbox.embedded()
-    memory = Memory()
-    for number in range(1, 6):
-        played = script.play(attempt(strategy, numbered(number), memory=memory))
-        assert played.kinds[0] is LoadEntity
-        memory = played.finished.memory
-
-
-def test_the_embedded_ledger_is_not_remembered_where_nothing_is_left_to_mark() -> None:
-    script, strategy = Script(), Outbox.embedded()
-    script.play(strategy.mark(ENTITY, script.play(attempt(strategy, numbered(1))).finished.memory))
-    assert script.play(attempt(strategy, numbered(1))).finished.memory.saved is None
-
-
-def test_a_mark_is_remembered_too() -> None:
-    script = Script()
-    memory = script.play(OUTBOX.mark(ENTITY, trusting(script))).finished.memory
-    assert script.entries == ()
-    played = script.play(attempt(OUTBOX, numbered(4), memory=memory))
-    assert played.kinds == [Begin, SaveEntity, Publish]
-    assert played.finished.processed == (key(4),)
+    def test_what_is_younger_is_known_or_new_without_a_look(self) -> None:
+        script = Script()
+        memory = self.memory(script)
+        assert script.play(attempt(OUTBOX, timed(4), memory=memory)).requests == []
+        assert script.play(attempt(OUTBOX, timed(5), memory=memory)).requests == [SaveEntity, Publish]

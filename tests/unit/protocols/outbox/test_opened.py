@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Before, Handled, Memory
-from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.effect import UNKNOWN, Together
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.publish import Publish
 from exactlyonce.effects.requests import KeepAnswers, OpenRequest
+from exactlyonce.errors import RequestUnknown
 from exactlyonce.records.answers import Answer
 from exactlyonce.records.library import RequestDocument
 from exactlyonce.values.frozen_json import Json
@@ -17,7 +18,7 @@ from tests.asking import sweep
 from tests.samples import deposit
 from tests.unit.script import AT, ENTITY, Script, attempt
 
-ONE = Outbox(window=1)
+OUTBOX = Outbox()
 
 
 def answering(before: Before, envelope: Envelope) -> Handled:
@@ -35,18 +36,25 @@ def opened(script: Script, id: str) -> Envelope:
     return replace(envelope, asked=id, opened=written.token)
 
 
-def test_a_message_with_a_record_is_known_in_the_group_of_a_request() -> None:
+def test_a_copy_is_known_in_the_group_of_a_request() -> None:
     script = Script()
-    for message in ("m-1", "m-2"):
-        script.play(attempt(ONE, deposit(message)))
-    assert [entry.message for entry in script.entries] == ["web/m-2"], "the record of the first one was written"
+    script.play(attempt(OUTBOX, deposit("m-1")))
     request = opened(script, "r-1")
-    assert script.play(attempt(ONE, deposit("m-1"), request)).finished.processed == ("web/r-1",)
+    assert script.play(attempt(OUTBOX, deposit("m-1"), request)).finished.processed == ("web/r-1",)
+    assert {mark.kind for mark in script.marks} == {"f", "q"}
+
+
+def test_a_request_is_committed_with_a_token_that_shows_its_document() -> None:
+    script = Script()
+    request = opened(script, "r-1")
+    played = script.play(attempt(OUTBOX, request, handle=answering))
+    assert played.requests[0] is Together
+    assert script.play(attempt(OUTBOX, request, handle=answering)).finished.answers[0][1].body == '"done"'
 
 
 def test_a_request_whose_handler_sends_nothing_has_an_entry_and_its_answer_is_kept() -> None:
     script = Script()
-    played = script.play(attempt(ONE, opened(script, "r-1"), handle=answering))
+    played = script.play(attempt(OUTBOX, opened(script, "r-1"), handle=answering))
     assert not played.all(Publish)
     (kept,) = played.only(KeepAnswers).documents
     assert (kept.request, kept.answer and kept.answer.body) == ("r-1", '"done"')
@@ -55,7 +63,21 @@ def test_a_request_whose_handler_sends_nothing_has_an_entry_and_its_answer_is_ke
 
 def test_an_answer_that_was_not_kept_is_owed_and_the_sweeper_keeps_it() -> None:
     script = Script()
-    assert script.play(attempt(ONE, opened(script, "r-1"), handle=answering), {KeepAnswers: UNKNOWN}).again.reason
-    assert script.ledger.owing_since is not None
+    assert script.play(attempt(OUTBOX, opened(script, "r-1"), handle=answering), {KeepAnswers: UNKNOWN}).again.reason
+    assert script.ledger.outbox
     assert script.play(sweep(ENTITY, Memory())).only(KeepAnswers).documents
-    assert script.ledger.owing_since is None
+    assert script.entries == ()
+
+
+def test_the_answer_of_an_opened_request_is_in_its_document_alone_once_it_is_kept() -> None:
+    script = Script()
+    script.play(attempt(OUTBOX, opened(script, "r-1"), handle=answering))
+    script.play(attempt(OUTBOX, deposit("m-1")))
+    assert script.ledger.answers == ()
+    assert [entry.request for entry in script.entries] == [None]
+
+
+def test_a_request_without_a_document_is_refused() -> None:
+    request = replace(deposit("r-1"), asked="r-1", opened="0:-1#0")
+    ((_, error),) = Script().play(attempt(OUTBOX, request, handle=answering)).finished.failed
+    assert isinstance(error, RequestUnknown)

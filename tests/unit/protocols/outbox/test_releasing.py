@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument, EntityTooLarge, Outbox
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadStaged, Stage
+from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage
 from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.outbox.due import MOST_RELEASED, due_in
 from exactlyonce.records.kept import Kept
 from exactlyonce.records.outputs import Output
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import derived_id, message_hash, message_key
 from tests.samples import deposit
 from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
 
@@ -59,15 +61,36 @@ def test_what_is_due_is_read_at_the_ledgers_token_committed_and_then_published()
     script = keeper("k-1", "k-2")
     token, (stored,) = script.ledger.token, {one.tx for one in script.ledger.kept}
     played = swept(script)
-    assert played.kinds == [LoadEntity, Begin, LoadStaged, Begin, SaveEntity, Publish, DeleteStaged]
+    opened = [OpenNumbers, SaveEntity, Publish, CloseNumbers]
+    assert played.kinds == [LoadEntity, FindPaid, Begin, LoadStaged, *opened]
     assert (played.only(LoadStaged).transactions, played.only(LoadStaged).token) == ((stored,), token)
-    assert [output.id for output in script.published] == ["k-1", "k-2"]
+    assert [output.envelope.value["type"] for output in script.published] == ["account.deposit"] * 2
     assert script.ledger.kept == ()
 
 
-def test_it_goes_on_at_once_with_marking_what_it_released() -> None:
+def test_a_release_has_a_mark_and_what_it_sends_an_id_that_derives_from_it() -> None:
+    script = keeper("k-1")
+    swept(script)
+    by_kind = {mark.kind: mark for mark in script.marks}
+    assert {kind: mark.sent for kind, mark in by_kind.items()} == {"f": "~", "l": "-"}
+    release = by_kind["l"]
+    assert release.hash == message_hash(message_key("web", "release:k-1"))
+    (output,) = script.published
+    assert output.id == Envelope.read(output.envelope.text).id == derived_id(ENTITY, release.hash, 0)
+
+
+def test_more_may_be_due_so_it_goes_on_at_once() -> None:
     again = swept(keeper("k-1")).again
-    assert (again.reason, again.progressed) == ("what was released is not marked yet", True)
+    assert (again.reason, again.progressed) == ("more may be due", True)
+
+
+def test_what_may_not_have_been_published_is_owed_like_all_outputs() -> None:
+    script = keeper("k-1")
+    swept(script, {Publish: UNKNOWN})
+    assert (len(script.ledger.outbox), script.ledger.kept) == (1, ())
+    played = swept(script)
+    assert played.requests == [LoadEntity, Publish, SaveEntity]
+    assert len({output.id for output in script.published}) == 1
 
 
 @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
@@ -75,7 +98,6 @@ def test_without_an_acknowledged_commit_nothing_is_published_and_nothing_progres
     script = keeper("k-1")
     played = swept(script, {SaveEntity: reply})
     assert not played.again.progressed
-    assert "marked" not in played.again.reason
     assert not script.published
 
 
@@ -89,7 +111,7 @@ def test_without_the_stored_messages_nothing_is_committed(reply: Any) -> None:
 def test_before_they_are_due_nothing_is_read() -> None:
     script = keeper("k-1")
     script.at = DUE - timedelta(seconds=1)
-    assert swept(script).kinds == [LoadEntity, Begin]
+    assert swept(script).kinds == [LoadEntity, FindPaid, Begin]
 
 
 @given(number=st.integers(0, 5 * MOST_RELEASED), minute=st.integers(0, 10**6))

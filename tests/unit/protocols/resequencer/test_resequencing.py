@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from exactlyonce import Envelope
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import Begin
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.records.companions import NumberedMessage, id_of
 from exactlyonce.records.ledger import LEDGER, entity_document
@@ -29,7 +28,7 @@ class TestInOrder:
     def test_a_message_in_its_turn_is_handled_at_once(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(1))
-        assert played.kinds == [LoadEntity, Begin, SaveBatch]
+        assert played.requests == [LoadEntity, SaveBatch]
         assert played.finished.processed == ("s/m-1",)
         assert readers.seen == ["1"]
         assert readers.ledger.receptions == (received("s", next=2),)
@@ -43,7 +42,7 @@ class TestInOrder:
     def test_the_next_one_needs_no_look_at_documents(self) -> None:
         readers = Readers()
         readers.delivered(scored(1))
-        assert readers.attempted(scored(2)).kinds == [LoadEntity, Begin, SaveBatch]
+        assert readers.attempted(scored(2)).requests == [LoadEntity, SaveBatch]
 
     def test_a_group_is_handled_in_order_whatever_its_own(self) -> None:
         readers = Readers()
@@ -56,7 +55,7 @@ class TestInOrder:
         readers = Readers()
         readers.delivered(scored(1))
         played = readers.attempted(scored(1), scored(1))
-        assert played.kinds == [LoadEntity, LoadCompanions, Begin]
+        assert played.requests == [LoadEntity, LoadCompanions]
         assert played.result == Finished(Memory(entity_token="0:-1#2"))
         assert readers.seen == ["1"]
 
@@ -74,7 +73,7 @@ class TestOutOfOrder:
     def test_a_message_that_is_early_is_held_and_acknowledged(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(3))
-        assert played.kinds == [LoadEntity, Begin, SaveBatch]
+        assert played.requests == [LoadEntity, SaveBatch]
         assert (played.finished.processed, played.finished.failed, played.finished.stopped) == ((), (), ())
         assert readers.handled == []
         held = document_of(3, "s/m-3", AT, scored(3).to_json())
@@ -86,7 +85,7 @@ class TestOutOfOrder:
         for number in (2, 3, 5):
             readers.delivered(scored(number))
         played = readers.attempted(scored(1))
-        assert played.kinds == [LoadEntity, LoadCompanions, Begin, SaveBatch]
+        assert played.requests == [LoadEntity, LoadCompanions, SaveBatch]
         assert played.finished.processed == ("s/m-1", "s/m-2", "s/m-3")
         assert readers.seen == ["1", "2", "3"]
         assert (readers.held, readers.waiting) == ({"s": ((5, 5),)}, ["s5"])
@@ -103,7 +102,7 @@ class TestOutOfOrder:
         readers = Readers()
         readers.delivered(scored(2))
         played = readers.attempted(scored(2))
-        assert played.kinds == [LoadEntity, LoadCompanions, Begin]
+        assert played.requests == [LoadEntity, LoadCompanions]
         assert (readers.held, readers.ledger.version) == ({"s": ((2, 2),)}, 0)
 
     def test_held_messages_are_read_at_the_token_of_the_read_model(self) -> None:
@@ -240,7 +239,7 @@ class TestTheReadModel:
         assert stale.document is not None
         readers.put(entity_document(Json.of({"id": "b"}), readers.ledger))
         played = readers.attempted(scored(1), replies={LoadEntity: stale})
-        assert played.kinds == [LoadEntity, LoadCompanions, Begin, SaveBatch]
+        assert played.requests == [LoadEntity, LoadCompanions, SaveBatch]
         assert not played.again.progressed
         assert readers.seen is None
 

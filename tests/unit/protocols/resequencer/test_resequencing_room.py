@@ -12,8 +12,8 @@ from exactlyonce import Destination, EntityTooLarge, Envelope, TryAgainLater
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
 from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.companions import LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import UNKNOWN, Begin
-from exactlyonce.effects.entity import LoadEntity, SaveEntity
+from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -23,10 +23,11 @@ from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.outputs import digest
 from exactlyonce.records.sequences import Sequence, channel_id
 from exactlyonce.values.frozen_json import Json
+from exactlyonce.values.identity import message_hash
 from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, received, scored, size_of
+from tests.unit.bookkeeping import tx
 from tests.unit.script import AT, Played, numbers
 
 HALF_A_DOCUMENT = MAX_DOCUMENT_BYTES // 2
@@ -48,73 +49,62 @@ class TestWhatItSends:
     def test_it_is_owed_by_the_commit_and_published_after_it(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(1, answers=2), scored(2), scored(3, answers=1))
-        assert played.kinds == [LoadEntity, Begin, SaveBatch, Publish]
+        assert played.requests == [LoadEntity, SaveBatch, Publish]
         outputs = played.only(Publish).outputs
-        one, other = readers.ledger.entries
-        assert (one.message, one.version, one.at, one.staged) == ("s/m-1", 1, AT, False)
-        assert one.owed_outputs(BOARD.source) == outputs[:2]
-        assert (other.message, other.version, other.owed_outputs(BOARD.source)) == ("s/m-3", 3, outputs[2:])
-        assert one.digest == digest(outputs[:2])
-        assert one.tx != other.tx
-
-    def test_what_was_published_is_marked_once_it_is_quiet(self) -> None:
-        readers = Readers()
-        memory = readers.attempted(scored(1, answers=1)).finished.memory
-        assert memory.published == {"tx-1"}
-        played = readers.play(RESEQUENCER.mark(BOARD, memory))
-        assert played.kinds == [SaveEntity]
-        assert played.result == Finished(Memory())
-        assert readers.ledger.owing_since is None
-        assert (readers.seen, readers.reception()) == (["1"], received("s", 2))
+        one, other = readers.ledger.outbox
+        assert (one.cause, one.tx, one.at) == (message_hash("s/m-1"), tx(1), AT)
+        assert tuple(one.owed_outputs(BOARD, readers.ledger.to, readers.ledger.sequences)) == outputs[:2]
+        assert (other.cause, other.tx) == (message_hash("s/m-3"), tx(3))
+        assert tuple(other.owed_outputs(BOARD, readers.ledger.to, readers.ledger.sequences)) == outputs[2:]
+        assert readers.book.open == {}
 
     def test_the_next_commit_drops_what_was_published(self) -> None:
         readers = Readers()
         memory = readers.attempted(scored(1, answers=1)).finished.memory
         played = readers.attempted(scored(2), memory=memory)
-        assert played.kinds == [LoadEntity, Begin, SaveBatch]
-        assert readers.ledger.entries == ()
+        assert played.requests == [LoadEntity, SaveBatch]
+        assert readers.ledger.outbox == ()
         assert played.finished.memory == Memory(entity_token="0:-1#4")
 
     def test_what_a_crashed_process_owed_is_published_first(self) -> None:
         readers = Readers()
         readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         played = readers.attempted(scored(2, answers=1))
-        assert played.kinds == [LoadEntity, Publish, Begin, SaveBatch, Publish]
+        assert played.requests == [LoadEntity, Publish, SaveBatch, Publish]
         assert shown(readers) == [1, 2]
-        assert [entry.message for entry in readers.ledger.entries] == ["s/m-2"]
+        assert [entry.cause for entry in readers.ledger.outbox] == [message_hash("s/m-2")]
 
     def test_so_it_is_by_a_copy_that_commits_nothing(self) -> None:
         readers = Readers()
         first = readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
-        assert first.again.memory.published == frozenset()
+        assert not readers.book.pays(tx(1))
         played = readers.attempted(scored(1, answers=1), memory=first.again.memory)
-        assert played.kinds == [LoadEntity, Publish, LoadCompanions, Begin]
-        memory = played.finished.memory
-        assert memory.published == {"tx-1"}
-        readers.play(RESEQUENCER.mark(BOARD, memory))
-        assert (shown(readers), readers.ledger.owing_since) == ([1], None)
+        assert played.requests == [LoadEntity, Publish, LoadCompanions]
+        assert (shown(readers), readers.book.pays(tx(1))) == ([1], True)
 
     def test_its_own_numbers_go_on(self) -> None:
         readers = Readers(
-            routes=Routes.to((Destination("screens", to="screen", entity_by=lambda _: "1"),), SCREENS.limits)
+            routes=Routes.to(
+                (Destination("screens", to="screen", entity_by=lambda _: "1", ordered=True),), SCREENS.limits
+            )
         )
         readers.delivered(scored(1, answers=1), scored(2, answers=2))
         readers.delivered(scored(4, answers=1))
         readers.delivered(scored(3, answers=1, ends=True))
         assert list(dict.fromkeys(numbers(readers.published))) == [1, 2, 3, 4, 5]
-        assert readers.ledger.sequences == (Sequence("screens", "screen/1", channel_id(AT, "tx-1", 0), 5),)
+        assert readers.ledger.sequences == (Sequence("screens", "screen/1", channel_id(AT, tx(1), 0), 5),)
 
     def test_while_that_may_not_have_arrived_nothing_else_is_done(self) -> None:
         readers = Readers()
         readers.attempted(scored(1, answers=1), replies={Publish: UNKNOWN})
         played = readers.attempted(scored(2), replies={Publish: UNKNOWN})
-        assert played.kinds == [LoadEntity, Publish]
-        assert played.again.memory.published == frozenset()
+        assert played.requests == [LoadEntity, Publish]
+        assert not readers.book.pays(tx(1))
 
     def test_what_this_process_published_is_not_published_again(self) -> None:
         readers = Readers()
         memory = readers.attempted(scored(1, answers=1)).finished.memory
-        assert readers.attempted(scored(1), memory=memory).kinds == [LoadEntity, LoadCompanions, Begin]
+        assert readers.attempted(scored(1), memory=memory).requests == [LoadEntity, LoadCompanions]
 
     def test_what_is_only_held_sends_nothing(self) -> None:
         readers = Readers()
@@ -133,7 +123,7 @@ class TestWhatItSends:
         work = readers.work(scored(1), handle=painting)
         played = readers.play(RESEQUENCER.attempt(work, Memory()), {WriteOnce: reply})
         commit = [SaveBatch] if reply is KEPT else []
-        assert played.kinds == [LoadEntity, Begin, WriteOnce, *commit]
+        assert played.requests == [LoadEntity, WriteOnce, *commit]
         assert isinstance(played.result, Finished if reply is KEPT else Again)
 
     def test_more_than_one_document_holds_is_sent_in_several_commits(self) -> None:
@@ -254,8 +244,8 @@ class TestSizes:
         assert readers.seen == ["1"]
 
     def test_what_a_message_sends_may_be_too_much_for_a_document(self) -> None:
-        readers = Readers()
-        large = scored(1, answers=2, padding="xx", repeat=HALF_A_DOCUMENT // 2)
+        readers = Readers(Json.of({"id": "b", "seen": [], "kept": "x" * 400_000}))
+        large = scored(1, answers=2, padding="xx", repeat=HALF_A_DOCUMENT * 2 // 5)
         ((_, error),) = readers.delivered(large).stopped
         assert isinstance(error, EntityTooLarge)
         assert readers.published == []
@@ -328,8 +318,8 @@ def test_what_does_not_fit_with_the_present_state_can_never_be_held() -> None:
 
 
 def test_the_ledger_takes_room_in_the_document() -> None:
-    sequences = tuple(Sequence("screens", f"screen/{number}", "c" * 32, 1, ordered=True) for number in range(9_000))
-    ledger = Ledger(1, type="board", protocol="resequencer", sequences=sequences)
+    sequences = tuple(Sequence("screens", f"screen/{number}", "c" * 32, 1) for number in range(19_000))
+    ledger = Ledger(1, type="board", protocol="resequencer", sequences=sequences, receptions=(received("s", 1),))
     readers = Readers(entity_document(Json('{"id":"b","seen":[],"kept":""}'), ledger))
     ((_, error),) = readers.delivered(scored(1, padding="x", keep=700_000)).stopped
     assert isinstance(error, EntityTooLarge)

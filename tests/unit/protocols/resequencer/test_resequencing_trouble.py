@@ -10,7 +10,7 @@ import pytest
 from exactlyonce import DamagedDocument, Envelope, HandlerFailed, InvalidMessage, LedgerRemoved, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
-from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
+from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
 from exactlyonce.protocols.resequencer.positions import FARTHEST_AHEAD
 from exactlyonce.records.companions import id_of
@@ -66,7 +66,7 @@ class TestAHandlerThatRaises:
         readers = stopped_at_one()
         writes = readers.writes
         played = readers.attempted(scored(1))
-        assert played.kinds == [LoadEntity, LoadCompanions, Begin]
+        assert played.requests == [LoadEntity, LoadCompanions]
         assert [key for key, _ in played.finished.stopped] == ["s/m-1"]
         assert readers.writes == writes
 
@@ -170,7 +170,7 @@ class TestMistakesOfSenders:
     def test_where_all_are_refused_nothing_is_written(self) -> None:
         readers = Readers()
         played = readers.attempted(scored(1, key="c"))
-        assert played.kinds == [LoadEntity, Begin]
+        assert played.requests == [LoadEntity]
         assert readers.writes == 0
 
 
@@ -221,16 +221,16 @@ class TestNoAnswers:
         readers = Readers()
         readers.delivered(scored(2))
         played = readers.attempted(scored(1), memory=Memory(entity_token="0:-1#1"), replies={LoadEntity: reply})
-        assert (played.kinds, played.again.memory) == ([LoadEntity], Memory(entity_token="0:-1#1"))
+        assert (played.requests, played.again.memory) == ([LoadEntity], Memory(entity_token="0:-1#1"))
         played = readers.attempted(scored(1), replies={LoadCompanions: reply})
-        assert (played.kinds, played.again.memory) == ([LoadEntity, LoadCompanions], Memory(entity_token="0:-1#2"))
+        assert (played.requests, played.again.memory) == ([LoadEntity, LoadCompanions], Memory(entity_token="0:-1#2"))
         assert not played.again.progressed
 
     @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
     def test_what_may_not_be_committed_is_not_published(self, reply: Any) -> None:
         readers = Readers()
         played = readers.attempted(scored(1, answers=1), replies={SaveBatch: reply})
-        assert played.kinds == [LoadEntity, Begin, SaveBatch]
+        assert played.requests == [LoadEntity, SaveBatch]
         assert played.again.memory.entity_token == ("0:-1#9" if reply == Conflict("0:-1#9") else "0:-1#0")
         assert not played.again.progressed
 
@@ -255,7 +255,7 @@ class TestNoAnswers:
             return readers.usual(effect)
 
         played = readers.attempted(scored(1), replies={LoadCompanions: beaten})
-        assert played.kinds == [LoadEntity, LoadCompanions]
+        assert played.requests == [LoadEntity, LoadCompanions]
         assert "older view" in played.again.reason
         assert readers.handled == ["s1", "s2"]
 
@@ -266,7 +266,7 @@ class TestNoAnswers:
         readers.delivered(scored(1))
         readers.usual(DeleteCompanions(BOARD, listed(readers)))
         played = readers.attempted(scored(2), replies={LoadEntity: old})
-        assert played.kinds == [LoadEntity, LoadCompanions, SaveEntity]
+        assert played.requests == [LoadEntity, LoadCompanions, SaveEntity]
         assert played.again.reason
         assert readers.handled == ["s1", "s2"]
 
@@ -309,5 +309,7 @@ def test_a_ledger_that_was_removed_is_refused_behind_a_fence() -> None:
 def test_nothing_is_adopted_while_companions_may_exist(reply: Any) -> None:
     readers = Readers(Json.of({"id": "b"}))
     played = readers.attempted(scored(1), replies={HasCompanions: reply, SaveEntity: Conflict("0:-1#3")})
-    assert played.kinds == ([LoadEntity, HasCompanions, SaveEntity] if reply is True else [LoadEntity, HasCompanions])
+    assert played.requests == (
+        [LoadEntity, HasCompanions, SaveEntity] if reply is True else [LoadEntity, HasCompanions]
+    )
     assert played.again.reason

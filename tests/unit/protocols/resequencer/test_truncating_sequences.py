@@ -19,7 +19,7 @@ class TestNumbers:
         readers = Readers()
         readers.delivered(scored(1), scored(2), scored(4))
         played = cleaned(readers, "resequencer")
-        assert played.kinds == [LoadEntity, LoadCompanions, DeleteCompanions]
+        assert played.requests == [LoadEntity, LoadCompanions, DeleteCompanions]
         assert ([one.message for one in readers.companions], readers.waiting) == (["s/m-4"], ["s4"])
         readers.delivered(scored(1), scored(2))
         readers.delivered(scored(3))
@@ -29,7 +29,7 @@ class TestNumbers:
         readers = Readers()
         readers.broken = {("s", 1)}
         readers.delivered(scored(1), scored(2))
-        assert cleaned(readers, "resequencer").kinds == [LoadEntity, LoadCompanions]
+        assert cleaned(readers, "resequencer").requests == [LoadEntity, LoadCompanions]
         readers.broken.clear()
         readers.delivered(scored(3))
         assert readers.seen == ["1", "2", "3"]
@@ -41,7 +41,7 @@ class TestNumbers:
         readers.delivered(scored(2))
         cleaned(readers, "resequencer", replies={LoadEntity: before})
         assert [one.message for one in readers.companions] == ["s/m-2"]
-        assert cleaned(readers, "resequencer", replies={LoadEntity: NOTHING}).kinds == [LoadEntity, LoadCompanions]
+        assert cleaned(readers, "resequencer", replies={LoadEntity: NOTHING}).requests == [LoadEntity, LoadCompanions]
 
     def test_each_sequence_has_its_own_next(self) -> None:
         readers = Readers()
@@ -54,7 +54,7 @@ class TestNumbers:
         readers.delivered(scored(2))
         candidates = listed(readers)
         readers.delivered(scored(1))
-        assert cleaned(readers, "resequencer", candidates).kinds == [LoadEntity, LoadCompanions]
+        assert cleaned(readers, "resequencer", candidates).requests == [LoadEntity, LoadCompanions]
         assert len(readers.companions) == 2
 
     def skipped(self) -> Readers:

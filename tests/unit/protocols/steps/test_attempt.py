@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from exactlyonce.attempt import Before, Finished, Handled, Memory
+from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict, LoadEntity
 from exactlyonce.effects.publish import Publish
 from exactlyonce.records.companions import entry_id, record_id
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import STABLE_TIME, Envelope
 from tests.samples import breaking, close, deposit
-from tests.unit.protocols.by_protocol import ACCOUNTS, BOTH, COMMIT, FIND, PROTOCOLS
+from tests.unit.protocols.by_protocol import BOTH, PROTOCOLS
 from tests.unit.script import ENTITY, Script, attempt, numbers, receipts
 
 
 def remembered(script: Script) -> list[Any]:
     """What the protocol keeps of each message."""
-    return script.companions or list(script.entries)
+    return list(script.companions)
 
 
 def versions(script: Script) -> list[tuple[str, int, str]]:
     return [(one.message, one.version, one.tx) for one in remembered(script)]
 
 
-@ACCOUNTS
+@BOTH
 class TestTheFirstTime:
     def test_everything_is_committed_at_once_and_published_after_that(self, protocol: str) -> None:
         script = Script()
         played = script.play(attempt(PROTOCOLS[protocol], deposit("m-1", answers=2)))
         marking = [ReplaceCompanions] if protocol == "colocated" else []
-        assert played.kinds == [Together, Begin, COMMIT[protocol], Publish, *marking]
+        assert played.kinds == [Together, Begin, SaveBatch, Publish, *marking]
         assert played.effects[2].etag is None  # type: ignore[attr-defined]
         assert versions(script) == [("web/m-1", 1, "tx-1")]
         assert [output.ref for output in played.only(Publish).outputs] == list(remembered(script)[0].outputs)
@@ -45,7 +46,7 @@ class TestTheFirstTime:
         group = (deposit(f"m-{number}", amount=number) for number in (1, 2, 3))
         played = script.play(attempt(PROTOCOLS[protocol], *group))
         assert versions(script) == [("web/m-1", 1, "tx-1"), ("web/m-2", 2, "tx-2"), ("web/m-3", 3, "tx-3")]
-        assert (played.only(Begin).count, len(played.all(COMMIT[protocol]))) == (3, 1)
+        assert (played.only(Begin).count, len(played.all(SaveBatch))) == (3, 1)
         assert script.body is not None
         assert (script.body["total"], script.ledger.version) == (6, 3)
         assert numbers(script.published) == [1, 2, 3]
@@ -76,8 +77,7 @@ class TestTheFirstTime:
     def test_a_message_that_sends_nothing_is_not_published(self, protocol: str) -> None:
         script = Script()
         played = script.play(attempt(PROTOCOLS[protocol], deposit("m-1", answers=0)))
-        assert played.kinds == [Together, Begin, COMMIT[protocol]]
-        assert script.ledger.owing_since is None
+        assert played.kinds == [Together, Begin, SaveBatch]
         assert played.finished.processed == ("web/m-1",)
 
     def test_a_message_that_changes_nothing_is_remembered_all_the_same(self, protocol: str) -> None:
@@ -104,7 +104,7 @@ class TestTheFirstTime:
 
     def test_each_attempt_asks_for_transactions_of_its_own(self, protocol: str) -> None:
         script = Script()
-        script.play(attempt(PROTOCOLS[protocol], deposit("m-1")), {COMMIT[protocol]: Conflict("0:-1#5")})
+        script.play(attempt(PROTOCOLS[protocol], deposit("m-1")), {SaveBatch: Conflict("0:-1#5")})
         script.play(attempt(PROTOCOLS[protocol], deposit("m-1")))
         assert versions(script) == [("web/m-1", 1, "tx-2")]
 
@@ -121,12 +121,17 @@ class TestCompanions:
         ids = (make(ENTITY, "web/m-2"), make(ENTITY, "web/m-3"))
         assert both == Together(LoadEntity(ENTITY, "0:-1#2"), LoadCompanions(ENTITY, ids, "0:-1#2"))
 
-    def test_the_ledger_keeps_no_entries_and_nothing_is_left_to_mark(self, protocol: str) -> None:
+    def test_the_ledger_keeps_nothing_of_the_message(self, protocol: str) -> None:
         script, strategy = Script(), PROTOCOLS[protocol]
         assert script.play(attempt(strategy, deposit("m-1"))).only(SaveBatch).replace == ()
-        assert script.ledger.entries == ()
-        played = script.play(strategy.mark(ENTITY, Memory(entity_token="0:-1#1")))
-        assert (played.effects, played.result) == ((), Finished(Memory()))
+        assert (script.ledger.outbox, script.ledger.marks) == ((), "")
+
+    def test_outputs_carry_the_time_of_a_cause_that_has_one(self, protocol: str) -> None:
+        script, strategy = Script(), PROTOCOLS[protocol]
+        stable = ((STABLE_TIME, "2025-12-31T12:00:00.000Z"),)
+        script.play(attempt(strategy, replace(deposit("m-1"), extensions=stable), deposit("m-2")))
+        times = [output.envelope.value.get(STABLE_TIME) for output in script.published]
+        assert times == ["2025-12-31T12:00:00.000Z", None]
 
     def test_a_group_fits_one_batch(self, protocol: str) -> None:
         strategy = PROTOCOLS[protocol]
@@ -152,12 +157,11 @@ def unchanged(before: Before, envelope: Envelope) -> Handled:
     return Handled(before.body, sequences=before.sequences)
 
 
-@ACCOUNTS
+@BOTH
 class TestNoAnswers:
-    @pytest.mark.parametrize("kinds", [LoadEntity, FIND], ids=["load", "find"])
+    @pytest.mark.parametrize("kind", [LoadEntity, LoadCompanions])
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
-    def test_a_read_without_an_answer_is_never_absent(self, protocol: str, kinds: Any, reply: NoAnswer) -> None:
-        kind = kinds[protocol] if kinds is FIND else kinds
+    def test_a_read_without_an_answer_is_never_absent(self, protocol: str, kind: Any, reply: NoAnswer) -> None:
         memory = Memory(entity_token="0:-1#0")
         played = Script().play(attempt(PROTOCOLS[protocol], deposit("m-1"), memory=memory), {kind: reply})
         assert played.kinds == [Together]
@@ -166,10 +170,10 @@ class TestNoAnswers:
 
     @pytest.mark.parametrize("reply", [UNKNOWN, Conflict("0:-1#9"), Conflict(None)])
     def test_what_may_not_be_committed_is_not_published(self, protocol: str, reply: Any) -> None:
-        played = Script().play(attempt(PROTOCOLS[protocol], deposit("m-1")), {COMMIT[protocol]: reply})
-        assert played.kinds == [Together, Begin, COMMIT[protocol]]
+        played = Script().play(attempt(PROTOCOLS[protocol], deposit("m-1")), {SaveBatch: reply})
+        assert played.kinds == [Together, Begin, SaveBatch]
         token = "0:-1#9" if reply == Conflict("0:-1#9") else "0:-1#0"
-        assert (played.again.memory.entity_token, played.again.memory.published) == (token, frozenset())
+        assert played.again.memory.entity_token == token
         assert not played.again.progressed
 
     def test_a_commit_whose_reply_was_lost_is_found_and_finished(self, protocol: str) -> None:
@@ -179,16 +183,16 @@ class TestNoAnswers:
             script.usual(effect)
             return UNKNOWN
 
-        script.play(attempt(PROTOCOLS[protocol], deposit("m-1")), {COMMIT[protocol]: lost})
+        script.play(attempt(PROTOCOLS[protocol], deposit("m-1")), {SaveBatch: lost})
         again = script.play(attempt(PROTOCOLS[protocol], deposit("m-1")))
-        assert again.all(COMMIT[protocol]) == []
+        assert again.all(SaveBatch) == []
         assert numbers(script.published) == [1]
         assert (script.ledger.version, again.finished.processed) == (1, ())
 
     def test_outputs_that_may_not_have_arrived_are_published_again(self, protocol: str) -> None:
         script = Script()
         first = script.play(attempt(PROTOCOLS[protocol], deposit("m-1")), {Publish: UNKNOWN})
-        assert first.kinds == [Together, Begin, COMMIT[protocol], Publish]
+        assert first.kinds == [Together, Begin, SaveBatch, Publish]
         assert first.again.memory.entity_token == script.usual(LoadEntity(ENTITY)).token
         script.play(attempt(PROTOCOLS[protocol], deposit("m-1"), memory=first.again.memory))
         assert tuple(script.published) == first.only(Publish).outputs
@@ -202,7 +206,7 @@ class TestNoAnswers:
         assert script.ledger.version == 1
 
     def test_reasons_read_as_the_end_of_a_sentence(self, protocol: str) -> None:
-        kinds: list[Any] = [LoadEntity, FIND[protocol], COMMIT[protocol], Publish]
+        kinds: list[Any] = [LoadEntity, LoadCompanions, SaveBatch, Publish]
         for kind in [*kinds, FindEntries] if protocol == "stream" else kinds:
             script = Script()
             script.play(attempt(PROTOCOLS[protocol], deposit("m-1")), {Publish: UNKNOWN})

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce import ConfigurationError, Outbox
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Strategy, Work
-from exactlyonce.effects.blobs import KEPT, WriteOnce
+from exactlyonce import Outbox
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
+from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.companions import (
     FindEntries,
     FindOwing,
@@ -29,40 +31,57 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, St
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
     DeleteStaged,
-    FindProcessed,
-    Found,
     FoundStaged,
-    HasRecords,
     LoadStaged,
     Stage,
-    WriteRecords,
     Written,
 )
+from exactlyonce.effects.pages import (
+    OTHER,
+    DeletePages,
+    FindBlobs,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    FoundPages,
+    HasPages,
+    WritePage,
+)
 from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.effects.requests import OpenRequest
+from exactlyonce.effects.requests import FoundRequests, KeepAnswers, LoadRequests, OpenRequest
 from exactlyonce.errors import StoredDataError
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox import draft
+from exactlyonce.protocols.outbox.clean import clean_staged
+from exactlyonce.protocols.outbox.look import take_back
+from exactlyonce.protocols.outbox.requests import open_request
+from exactlyonce.protocols.outbox.token import reset_token
 from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.blobs import Blob
-from exactlyonce.records.channels import Channel
+from exactlyonce.records.answers import Answer
+from exactlyonce.records.blobs import Author, Blob, ListedBlob
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
-from exactlyonce.records.ledger import Apart, entity_document, read_entity
-from exactlyonce.records.library import ChannelDocument, RequestDocument, StagedOutputs
-from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import RequestDocument
+from exactlyonce.records.outputs import Output
+from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
 from tests.asking import unhandled
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.boards import BOARD, Readers, scored
-from tests.unit.script import ABSENT, AT, ENTITY, ORDERED, Replies, Script
+from tests.unit.bookkeeping import Bookkeeper
+from tests.unit.script import ABSENT, AT, ENTITY, ORDERED, Played, Replies, Script
 
 COLOCATED = Colocated()
 STRATEGIES: tuple[Strategy, ...] = (
-    *(Outbox(), Outbox(window=2, inline_limit=400), Outbox.transaction_id(), Outbox.embedded()),
-    *(COLOCATED, VersionStream(snapshot_every=3), Resequencer()),
+    Outbox(),
+    COLOCATED,
+    VersionStream(snapshot_every=3),
+    Resequencer(),
 )
 Outcome = Finished | Again | StoredDataError
 RUNNER = Runner(accounts(), ENTITY, ORDERED)
@@ -79,28 +98,29 @@ def handle(before: Before, envelope: Envelope) -> Handled:
 def message(strategy: Strategy, number: int) -> Envelope:
     if isinstance(strategy, Resequencer):
         return scored(number % 5 + 1, "st"[number // 5], answers=number % 2)
+    if number == 7 and isinstance(strategy, Outbox):
+        return replace(deposit("r-7"), asked="f", opened="0:-1#0")
     special = {8: close, 9: breaking}
-    return (
-        special[number](f"m-{number}")
-        if number in special
-        else deposit(f"m-{number}", answers=number % 3, padding="x" * number * 50)
-    )
+    if number in special:
+        return special[number](f"m-{number}")
+    sent = deposit(f"m-{number}", answers=number % 3, padding="x" * number * 50)
+    return replace(sent, extensions=((STABLE_TIME, stable_text(milliseconds(AT) + number)),)) if number % 2 else sent
 
 
-def attempt(strategy: Strategy, *messages: Envelope) -> Step[Finished | Again]:
+def attempt(strategy: Strategy, *messages: Envelope, handle: Handle = handle) -> Step[Finished | Again]:
     if isinstance(strategy, Resequencer):
         return strategy.attempt(READERS.work(*messages), Memory())
     return strategy.attempt(Work(ENTITY, messages, handle, ABSENT), Memory())
 
 
 class Past:
-    """What the store had at one time or another: documents, companions, staged outputs, and outputs that were committed."""
+    """What the store had at one time or another: documents, companions, pages, and outputs that were committed."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.entity: EntityRef = BOARD if isinstance(strategy, Resequencer) else ENTITY
         self.documents: list[Json | None] = [None, Json.of({"id": self.entity.id, "owner": "a"})]
         self.companions: dict[str, list[Companion]] = {}
-        self.staged: dict[str, StagedOutputs] = {}
+        self.pages: list[Page] = []
         self.committed: set[str] = set()
         for order in ((4, 0, 1, 6, 2, 3, 5), (8, 0, 9, 1, 2)):
             script = Readers() if self.entity is BOARD else Script()
@@ -108,7 +128,7 @@ class Past:
                 tries: tuple[Replies, ...] = ({Publish: UNKNOWN}, {})
                 for replies in tries:
                     played = script.play(attempt(strategy, message(strategy, number)), replies)
-                    self.staged.update((one.tx, one) for effect in played.all(Stage) for one in effect.documents)
+                    self.pages += (effect.page for effect in played.all(WritePage))
                     self._remember(script)
 
     def _remember(self, script: Script) -> None:
@@ -121,14 +141,26 @@ class Past:
 
 def outputs_in(entity: EntityRef, document: Json | None) -> Iterator[str]:
     ledger = read_entity(entity, document).ledger
-    return (output.id for entry in (ledger.entries if ledger else ()) for output in entry.outputs)
+    if ledger is None:
+        return iter(())
+    return (output.id for entry in ledger.outbox for output in entry.owed_outputs(entity, ledger.to, ledger.sequences))
 
 
 def outputs_of(companion: Companion) -> tuple[str, ...]:
     return () if isinstance(companion, NumberedMessage) else tuple(output.id for output in companion.outputs)
 
 
-PASTS = {strategy: Past(strategy) for strategy in STRATEGIES}
+@pytest.fixture(autouse=True, scope="module")
+def few_marks() -> Iterator[None]:
+    """So few marks stay in a ledger that most attempts have to do with pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draft, "MOST_MARKS", 2)
+        patch.setattr(draft, "MARKS_STAY", 1)
+        PASTS.update({strategy: Past(strategy) for strategy in STRATEGIES})
+        yield
+
+
+PASTS: dict[Strategy, Past] = {}
 
 
 def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # noqa: C901, PLR0911, PLR0912
@@ -159,25 +191,36 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
         case FindOwing():
             records = (one for many in past.companions.values() for one in many if isinstance(one, ColocatedRecord))
             return mostly(FoundCompanions(tuple((one, "etag") for one in records)), BEHIND, UNKNOWN)
-        case HasCompanions() | HasRecords():
+        case OpenNumbers():
+            return mostly(Bookkeeper(f"{draw.getrandbits(80):020x}").give(effect, AT), UNKNOWN)
+        case FindPaid(transactions=transactions):
+            return frozenset(tx for tx in transactions if draw.random() < 0.3)
+        case FindPages():
+            return mostly(FoundPages(tuple(one for one in past.pages if draw.random() < 0.5)), BEHIND, UNKNOWN)
+        case FindBlobs():
+            return mostly(frozenset(), UNKNOWN)
+        case FindPagesAbove():
+            return mostly(FoundAbove(tuple((one, "etag") for one in past.pages)), BEHIND, UNKNOWN)
+        case WritePage():
+            return mostly(Written("0:-1#60"), UNKNOWN, OTHER)
+        case LoadRequests(requests=requests):
+            documents = (RequestDocument(past.entity.key, one, AT, Json("{}"), None) for one in requests)
+            return mostly(FoundRequests(tuple(one for one in documents if draw.random() < 0.8), token), UNKNOWN)
+        case KeepAnswers():
+            return mostly(Written("0:-1#62"), UNKNOWN)
+        case HasCompanions() | HasPages():
             return draw.choice([True, False, False, UNKNOWN])
         case SaveBatch() | SaveEntity():
             return mostly(Saved("etag", token), Conflict(token), UNKNOWN)
-        case FindProcessed(messages=messages):
-            processed = frozenset(message for message in messages if draw.random() < 0.3)
-            return mostly(Found(processed, token), BEHIND, UNKNOWN)
-        case LoadStaged(transactions=transactions):
-            found = [past.staged[tx] for tx in transactions if tx in past.staged and draw.random() < 0.5]
-            return mostly(FoundStaged(tuple(found)), BEHIND, UNKNOWN)
+        case LoadStaged():
+            return mostly(FoundStaged(()), BEHIND, UNKNOWN)
         case Stage():
             return mostly(Written("0:-1#61"), Conflict(token), UNKNOWN)
-        case WriteRecords():
-            return mostly(Written("0:-1#60"), UNKNOWN)
         case WriteOnce():
             return mostly(KEPT, UNKNOWN)
         case Publish():
             return mostly(PUBLISHED, UNKNOWN)
-        case ReplaceCompanions() | DeleteStaged():
+        case ReplaceCompanions() | DeleteStaged() | DeletePages() | DeleteBlobs() | CloseNumbers():
             return None
     raise AssertionError(effect)
 
@@ -278,47 +321,110 @@ def test_these_properties_are_about_something(strategy: Strategy) -> None:
     outcomes = {type(outcome) for _, outcome in runs}
     assert {Finished, Again} <= outcomes
     met = {type(effect) for effects, _ in runs for effect in effects}
-    asked = {SaveEntity, HasRecords} if isinstance(strategy, Outbox) else {SaveBatch, HasCompanions}
-    assert {*asked, Publish, Begin} - ({HasRecords} if strategy == Outbox.embedded() else set()) <= met
+    asked = {SaveEntity, HasPages, OpenNumbers} if isinstance(strategy, Outbox) else {SaveBatch, HasCompanions}
+    pages = {FindPages, WritePage, FindPagesAbove, DeletePages, LoadRequests, KeepAnswers}
+    assert {*asked, *(pages if isinstance(strategy, Outbox) else ()), Publish} <= met
     assert max(requests(effects) for effects, _ in runs) >= 6
 
 
-def test_the_stated_maximum_is_reached() -> None:
-    """A duplicate, a new foreign message, one of a channel that left and a request that has a record; opened requests, of which
-    one is a duplicate, one new, and one leaves; everything is staged, nothing is marked, the window is full, a find is stale,
-    and a blob is written."""
-    strategy, script = Outbox(window=2, inline_limit=0), Script()
-    staged: dict[str, StagedOutputs] = {}
-    for number in (1, 2, 3, 4):
-        played = script.play(attempt(strategy, deposit(f"m-{number}")))
-        staged |= {document.message: document for document in played.only(Stage).documents}
-    for request in ("r-1", "r-2", "r-3"):
-        script.store.perform(OpenRequest(ENTITY, RequestDocument(ENTITY.key, request, AT, Json("{}"), None)))
-    known, leaving, new = (replace(deposit(id), asked=id, opened="0:-1#0") for id in ("r-1", "r-2", "r-3"))
-    played = script.play(attempt(strategy, known, leaving))
-    staged |= {document.message: document for document in played.only(Stage).documents}
-    replies = {
-        FindProcessed: [Found(frozenset(), None)],
-        LoadStaged: [
-            FoundStaged((staged["web/m-3"], staged["web/r-1"])),
-            FoundStaged((staged["web/m-4"], staged["web/r-2"])),
-        ],
+def timed(number: int) -> Envelope:
+    """A message that came about so many milliseconds after the start."""
+    stable = ((STABLE_TIME, stable_text(milliseconds(AT) + number)),)
+    return replace(deposit(f"t-{number}"), extensions=stable)
+
+
+def request(script: Script, id: str) -> Envelope:
+    """A request that was opened, as it is carried out."""
+    document = RequestDocument(ENTITY.key, id, AT, deposit(id).to_json(), None)
+    written = script.store.perform(OpenRequest(ENTITY, document))
+    assert isinstance(written, Written)
+    return replace(deposit(id), asked="f", opened=written.token)
+
+
+def doing_everything(before: Before, envelope: Envelope) -> Handled:
+    """Each message sends one, keeps another one, writes a blob and is answered."""
+    kept = (AT, Output(f"kept-{envelope.id}", "receipts", deposit(envelope.id).to_json()))
+    blob = Blob(f"{before.tx}/report", b"text", "text/plain")
+    return replace(RUNNER(before, envelope), kept=(kept,), blobs=(blob,), answer=Answer(asked="f"))
+
+
+def grown() -> Script:
+    """An entity whose oldest marks have left, and whose next commit makes some more leave."""
+    script = Script()
+    for numbers in (range(3), range(3, 6)):
+        script.play(attempt(Outbox(), *map(timed, numbers)))
+    assert script.ledger.cut
+    return script
+
+
+def longest_attempt() -> Played:
+    """A copy owes outputs and an answer; two messages are new, one of which may have a mark in a page."""
+    script = grown()
+    copy = request(script, "r-1")
+    script.play(attempt(Outbox(), copy, handle=doing_everything), {Publish: UNKNOWN})
+    script.play(attempt(Outbox(), *map(timed, range(10, 14)), handle=doing_everything))
+    script.restart()
+    messages = (copy, request(script, "r-2"), replace(timed(1), id="another"))
+    early: Replies = {LoadRequests: [FoundRequests((), "0:-1#0")]}
+    return script.play(attempt(Outbox(), *messages, handle=doing_everything), early)
+
+
+def longest_proof(step: Callable[..., Step[Any]]) -> Played:
+    script = grown()
+    return script.play(step(Outbox(), ENTITY, replace(request(script, "r-1"), asked="f"), Memory()))
+
+
+def longest_reset() -> Played:
+    script = Script()
+    script.play(attempt(Outbox(), deposit("m-1"), handle=doing_everything))
+    return script.play(reset_token(ENTITY, Memory()), {LoadStaged: [BEHIND]})
+
+
+def longest_taking_back() -> Played:
+    script = grown()
+    before = script.document
+    assert before is not None
+    script.play(attempt(Outbox(), *map(timed, range(10, 14))))
+    script.put(before)
+    return script.play(attempt(Outbox(), timed(20)), {WritePage: OTHER})
+
+
+def on_an_adopted_document(step: Step[Any]) -> Played:
+    return Script(Json.of({"id": "a", "owner": "a"})).play(step, {DeleteBlobs: None})
+
+
+LOST = ListedBlob("lost", Author(ENTITY, "web/m-1", "tx-lost", AT), timedelta(hours=2))
+LONGEST: dict[Callable[..., Any], Callable[[], Played]] = {
+    Outbox.attempt: longest_attempt,
+    Outbox.knows: partial(longest_proof, Outbox.knows),
+    Outbox.proof: partial(longest_proof, Outbox.proof),
+    reset_token: longest_reset,
+    clean_staged: lambda: on_an_adopted_document(clean_staged(ENTITY, ("tx-9",), ABSENT, Memory())),
+    clean_blobs: lambda: on_an_adopted_document(clean_blobs(ENTITY, (LOST,), ABSENT, Memory(), Outbox())),
+    open_request: lambda: Script().play(open_request(ENTITY, lambda request, _: deposit(request), Memory())),
+}
+
+
+@pytest.mark.parametrize("step", LONGEST, ids=lambda step: step.__qualname__)
+def test_what_a_step_of_the_outbox_states_is_reached(step: Callable[..., Any]) -> None:
+    assert requests([*LONGEST[step]().effects]) == stated(step)
+
+
+def test_to_take_back_pages_takes_as_many_effects_as_it_states() -> None:
+    kinds = longest_taking_back().kinds
+    assert len(kinds[kinds.index(WritePage) + 1 :]) == stated(take_back)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_other_steps_of_the_outbox_never_exceed_what_they_state(seed: int, number: int) -> None:
+    outbox, envelope = Outbox(), message(Outbox(), number)
+    steps: dict[Callable[..., Any], Callable[[], Step[Any]]] = {
+        Outbox.proof: lambda: outbox.proof(ENTITY, envelope, Memory()),
+        reset_token: lambda: reset_token(ENTITY, Memory()),
+        clean_staged: lambda: clean_staged(ENTITY, ("tx-9",), ABSENT, Memory()),
+        clean_blobs: lambda: clean_blobs(ENTITY, (LOST,), ABSENT, Memory(), outbox),
     }
-    document, body = ChannelDocument(ENTITY.key, Channel("c1", "shop"), 1), read_entity(ENTITY, script.document).body
-    script.store.perform(WriteRecords(ENTITY, (document,)))
-    assert body is not None
-    script.put(entity_document(body, replace(script.ledger, apart=Apart(records=True, channels=True, sealed=True))))
-    numbered = replace(deposit("m-2"), source="shop", extensions=Place("c1", ENTITY.source, 1).extensions)
-    asked = replace(deposit("m-1"), asked="f")
-    messages = (asked, deposit("m-3"), deposit("m-5"), numbered, known, new)
-    played = script.play(attempt(strategy, *messages), replies)
-    assert requests(list(played.effects)) == stated(Outbox.attempt)
-    assert played.finished.processed == ("web/m-5", "shop/m-2", "web/r-3")
-
-
-@pytest.mark.parametrize(
-    "settings_", [{"window": 0}, {"window": -1}, {"inline_limit": -1}, {"channels": 0}, {"foreign": "maybe"}]
-)
-def test_settings_that_cannot_work_are_refused(settings_: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError):
-        Outbox(**settings_)
+    for step, make in steps.items():
+        effects, _ = run(make, PASTS[outbox], seed)
+        assert requests(effects) <= stated(step)

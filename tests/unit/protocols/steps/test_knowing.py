@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 
-from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import FindProcessed
 from tests.samples import deposit
 from tests.unit.boards import BOARD, scored
-from tests.unit.protocols.by_protocol import ALL, FIND, PROTOCOLS
+from tests.unit.protocols.by_protocol import COMPANIONS, PROTOCOLS
 from tests.unit.protocols.steps.test_settling import nothing_yet, processed
-from tests.unit.script import ENTITY, Played, Script, attempt
+from tests.unit.script import ENTITY, Played
 
 MEMORY = Memory(entity_token="0:-1#0")
 NO_ANSWER = pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
@@ -28,20 +26,19 @@ def asked(protocol: str, script: Any, message: Any, replies: dict[Any, Any] | No
     return played
 
 
-@ALL
+@COMPANIONS
 class TestKnowing:
     def test_a_message_that_was_processed_is_known(self, protocol: str) -> None:
         script, message = processed(protocol)
         played = asked(protocol, script, message)
         assert played.result is True
-        entries = any(entry.message == f"{message.source}/{message.id}" for entry in script.ledger.entries)
-        assert played.kinds == ([LoadEntity] if entries else [LoadEntity, FIND[protocol]])
+        assert played.kinds == [LoadEntity, LoadCompanions]
 
     def test_one_that_never_came_is_not_known(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
         played = asked(protocol, script, message)
         assert played.result is False
-        assert played.kinds == [LoadEntity, FIND[protocol]]
+        assert played.kinds == [LoadEntity, LoadCompanions]
         assert played.only(LoadEntity).token == "0:-1#0"
         assert all(effect.token == "0:-1#0" for effect in played.all(LoadCompanions))
 
@@ -51,9 +48,8 @@ class TestKnowing:
         assert asked(protocol, script, other).result is False
 
     @NO_ANSWER
-    @pytest.mark.parametrize("kinds", [LoadEntity, FIND], ids=["load", "find"])
-    def test_without_an_answer_it_is_asked_again(self, protocol: str, kinds: Any, reply: Any) -> None:
-        kind = FIND[protocol] if kinds is FIND else kinds
+    @pytest.mark.parametrize("kind", [LoadEntity, LoadCompanions])
+    def test_without_an_answer_it_is_asked_again(self, protocol: str, kind: Any, reply: Any) -> None:
         script, message = nothing_yet(protocol)
         played = asked(protocol, script, message, {kind: reply})
         assert played.kinds[-1] is kind
@@ -64,13 +60,3 @@ def test_a_read_model_knows_no_message_without_a_number() -> None:
     script, _ = nothing_yet("resequencer")
     played = asked("resequencer", script, deposit("m-1"))
     assert (played.result, played.kinds) == (False, [LoadEntity])
-
-
-def test_a_record_of_the_outbox_proves_it_and_is_looked_for_at_the_ledgers_token() -> None:
-    script = Script()
-    for number in (1, 2):
-        script.play(attempt(Outbox(window=1), deposit(f"m-{number}")))
-    played = script.play(Outbox().knows(ENTITY, deposit("m-1"), MEMORY))
-    assert (played.result, played.kinds) == (True, [LoadEntity, FindProcessed])
-    assert played.only(FindProcessed).token == script.ledger.token
-    assert script.ledger.token is not None

@@ -9,7 +9,7 @@ import pytest
 
 from exactlyonce import EntityTooLarge, LedgerRemoved, Outbox, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
-from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.companions import HasCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
 from exactlyonce.effects.entity import Conflict, SaveEntity
 from exactlyonce.effects.publish import Publish
@@ -22,8 +22,9 @@ from exactlyonce.testing.contracts.samples import a_colocated
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.identity import EntityRef
+from tests.asking import sweep
 from tests.samples import close, deposit
-from tests.unit.protocols.by_protocol import ACCOUNTS, BOTH, COMMIT, HAS, PROTOCOLS
+from tests.unit.protocols.by_protocol import BOTH, PROTOCOLS
 from tests.unit.script import ENTITY, Played, Script, attempt, numbers, receipts
 
 FOREIGN = Json.of({"id": "a", "owner": "a", "total": 40, "colour": "red"})
@@ -40,18 +41,17 @@ def processed(protocol: str, *messages: Envelope) -> Script:
 def robbed(protocol: str) -> Script:
     """An entity that processed messages, whose ledger was removed."""
     script = processed(protocol, deposit("m-1"))
-    script.record("web/m-0")
     assert script.document is not None
     script.put(Json.of({name: value for name, value in script.document.value.items() if name != LEDGER}))
     return script
 
 
-@ACCOUNTS
+@BOTH
 class TestAdoption:
     def test_a_document_without_ledger_or_records_is_adopted_as_it_is(self, protocol: str) -> None:
         script = Script(FOREIGN)
         played = script.play(attempt(PROTOCOLS[protocol], deposit("m-1", amount=2, answers=0)))
-        assert played.kinds == [Together, HAS[protocol], Begin, COMMIT[protocol]]
+        assert played.kinds == [Together, HasCompanions, Begin, SaveBatch]
         assert played.effects[-1].etag == '"1"'  # type: ignore[attr-defined]
         assert script.body is not None
         assert (script.body["total"], script.body["colour"]) == (42, "red")
@@ -69,23 +69,23 @@ class TestAdoption:
         document = script.document
         with pytest.raises(LedgerRemoved, match="account/a"):
             script.play(attempt(PROTOCOLS[protocol], deposit("m-2")))
-        assert [type(effect) for effect in script.asked] == [Together, HAS[protocol], SaveEntity]
+        assert [type(effect) for effect in script.asked] == [Together, HasCompanions, SaveEntity]
         assert script.document == document
 
     @pytest.mark.parametrize("reply", [Conflict("0:-1#9"), UNKNOWN])
     def test_without_the_fence_a_removed_ledger_may_be_a_stale_view(self, protocol: str, reply: Any) -> None:
         played = robbed(protocol).play(attempt(PROTOCOLS[protocol], deposit("m-2")), {SaveEntity: reply})
-        assert played.kinds == [Together, HAS[protocol], SaveEntity]
+        assert played.kinds == [Together, HasCompanions, SaveEntity]
         assert played.again.reason
 
     @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
     def test_nothing_is_adopted_while_records_cannot_be_looked_for(self, protocol: str, reply: NoAnswer) -> None:
-        played = Script(FOREIGN).play(attempt(PROTOCOLS[protocol], deposit("m-1")), {HAS[protocol]: reply})
-        assert played.kinds == [Together, HAS[protocol]]
+        played = Script(FOREIGN).play(attempt(PROTOCOLS[protocol], deposit("m-1")), {HasCompanions: reply})
+        assert played.kinds == [Together, HasCompanions]
         assert played.again.reason
 
 
-@ACCOUNTS
+@BOTH
 class TestDeletion:
     def test_it_leaves_a_tombstone_and_the_message_is_known(self, protocol: str) -> None:
         script = processed(protocol, deposit("m-1", amount=9), close("m-2"))
@@ -93,7 +93,7 @@ class TestDeletion:
         assert set(script.document.value) == {"id", "owner", LEDGER}
         assert (script.ledger.deleted, script.ledger.version, script.body) == (True, 2, None)
         for message in (deposit("m-1", amount=9), close("m-2")):
-            assert script.play(attempt(PROTOCOLS[protocol], message)).all(COMMIT[protocol]) == []
+            assert script.play(attempt(PROTOCOLS[protocol], message)).all(SaveBatch) == []
 
     def test_a_message_after_it_starts_a_new_life_with_the_same_numbering(self, protocol: str) -> None:
         script = processed(protocol, deposit("m-1", amount=9), close("m-2"), deposit("m-3", amount=1))
@@ -132,7 +132,7 @@ def test_a_ledger_that_cannot_be_trusted_stops_everything(ledger: Any, error: ty
     with pytest.raises(error, match="account/a"):
         script.play(attempt(Outbox(), deposit("m-1")))
     with pytest.raises(error, match="account/a"):
-        script.play(Outbox().mark(ENTITY, Memory(published=frozenset({"tx-1"}))))
+        script.play(sweep(ENTITY, Memory()))
 
 
 def size_of(commit: SaveBatch) -> int:
@@ -143,7 +143,7 @@ def notes(size: int) -> Handled:
     return Handled(Json.of({"id": "a", "owner": "a", "note": "x" * size}))
 
 
-@ACCOUNTS
+@BOTH
 class TestSize:
     def test_a_document_that_would_be_too_large_fails_its_own_message(self, protocol: str) -> None:
         bodies: list[Json | None] = []

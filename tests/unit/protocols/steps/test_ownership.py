@@ -1,23 +1,28 @@
-"""A document belongs to the protocol that processed it: every other one refuses it, and writes nothing."""
+"""A document belongs to its entity, and to the protocol that processed it: every other one refuses it, and writes nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from exactlyonce import ConfigurationError, Outbox
+from exactlyonce import ConfigurationError
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step, Together
 from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.load import require_own
 from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
+from exactlyonce.records.receptions import Reception
 from exactlyonce.values.frozen_json import Json
-from tests.asking import settle, sweep
+from exactlyonce.values.identity import EntityRef
+from tests.asking import settle, settle_by, sweep, unhandled
 from tests.samples import deposit
 from tests.unit.protocols.by_protocol import PROTOCOLS
+from tests.unit.protocols.gallery import in_order
 from tests.unit.script import ABSENT, ENTITY, Script, attempt
 
 OTHERS = [(own, other) for own in PROTOCOLS for other in PROTOCOLS if own != other]
@@ -29,7 +34,12 @@ CHORES: dict[str, Callable[[], Step[Any]]] = {
 
 
 def belonging_to(protocol: str) -> Json:
-    return entity_document(ABSENT, Ledger(1, type="account", protocol=protocol))
+    more: dict[str, Any] = {
+        "outbox": {"left": 1},
+        "stream": {"snapshot_every": 3},
+        "resequencer": {"receptions": (Reception("c", "s"),)},
+    }
+    return entity_document(ABSENT, Ledger(1, type="account", protocol=protocol, **more.get(protocol, {})))
 
 
 def refused(protocol: str, step: Step[Any]) -> tuple[list[type], str]:
@@ -67,18 +77,40 @@ def test_every_strategy_takes_its_own_and_what_nobody_processed(protocol: str) -
     require_own(ENTITY, Ledger(3, type="account", protocol=protocol), protocol)
 
 
-def test_presets_of_the_outbox_may_be_exchanged() -> None:
-    script = Script()
-    for number, strategy in enumerate((Outbox(), Outbox.transaction_id(), Outbox.embedded(), Outbox())):
-        assert script.play(attempt(strategy, deposit(f"m-{number}", answers=0))).finished.processed
-
-
 @pytest.mark.parametrize("protocol", ["colocated", "stream"])
 def test_a_strategy_signs_what_it_processes(protocol: str) -> None:
     script = Script()
     script.play(attempt(PROTOCOLS[protocol], deposit("m-1")))
     assert script.document is not None
     assert script.document.value[LEDGER]["protocol"] == protocol
+
+
+def copied_to(protocol: str, copy: EntityRef) -> Script:
+    """A script about another document, which has a copy of the ledger of one that this protocol processed."""
+    script = Script()
+    script.play(attempt(PROTOCOLS[protocol], in_order(1)))
+    assert script.document is not None
+    ledger = script.document.value[LEDGER]
+    return Script(Json.of({"id": copy.id, "owner": copy.partition[0], LEDGER: ledger}), copy)
+
+
+@pytest.mark.parametrize("copy", [EntityRef("account", ("a",), "b"), EntityRef("account", ("b",), "a")], ids=str)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_ledger_that_was_copied_to_another_document_is_refused_and_says_what_it_is_of(
+    protocol: str, copy: EntityRef
+) -> None:
+    script = copied_to(protocol, copy)
+    document = script.document
+    with pytest.raises(DamagedDocument, match=re.escape(f"a copy of the ledger of {ENTITY.key}")):
+        script.play(attempt(PROTOCOLS[protocol], in_order(2), entity=copy))
+    assert script.document == document
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_tombstone_of_a_fence_names_its_entity(protocol: str) -> None:
+    script = Script()
+    script.play(settle_by(protocol, unhandled(ENTITY, in_order(1), absent=ABSENT), "reason", Memory()))
+    assert (script.ledger.deleted, script.ledger.entity) == (True, ENTITY.key)
 
 
 def test_a_tombstone_belongs_to_its_protocol() -> None:

@@ -8,26 +8,26 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemoved, NonDeterministicHandler, Outbox
-from exactlyonce.attempt import Finished, Handle, Memory, Settled
-from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.companions import FindEntries, LoadCompanions, ReplaceCompanions
+from exactlyonce.attempt import Handle, Memory, Settled
+from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FindProcessed, Found, HasRecords, LoadStaged, Park
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import Park
+from exactlyonce.effects.pages import FindPages, HasPages
+from exactlyonce.effects.publish import Publish
+from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.places import stated_place
-from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, settle_by, sweep
 from tests.samples import breaking, deposit
-from tests.unit.boards import BOARD, RESEQUENCER, Readers, scored
+from tests.unit.boards import BOARD, Readers, scored
+from tests.unit.bookkeeping import tx
 from tests.unit.protocols import sourcing
-from tests.unit.protocols.by_protocol import ALL, COMPANIONS, FIND, HAS, PROTOCOLS
+from tests.unit.protocols.by_protocol import COMPANIONS, PROTOCOLS
 from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt, numbers, work_for
 
 REASON = "its handler raised ValueError"
@@ -62,12 +62,12 @@ def settled(
     return script.play(settle_by(protocol, work, REASON, MEMORY), replies)
 
 
-@ALL
+@COMPANIONS
 class TestAPoisonMessage:
     def test_it_is_parked_behind_a_fence(self, protocol: str) -> None:
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message)
-        assert played.kinds == [LoadEntity, FIND[protocol], SaveEntity, Begin, Park]
+        assert played.kinds == [LoadEntity, LoadCompanions, SaveEntity, Begin, Park]
         entity = BOARD if protocol == "resequencer" else ENTITY
         key = f"{message.source}/{message.id}"
         place = stated_place(message)
@@ -83,15 +83,14 @@ class TestAPoisonMessage:
         [
             (LoadEntity, BEHIND),
             (LoadEntity, UNKNOWN),
-            (FIND, BEHIND),
-            (FIND, UNKNOWN),
+            (LoadCompanions, BEHIND),
+            (LoadCompanions, UNKNOWN),
             (SaveEntity, UNKNOWN),
             (SaveEntity, Conflict("0:-1#9")),
             (Park, UNKNOWN),
         ],
     )
     def test_an_effect_without_an_answer_is_the_last_one(self, protocol: str, kind: Any, reply: Any) -> None:
-        kind = FIND[protocol] if kind is FIND else kind
         script, message = nothing_yet(protocol)
         played = settled(protocol, script, message, {kind: reply})
         assert played.kinds[-1] is kind
@@ -120,14 +119,13 @@ class TestAPoisonMessage:
 
     def test_a_ledger_that_was_removed_is_refused(self, protocol: str) -> None:
         script, message = processed(protocol)
-        script.record("web/m-0")
         script.put(Json.of(script.body))
         with pytest.raises(LedgerRemoved):
             settled(protocol, script, message)
-        assert [type(effect) for effect in script.asked] == [LoadEntity, HAS[protocol], SaveEntity]
+        assert [type(effect) for effect in script.asked] == [LoadEntity, HasCompanions, SaveEntity]
 
 
-@ALL
+@COMPANIONS
 class TestAMessageThatWasProcessed:
     def test_it_is_not_parked(self, protocol: str) -> None:
         played = settled(protocol, *processed(protocol))
@@ -185,7 +183,7 @@ class TestAReadModel:
         readers = Readers()
         readers.delivered(scored(2))
         played = settled("resequencer", readers, scored(2))
-        assert (played.kinds, played.result.outcome) == ([LoadEntity, LoadCompanions], "processed")
+        assert (played.requests, played.result.outcome) == ([LoadEntity, LoadCompanions], "processed")
 
     def test_a_message_without_a_number_was_never_taken(self) -> None:
         readers = Readers()
@@ -197,12 +195,11 @@ class TestAReadModel:
         readers.delivered(scored(1, id="x"))
         assert settled("resequencer", readers, scored(1, id="y")).result.outcome == "parked"
 
-    def test_what_this_process_published_is_remembered_for_marking(self) -> None:
+    def test_what_this_process_published_is_paid(self) -> None:
         script, message = processed("resequencer", {Publish: UNKNOWN})
-        memory = settled("resequencer", script, message).result.memory
-        assert memory.published == {"tx-1"}
-        script.play(RESEQUENCER.mark(BOARD, memory))
-        assert script.ledger.owing_since is None
+        assert not script.book.pays(tx(1))
+        settled("resequencer", script, message)
+        assert script.book.pays(tx(1))
 
     def test_parking_keeps_what_is_held(self) -> None:
         readers = Readers()
@@ -211,7 +208,7 @@ class TestAReadModel:
         assert (readers.seen, readers.held) == (["1"], {"s": ((3, 3),)})
 
 
-@ALL
+@COMPANIONS
 def test_a_message_whose_data_was_elsewhere_is_parked_as_it_came(protocol: str) -> None:
     script, message = nothing_yet(protocol)
     came = message.by_reference("https://account.blob.core.windows.net/blobs/a")
@@ -239,11 +236,12 @@ def test_its_record_is_looked_for_in_the_view_that_is_fenced(protocol: str) -> N
     assert played.only(SaveEntity).etag is None
 
 
-def committed(*numbers: int, strategy: Outbox | None = None) -> Script:
-    """An entity that owes the output of each of these messages, as if every process had crashed before publishing."""
+def committed(*numbers: int) -> Script:
+    """An entity that owes the output of each of these messages, whose process crashed before publishing."""
     script = Script()
     for number in numbers:
-        script.play(attempt(strategy or Outbox(), deposit(f"m-{number}")))
+        script.play(attempt(Outbox(), deposit(f"m-{number}")), {Publish: UNKNOWN})
+    script.restart()
     return script
 
 
@@ -253,45 +251,35 @@ def given_up(script: Script, replies: dict[Any, Any] | None = None, memory: Memo
 
 
 class TestTheOutboxKnowsAMessage:
-    def test_its_entry_proves_it_and_what_it_owes_is_published(self) -> None:
+    def test_its_mark_proves_it_and_what_it_owes_is_published(self) -> None:
         script = committed(1, 9, 2)
         played = given_up(script)
-        assert played.kinds == [LoadEntity, Publish]
-        (output,) = played.only(Publish).outputs
-        assert output.id == script.entries[1].outputs[0].id
+        assert played.requests == [LoadEntity, Publish]
+        assert played.only(Publish).outputs == tuple(
+            script.entries[1].owed_outputs(ENTITY, script.ledger.to, script.ledger.sequences)
+        )
         assert played.result.outcome == "processed"
 
-    def test_what_was_published_can_be_marked_without_another_read(self) -> None:
-        script = committed(9)
-        memory = given_up(script).result.memory
-        assert memory.published == {"tx-1"}
-        assert script.play(Outbox().mark(ENTITY, memory)).kinds == [SaveEntity]
-        assert script.ledger.owing_since is None
-
-    def test_an_entry_that_owes_nothing_needs_nothing(self) -> None:
+    def test_one_that_owes_nothing_needs_nothing(self) -> None:
         script = committed(9)
         script.play(sweep(ENTITY, Memory()))
-        assert given_up(script).kinds == [LoadEntity]
+        assert given_up(script).requests == [LoadEntity]
 
-    def test_its_staged_outputs_are_read_at_the_ledgers_token(self) -> None:
-        script = committed(9, strategy=Outbox(inline_limit=0))
+    def test_what_may_not_have_been_published_keeps_it_unsettled(self) -> None:
+        assert given_up(committed(9), {Publish: UNKNOWN}).again.reason
+
+    def test_a_page_proves_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(draft, "MOST_MARKS", 1)
+        monkeypatch.setattr(draft, "MARKS_STAY", 0)
+        script = committed(9, 1, 2)
         played = given_up(script)
-        assert played.kinds == [LoadEntity, LoadStaged, Publish]
-        assert played.only(LoadStaged).token == "0:-1#1"
-        assert played.result.outcome == "processed"
-
-    def test_its_record_proves_it(self) -> None:
-        script = committed(9, 1, strategy=Outbox(window=1))
+        assert played.requests == [LoadEntity, Publish], "it has left, and is owed still"
+        script.play(sweep(ENTITY, Memory()))
         played = given_up(script)
-        assert played.kinds == [LoadEntity, FindProcessed]
-        assert (played.only(FindProcessed).messages, played.only(FindProcessed).token) == (("web/m-9",), "0:-1#2")
+        assert played.requests == [LoadEntity, FindPages]
+        assert played.only(FindPages).token == script.ledger.token == "0:-1#1"
         assert played.result.outcome == "processed"
-
-    @pytest.mark.parametrize("reply", [BEHIND, UNKNOWN])
-    def test_staged_outputs_that_cannot_be_read_keep_it_unsettled(self, reply: NoAnswer) -> None:
-        played = given_up(committed(9, strategy=Outbox(inline_limit=0)), {LoadStaged: reply})
-        assert played.kinds == [LoadEntity, LoadStaged]
-        assert played.again.reason
+        assert given_up(script, {FindPages: UNKNOWN}).again.reason
 
 
 class TestTheOutboxParksAMessage:
@@ -299,7 +287,7 @@ class TestTheOutboxParksAMessage:
         script = committed(1)
         before = script.document
         played = given_up(script)
-        assert played.kinds == [LoadEntity, FindProcessed, SaveEntity, Begin, Park]
+        assert played.kinds == [LoadEntity, SaveEntity, Begin, Park]
         assert (played.only(SaveEntity).document, played.only(SaveEntity).etag) == (before, '"1"')
         assert played.only(Park).message == ParkedMessage(ENTITY.key, "web/m-9", REASON, AT, POISON.to_json())
         assert played.result == Settled("parked", Memory(entity_token="0:-1#2"))
@@ -308,32 +296,22 @@ class TestTheOutboxParksAMessage:
         script = Script()
         played = given_up(script)
         assert played.only(SaveEntity).etag is None
-        assert script.document == entity_document(ABSENT, Ledger(type="account", deleted=True))
+        assert script.document == entity_document(ABSENT, Ledger(type="account", entity=ENTITY.key, deleted=True))
         assert (script.ledger.version, script.entries) == (0, ())
 
     def test_a_document_that_has_no_ledger_yet_is_fenced_as_it_is(self) -> None:
         script = Script(FOREIGN)
         played = given_up(script)
-        assert played.kinds == [LoadEntity, HasRecords, FindProcessed, SaveEntity, Begin, Park]
+        assert played.kinds == [LoadEntity, HasPages, SaveEntity, Begin, Park]
         assert (played.only(SaveEntity).document, played.only(SaveEntity).etag) == (FOREIGN, '"1"')
 
     def test_a_tombstone_is_fenced_as_it_is(self) -> None:
-        tombstone = entity_document(ABSENT, Ledger(3, deleted=True))
+        tombstone = entity_document(ABSENT, Ledger(3, left=3, deleted=True))
         assert given_up(Script(tombstone)).only(SaveEntity).document == tombstone
 
     def test_after_a_conflict_of_the_fence_the_next_load_sees_what_won(self) -> None:
         played = given_up(committed(1), {SaveEntity: Conflict("0:-1#200")})
         assert played.again.memory.entity_token == "0:-1#200"
-
-    def test_the_record_of_another_message_proves_nothing_about_it(self) -> None:
-        found = Found(frozenset({"web/m-1"}), "0:-1#1")
-        assert given_up(committed(1), {FindProcessed: found}).result.outcome == "parked"
-
-    def test_the_loads_token_is_carried_into_the_next_attempt(self) -> None:
-        memory = Memory(entity_token="0:-1#0")
-        played = given_up(committed(1), {FindProcessed: UNKNOWN}, memory)
-        assert played.only(LoadEntity).token == "0:-1#0"
-        assert played.again.memory.entity_token == "0:-1#1"
 
 
 def test_a_fence_forgets_the_document_it_made_outdated_and_nothing_else() -> None:
@@ -341,18 +319,11 @@ def test_a_fence_forgets_the_document_it_made_outdated_and_nothing_else() -> Non
     memory = script.play(attempt(Outbox(), deposit("m-1"))).finished.memory
     assert memory.saved is not None
     after = given_up(script, {SaveEntity: Saved("etag-7", "0:-1#7")}, memory).result.memory
-    assert (after.saved, after.entity_token, after.published) == (None, "0:-1#7", memory.published)
+    assert (after.saved, after.entity_token) == (None, "0:-1#7")
 
 
 def test_a_message_parked_for_an_absent_entity_starts_it_when_it_is_sent_again() -> None:
-    store = MemoryStore(lambda: AT)
-    driver = BlockingDriver(store, lambda _: PUBLISHED, Runtime())
-    assert isinstance(driver.run(settle(ENTITY, POISON, REASON, ABSENT, Memory())), Settled)
-    finished = driver.run(attempt(Outbox(), POISON))
-    assert isinstance(finished, Finished)
-    assert finished.processed == ("web/m-9",)
-    loaded = store.perform(LoadEntity(ENTITY))
-    assert isinstance(loaded, Loaded)
-    assert loaded.document is not None
-    assert loaded.document.value["total"] == 1
-    assert (loaded.document.value["_ledger"]["version"], loaded.document.value["_ledger"]["deleted"]) == (1, False)
+    script = Script()
+    assert given_up(script).result.outcome == "parked"
+    assert script.play(attempt(Outbox(), POISON)).finished.processed == ("web/m-9",)
+    assert (script.ledger.version, script.ledger.deleted) == (1, False)

@@ -88,7 +88,7 @@ class TestWhatIsKept:
         assert again.given == first.given
         assert first.given[0].body == Json.of(old)
 
-    @pytest.mark.parametrize("strategy", [Outbox(), Outbox.embedded(), Outbox.transaction_id(), Colocated()])
+    @pytest.mark.parametrize("strategy", [Outbox(), Colocated()])
     def test_without_a_stream_the_state_is_made_of_events_that_nobody_keeps(self, strategy: Any) -> None:
         type = accounts(strategy)
         script = played(*HISTORY, type=type)

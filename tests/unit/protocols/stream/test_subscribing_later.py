@@ -57,7 +57,7 @@ def routes(**receives: tuple[type, ...]) -> Routes:
     """Destinations in this order, with what they receive; every one is numbered for one read model."""
     names = {"letters": (), **receives}
     destinations = tuple(
-        Destination(name, types, to="reader", entity_by=lambda _: "r") for name, types in names.items()
+        Destination(name, types, to="reader", entity_by=lambda _: "r", ordered=True) for name, types in names.items()
     )
     return Routes.to(destinations, dict.fromkeys(names, 1_000_000))
 

@@ -104,7 +104,7 @@ module storage 'app/storage.bicep' = {
     outputQueues: outputQueues
     blobContainer: blobContainer
     deploymentContainer: deploymentContainer
-    // A parked message may be sent again as long as its record could still be found, and then wait once more.
+    // A parked message may be sent again as long as its mark could still be found, and then wait once more.
     claimCheckDays: deliveryLimitDays + retentionDays
     publicNetworkAccess: publicNetworkAccess
   }
