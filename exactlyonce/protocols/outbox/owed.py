@@ -71,7 +71,7 @@ def publish_owed(entity: EntityRef, entries: tuple[OutboxEntry, ...], view: View
     kept = yield from _keep_answers(entity, entries, view.memory)
     if isinstance(kept, Again):
         return kept
-    # Note that the entries are paid, whoever opened their numbers.
+    # Note that the entries are paid, also those of other processes.
     yield from CloseNumbers(tuple(entry.tx for entry in entries))
     return kept
 
