@@ -29,10 +29,10 @@ from exactlyonce_dev.copying import Style, copied
 from exactlyonce_dev.flow import Flow, Row, Tries
 from exactlyonce_dev.literals import Names
 
-SECONDS: Final = 60.0
+SECONDS: Final = 120.0
 """In which a trial ends, one way or the other."""
 _SEARCH_SECONDS: Final = 15.0
-"""In which a test is shrunk."""
+"""In which a test is shrunk: of processor time, so that a busy machine finds the same test."""
 _TEST_SECONDS: Final = 30.0
 _LONGEST_OUTPUT: Final = 10_000
 _STORY, _RESULT, _TEST = "story.json", "result.json", "test_story.py"
@@ -62,7 +62,7 @@ class Writer:
         names: of its objects.
         rows: the deliveries that are known, the first one first.
         tries: of calls.
-        seconds: passed so far, by a clock that only goes forward.
+        seconds: that the search has taken so far.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Writer:
         names: Names,
         rows: Sequence[Row],
         tries: Tries | None = None,
-        seconds: Callable[[], float] = time.monotonic,
+        seconds: Callable[[], float] = time.process_time,
     ) -> None:
         self._once = once
         self._names = names
