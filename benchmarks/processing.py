@@ -11,7 +11,7 @@ from benchmarks.contenders import Contender
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject
 from exactlyonce.attempt import key_of
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import MemoryTransport
 from local_cosmos.inprocess import RunningEmulator
 
 Cost = dict[str, float]

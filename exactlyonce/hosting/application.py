@@ -9,15 +9,14 @@ from typing import Any, TypeVar
 import azure.functions as func
 
 from exactlyonce.drivers.observer import Observer
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.keys import EntityKey
+from exactlyonce.handling.messages import EntityKey
 from exactlyonce.handling.routes import Destination, Model, Routes, name_of
-from exactlyonce.hosting.accounts.needs import Needs
 from exactlyonce.hosting.accounts.ownership import Ownership
-from exactlyonce.hosting.accounts.port import Accounts
+from exactlyonce.hosting.accounts.port import Accounts, Needs
 from exactlyonce.hosting.accounts.resources import AzureResources
 from exactlyonce.hosting.config.checks import (
     require_announced,
@@ -26,26 +25,18 @@ from exactlyonce.hosting.config.checks import (
     require_rebuilds,
 )
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
-from exactlyonce.hosting.config.environment import load_all
-from exactlyonce.hosting.config.settings import Settings
-from exactlyonce.hosting.deliveries.adapters import Adapter
-from exactlyonce.hosting.deliveries.failures import told
+from exactlyonce.hosting.config.settings import Settings, load_all
 from exactlyonce.hosting.deliveries.settlement import Outcome
-from exactlyonce.hosting.deliveries.triggers import Delivered
-from exactlyonce.hosting.opened_requests import OpenedRequests
+from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, told
 from exactlyonce.hosting.operators.operator import Operator
-from exactlyonce.hosting.queries import queried
-from exactlyonce.hosting.requests.asker import Answered, Request, require_answers
+from exactlyonce.hosting.requests.asker import Answered, Keys, Request, require_answers
 from exactlyonce.hosting.requests.door import Door
-from exactlyonce.hosting.requests.keys import Keys
-from exactlyonce.hosting.service_calls import ServiceCalls
-from exactlyonce.hosting.single_entities import SingleEntities
-from exactlyonce.hosting.upkeep.sweeper import Swept
-from exactlyonce.hosting.upkeep.timers import EVERY_MINUTE, register_sweeper
+from exactlyonce.hosting.requests.opened_door import OpenedDoor, require_requests
+from exactlyonce.hosting.upkeep.sweeper import EVERY_MINUTE, Swept, register_sweeper
 from exactlyonce.hosting.wiring import wire
-from exactlyonce.stores.listing import Condition
+from exactlyonce.stores.port import Condition
 from exactlyonce.values.declarations import declared
-from exactlyonce.values.identity import PartitionValue
+from exactlyonce.values.envelope import PartitionValue
 
 State = TypeVar("State")
 Sent = TypeVar("Sent", bound=Model)
@@ -55,7 +46,7 @@ _ENTITIES = "entity types, which are instances of Entity"
 _DESTINATIONS = "destinations, each a Destination, which may lead to an Entity by to=, or an Api"
 
 
-class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
+class ExactlyOnce:
     """The entry of an application. Make one per process; its clients open on first use.
 
     Args:
@@ -123,6 +114,12 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
     def entities(self) -> tuple[Entity[Any], ...]:
         """The entity types whose messages this application processes."""
         return self._entities
+
+    @property
+    def destinations(self) -> tuple[Destination | Api, ...]:
+        """Where handlers may send to, and the services that they may call."""
+        apis = self._parts.caller.apis
+        return tuple(apis.get(one.name, one) for one in self._destinations)
 
     @property
     def needs(self) -> Needs:
@@ -210,6 +207,37 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         self._require_own(entity)
         await self._parts.startup.begin()
         return await self._parts.poison.settle(entity, message, queue, adapter)
+
+    @told
+    async def call(self, message: Delivered) -> None:
+        """Make the call that a handler committed with `context.call`. For the trigger on the queue of an `Api`.
+
+        Returning acknowledges it: its reply was sent, or the call was sent to its queue once more, to be tried again later.
+
+        Args:
+            message: as the trigger delivers it.
+
+        Raises:
+            TryAgainLater: a queue did not take what was sent. The call comes again, under the same idempotency key.
+            InvalidMessage, MalformedMessage: the message is no call.
+            ConfigurationError: this application has no such `Api`, or no destination for the reply.
+        """
+        await self._parts.caller.take(message)
+
+    @told
+    async def settle_call(self, message: Delivered) -> None:
+        """Decide about a call that its queue gave up on: it returns to its queue while its key is known, and is answered then.
+
+        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`. The reply has the outcome "unknown".
+
+        Args:
+            message: as the trigger delivers it.
+
+        Raises:
+            As `call` does; the message stays. A call to an `Api` that this process does not know is answered once its key is
+            known no more.
+        """
+        await self._parts.caller.settle(message)
 
     @told
     async def sweep(
@@ -353,6 +381,45 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         self._require_swept(entity)
         return await self._parts.asker.ask(entity, message, Request(key, fingerprint, source, time))
 
+    @told
+    async def open_request(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
+        """Open a request: store its message, and give it an address. Nothing is carried out yet.
+
+        The response is 201 with the address in `Location`, which `serve_request` serves. A request that is opened and never
+        carried out is deleted by clean-up. Errors are problem+json.
+
+        Args:
+            request: as the trigger gives it; its path is the collection that the address lies in.
+            entity: the type whose handler takes the message; its strategy is `Outbox`.
+            message: as for `answer`.
+
+        Raises:
+            ConfigurationError: no timer sweeps this application, or the entity has another strategy.
+        """
+        self._require_served(entity)
+        return await OpenedDoor(self._parts.requests, self._parts.show).open(request, entity, message)
+
+    @told
+    async def serve_request(
+        self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey
+    ) -> func.HttpResponse:
+        """Serve a request that was opened, at the address that opening it gave.
+
+        POST carries it out, once however often it comes and however late, and answers with what the handler replied; GET gives
+        the answer once more, or 409 while there is none, and HEAD the same without a body; DELETE closes the request. From then
+        on nothing is known of it, and all of them answer 404, but DELETE 204. Other methods are 405 with `Allow`.
+
+        Args:
+            request: as the trigger gives it; the route has a parameter `request`.
+            entity: the type whose handler takes the message.
+            key: of the entity, from the route.
+
+        Raises:
+            ConfigurationError: as `open_request` does; or the route has no parameter `request`.
+        """
+        self._require_served(entity)
+        return await OpenedDoor(self._parts.requests, self._parts.show).serve(request, entity, key)
+
     def sweep_on(self, app: func.FunctionApp | func.Blueprint, schedule: str = EVERY_MINUTE) -> None:
         """Register a timer that calls `sweep`. An application that answers requests needs one: nobody redelivers a request.
 
@@ -398,9 +465,39 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
             StoredDataError: a document does not fit the state model.
         """
         await self._parts.startup.ready()
-        condition = Condition(where, given)
-        async for key, state in queried(self._parts.resources.listing, entity, condition, partition):
-            yield key, state
+        within = partition if isinstance(partition, tuple) or partition is None else (partition,)
+        if within is not None and len(within) != len(entity.paths):
+            raise ConfigurationError(
+                f"Entity {entity.name!r} has the partition key {', '.join(entity.paths)}; "
+                f"partition= has {len(within)} value(s)."
+            )
+        async for page in self._parts.resources.listing.bodies(entity.name, Condition(where, given), within):
+            for ref, body in page:
+                yield EntityKey(ref.id, ref.partition), entity.shape.read(ref, body)
+
+    async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
+        """Handle the gaps of a read model, and release the messages that can be released. For timers and operators.
+
+        Raises:
+            ConfigurationError: the entity is not a resequenced read model.
+            TryAgainLater: the store or a queue did not answer.
+            HandlerError: the handler of a held message still raises; the message stays held.
+        """
+        await self._parts.startup.ready()
+        finished = await self._parts.maintenance.tend(entity, entity.ref(key))
+        for _, error in finished.stopped:
+            raise error
+
+    async def replay(self, entity: Entity[Any], key: str | EntityKey, first: int, last: int) -> int:
+        """Send the outputs of a stream's versions again, with their ids and numbers; return how many messages were sent.
+
+        Raises:
+            ConfigurationError: the entity keeps no version stream.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
+        """
+        await self._parts.startup.ready()
+        return await self._parts.maintenance.replay(entity, entity.ref(key), (first, last))
 
     async def quiesce(self) -> None:
         """Finish what is under way, and write down at once what was sent. For scripts and measurements."""
@@ -412,6 +509,10 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
         await self._parts.books.end()
         await self._parts.resources.close()
 
+    def _require_served(self, entity: Entity[Any]) -> None:
+        self._require_swept(entity)
+        require_requests(entity)
+
     def _require_swept(self, entity: Entity[Any]) -> None:
         self._require_own(entity)
         require_answers(entity)
@@ -421,9 +522,8 @@ class ExactlyOnce(ServiceCalls, OpenedRequests, SingleEntities):
                 "owes. Call once.sweep_on(app) where the functions are declared."
             )
         if self._settings.proved_within is None:
-            self._parts.books.within = (
-                PROVED_SOON  # Nobody redelivers a request, so the sweeper is not to wait for long.
-            )
+            # Nobody redelivers a request, so the sweeper is not to wait for long.
+            self._parts.books.within = PROVED_SOON
 
     def _require_own(self, entity: Entity[Any]) -> None:
         if entity not in self._entities:

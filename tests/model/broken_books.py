@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.drivers.shelf import ProcessBook
-from exactlyonce.effects.books import CloseNumbers, FindPaid
+from exactlyonce.drivers.book import ProcessBook
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid
 from exactlyonce.protocols.outbox import draft as drafting
-from exactlyonce.protocols.outbox import owed
-from exactlyonce.records.books import Book
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.records.library import Book
 from tests.model.careless import COMMIT, OWED_NOT_PUBLISHED
 from tests.model.zoo import Broken
 from verification.scenarios.books import SMALL
@@ -61,7 +61,7 @@ def _all_paid(work: Any, view: Any, draft: Any, page: Any, _paid: Any) -> tuple[
 TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "a number is closed before it is sent",
-        (around(owed.pay, first(lambda _entity, _outputs, _entries, numbers, _memory: CloseNumbers(numbers))),),
+        (around(outbox.pay, first(lambda _entity, _outputs, _entries, numbers, _memory: CloseNumbers(numbers))),),
         ONE,
         LOST,
     ),

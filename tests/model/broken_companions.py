@@ -7,10 +7,9 @@ from typing import Any
 
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import NoAnswer
-from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.steps import publish_records as publishing
+from exactlyonce.protocols.steps import batch as batching
 from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
@@ -78,7 +77,7 @@ BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "owed outputs dropped before they are published",
-        (around(publishing.publish_records, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
+        (around(batching.publish_records, deferred(Publish, PUBLISHED, until=ReplaceCompanions)),),
         scenario(COLOCATED, ONE, crashes=2),
         "nothing_lost",
     ),
@@ -102,7 +101,7 @@ BROKEN_COLOCATED: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "a sweeper that drops without publishing",
-        (around(publishing.sweep_records, unasked(Publish, PUBLISHED)),),
+        (around(batching.sweep_records, unasked(Publish, PUBLISHED)),),
         scenario(COLOCATED, ONE, crashes=1, sweeps=1),
         "nothing_lost",
     ),

@@ -8,16 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.effects.books import Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import FindPages, FoundPages, HasPages, WritePage
+from exactlyonce.effects.library import FindPages, FoundPages, HasPages, Opened, OpenNumbers, WritePage, Written
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import look as looking
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.records import marks
+from exactlyonce.records import ledger as marks
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.model.careless import COMMIT, CONFLICT_TAKEN_FOR_A_COPY, SAVED, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
@@ -36,7 +33,7 @@ DUPLICATES = WORLDS["duplicates, crash, lost and repeated writes"]
 AGED = WORLDS["pages go with age, three messages"]
 PUT_BACK = WORLDS["put back: three messages"]
 TWICE, LOST, REFUSED = "at_most_one_state_change", "nothing_lost", "no_failure"
-UNGUARDED = around(looking.lost_pages, replaced(lambda *_: ()))
+UNGUARDED = around(judging.lost_pages, replaced(lambda *_: ()))
 """The newest page may be absent, as if it had been there."""
 
 
@@ -128,7 +125,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "pages are looked for without the token",
-        (around(looking.look_apart, asks(FindPages, lambda find, *_: replace(find, token=None))),),
+        (around(judging.look_apart, asks(FindPages, lambda find, *_: replace(find, token=None))),),
         THREE,
         REFUSED,
     ),
@@ -207,7 +204,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
         "what is too old is published all the same", (), WORLDS["what is owed grows too old"], LOST, ages=(("limits", False),)
     ),
     Broken(
-        "a page of a later version is believed", (around(looking.look_apart, answers(FindPages, _up_to_the_cut)),), PUT_BACK,
+        "a page of a later version is believed", (around(judging.look_apart, answers(FindPages, _up_to_the_cut)),), PUT_BACK,
         LOST,
     ),
     Broken(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.requests import KeepAnswers
+from exactlyonce.effects.library import KeepAnswers, Written
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import look as looking
-from exactlyonce.protocols.outbox import owed
+from exactlyonce.protocols.outbox import protocol as outbox
 from tests.model.zoo import Broken
 from verification.scenarios.opened import SMALL
 from verification.twins.alterations import answers, replaced, unasked
@@ -35,14 +33,14 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "opened: looked in any view",
-        (around(looking.first_look, lambda look: lambda *given: replace(look(*given), token=None)),),
+        (around(judging.first_look, lambda look: lambda *given: replace(look(*given), token=None)),),
         ONE,
         LOST,
     ),
-    Broken("opened: the answer is not kept", (around(owed._keep_answers, unasked(KeepAnswers, KEPT)),), ONE, ANSWER),
+    Broken("opened: the answer is not kept", (around(outbox._keep_answers, unasked(KeepAnswers, KEPT)),), ONE, ANSWER),
     Broken(
         "opened: an unknown keep is taken for done",
-        (around(owed._keep_answers, answers(KeepAnswers, _kept_all_the_same)),),
+        (around(outbox._keep_answers, answers(KeepAnswers, _kept_all_the_same)),),
         ONE,
         ANSWER,
     ),

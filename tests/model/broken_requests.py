@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, SaveEntity
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import look as looking
-from exactlyonce.protocols.outbox import owed
-from exactlyonce.records.marks import by_hash
+from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.records.ledger import by_hash
 from tests.model.careless import COMMIT, OWED_NOT_PUBLISHED, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
 from verification.scenarios.requests import SMALL
@@ -42,17 +40,18 @@ def _of_marks_here(messages: Any, view: Any) -> tuple[Any, ...]:
     return tuple(one for one in _LACKING(messages, view) if one.hash in marks)
 
 
-_LACKING = looking._lacking_answers
+_LACKING = judging._lacking_answers
+PUBLISHED_UNASKED = around(outbox.pay, unasked(Publish, PUBLISHED))
 
 TWINS: tuple[Broken[Scenario], ...] = (
-    Broken("requests: answered before the outputs are published", (around(owed.pay, unasked(Publish, PUBLISHED)),), ONE, LOST),
+    Broken("requests: answered before the outputs are published", (PUBLISHED_UNASKED,), ONE, LOST),
     Broken("requests: a duplicate is answered before it is published", (OWED_NOT_PUBLISHED,), ONE, LOST),
     Broken("requests: a lost save is answered", (UNKNOWN_SAVE_TAKEN_FOR_DONE,), ONE, "no_ghost_output"),
     Broken("requests: the loser answers", (around(COMMIT, ending(SaveEntity, _answered_by_the_loser)),), BODIES, LOST),
     Broken("requests: pages are not looked at", (around(judging.may_have_left, replaced(lambda *_: False)),), LEAVING, TWICE),
     Broken(
         "requests: answers that have left are looked for where a mark is here",
-        (around(looking._lacking_answers, replaced(_of_marks_here)),),
+        (around(judging._lacking_answers, replaced(_of_marks_here)),),
         LEAVING,
         "no_failure",
     ),

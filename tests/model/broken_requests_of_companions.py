@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Colocated
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.protocols import colocated
-from exactlyonce.protocols.steps import publish_records as publishing
+from exactlyonce.protocols.steps import batch as batching
 from exactlyonce.protocols.stream import protocol as version_stream
 from tests.model.broken_requests import ANSWER, LOST
 from tests.model.zoo import Broken
@@ -35,7 +35,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken("co-located: a record without its answer", (_keeping(colocated._record, answer=None),), COLOCATED, ANSWER),
     Broken(
         "co-located: swept without publishing",
-        (around(publishing.sweep_records, UNPUBLISHED),),
+        (around(batching.sweep_records, UNPUBLISHED),),
         COLOCATED,
         LOST,
     ),
@@ -50,7 +50,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "stream: a retry is not published",
-        (around(publishing.publish_records, UNPUBLISHED),),
+        (around(batching.publish_records, UNPUBLISHED),),
         STREAM,
         LOST,
     ),

@@ -7,18 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from exactlyonce.effects.books import CloseNumbers
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
+from exactlyonce.effects.library import CloseNumbers
 from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.records.places import Place, place_of
-from exactlyonce.records.receptions import Reception
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.sequences import Place, Reception, place_of
+from exactlyonce.values.envelope import EntityRef, Envelope
 from tests.model.broken_companions import STALE, BrokenCompanions, scenario, upserted
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation
@@ -214,7 +211,11 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "silent sources not waited for",
-        (around(total_order.earliest, called(lambda heads, receptions, at, _: (heads, receptions, at, timedelta(0)))),),
+        (
+            around(
+                resequencing.earliest, called(lambda heads, receptions, at, _: (heads, receptions, at, timedelta(0)))
+            ),
+        ),
         scenario(ORDERED, A, B, nudges=UNLIMITED),
         "in_order",
     ),
@@ -222,7 +223,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
         "a source that passed just this time not waited for",
         (
             around(
-                total_order.earliest,
+                resequencing.earliest,
                 called(
                     lambda heads, receptions, at, most: (
                         heads,
@@ -238,7 +239,7 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "a late message is not reported",
-        (around(total_order.is_late, replaced(lambda *_: False)),),
+        (around(resequencing.is_late, replaced(lambda *_: False)),),
         scenario(ORDERED, LATER, B, nudges=UNLIMITED),
         "in_order: whether b/m1 is late is recorded wrongly",
     ),

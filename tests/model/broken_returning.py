@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.hosting.deliveries import returner as returning_host
 from exactlyonce.hosting.deliveries import settlement as giving_up
+from exactlyonce.hosting.deliveries import settlement as returning_host
 from exactlyonce.hosting.deliveries.settlement import PoisonMessage, Settler
-from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.settlement import Host, ReturningScenario
 from verification.scenarios.returns import SMALL
@@ -91,7 +90,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         14,
         (
             around(
-                returning.give_back,
+                parking.give_back,
                 answers(
                     LoadParked,
                     lambda found, *_: replace(found, message=None) if isinstance(found, FoundParked) else found,
@@ -104,7 +103,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         BATCH,
         UNPROCESSED,
         14,
-        (around(returning.give_back, asks(LoadParked, lambda load, *_: replace(load, token=None))),),
+        (around(parking.give_back, asks(LoadParked, lambda load, *_: replace(load, token=None))),),
     ),
     BrokenReturning(
         "what was just parked without an answer is returned unseen",
@@ -139,7 +138,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         LOST_REPLIES,
         LOST,
         4,
-        (around(returning.send, answers(Publish, lambda *_: PUBLISHED)),),
+        (around(parking.send, answers(Publish, lambda *_: PUBLISHED)),),
     ),
     BrokenReturning(
         "one round too many",

@@ -9,12 +9,11 @@ from typing import Any
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish
 from exactlyonce.protocols.steps import load as loading
 from exactlyonce.protocols.stream import protocol as version_stream
-from exactlyonce.protocols.stream import versions
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from tests.model.broken_companions import KEEPS, ONE, STALE, TWO, BrokenCompanions, scenario, upserted
 from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
@@ -81,7 +80,7 @@ def one_after_the_other(together: Together[Any, Any], *_: Any) -> Step[Any]:
 
 UPSERT = around(COMMIT, asks(SaveBatch, upserted))
 ONE_BY_ONE = around(loading.load_with_companions, instead(Together, one_after_the_other))
-ON_THE_NEWEST_STATE = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
+ON_THE_NEWEST_STATE = around(version_stream.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
 NOT_COMPARED = Mutation("stream: digests not compared")
 WITHOUT_TOKEN = Mutation("stream: a range read without a token")
 GAPS_NOT_NOTICED = Mutation("stream: gaps in a range not noticed")
@@ -107,7 +106,7 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "a duplicate handled on the state one version too late",
-        (around(versions.point_before, on_one_version_later), NOT_COMPARED),
+        (around(version_stream.point_before, on_one_version_later), NOT_COMPARED),
         scenario(STREAM, TWO),
         "consistent_state_and_output",
     ),
@@ -189,7 +188,7 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "a whole state left out",
-        (around(versions.is_whole, replaced(lambda *_: False)),),
+        (around(version_stream.is_whole, replaced(lambda *_: False)),),
         scenario(STREAM, TWO, ONE, ONE),
         "raised DamagedDocument",
     ),

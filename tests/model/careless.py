@@ -8,9 +8,8 @@ from typing import Any, Final
 from exactlyonce import Outbox
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.effect import NoAnswer
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.outbox import owed
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
+from exactlyonce.protocols.outbox import protocol as outbox
 from verification.twins.alterations import answers, ending, unasked
 from verification.twins.modules import Patch, around
 
@@ -33,4 +32,4 @@ def saved_all_the_same(reply: Any, *_: Any) -> Any:
 
 CONFLICT_TAKEN_FOR_A_COPY: Final[Patch] = around(COMMIT, ending(SaveEntity, _finished_by_a_conflict))
 UNKNOWN_SAVE_TAKEN_FOR_DONE: Final[Patch] = around(COMMIT, answers(SaveEntity, saved_all_the_same))
-OWED_NOT_PUBLISHED: Final[Patch] = around(owed.publish_owed, unasked(Publish, PUBLISHED))
+OWED_NOT_PUBLISHED: Final[Patch] = around(outbox.publish_owed, unasked(Publish, PUBLISHED))

@@ -9,18 +9,16 @@ from typing import Any
 import pytest
 
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
-from exactlyonce.effects.library import DeleteStaged
-from exactlyonce.effects.pages import HasPages
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.effects.library import DeleteStaged, HasPages
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import owed
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.mutants.named import Mutation, sources_of, twin_of_parts
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import all_mutants
@@ -135,10 +133,10 @@ def test_altered_functions_at_the_same_place_are_one_situation(wrapper: Any) -> 
 
 def test_a_patch_is_what_everything_that_imports_it_gets() -> None:
     made = modules_of(
-        "patched", {outbox.__name__, resequencer.__name__}, patches=(around(owed.publish_owed, replaced(run)),)
+        "patched", {outbox.__name__, resequencer.__name__}, patches=(around(outbox.publish_owed, replaced(run)),)
     )
     assert made[resequencer.__name__].publish_owed is run
-    assert vars(resequencer)["publish_owed"] is owed.publish_owed
+    assert vars(resequencer)["publish_owed"] is outbox.publish_owed
     assert made.keys() >= {outbox.__name__, resequencer.__name__}
 
 

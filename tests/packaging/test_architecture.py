@@ -62,7 +62,7 @@ def test_a_message_goes_from_the_receiver_through_lane_retry_and_protocol_to_sto
         "protocols/outbox/protocol",
         "stores/memory/store",
     )
-    assert {f"exactlyonce/{station}.py" for station in (*stations, "transports/memory")} <= {*entered}
+    assert {f"exactlyonce/{station}.py" for station in (*stations, "transports/port")} <= {*entered}
 
 
 def test_calls_inside_a_room_are_not_drawn() -> None:

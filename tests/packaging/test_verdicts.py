@@ -171,9 +171,7 @@ def real_run(options: Sequence[str], holds: str) -> tuple[int, str, str]:
     return ran.returncode, last, ran.stdout.partition("verdicts: ")[2].partition(" files")[0]
 
 
-GUARDED = [
-    f"exactlyonce/protocols/{one}.py" for one in ("outbox/protocol", "outbox/draft", "steps/settle", "steps/load")
-]
+GUARDED = [f"exactlyonce/protocols/{one}.py" for one in ("outbox/protocol", "outbox/draft", "steps/park", "steps/load")]
 SEARCHED_BY = [f"packages/yieldcheck/yieldcheck/{one}.py" for one in ("search", "situations")]
 
 

@@ -11,13 +11,11 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
-from exactlyonce.blobs.memory import MemoryBlobs
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.pages import FindBlobs
+from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, OpenNumbers, WriteOnce
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.resequencer.protocol import Resequencer

@@ -16,7 +16,7 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import LoadParked, Park, Unpark
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Place
 from exactlyonce.values.envelope import Envelope
 from tests.asking import settle_by, unhandled
 from tests.samples import deposit

@@ -15,30 +15,26 @@ from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Finished, key_of
 from exactlyonce.drivers import book as keeping
 from exactlyonce.drivers import lanes as combining
-from exactlyonce.drivers.book import Books
-from exactlyonce.drivers.shelf import ProcessBook, Shelf
-from exactlyonce.effects.books import CloseNumbers
+from exactlyonce.drivers.book import Books, ProcessBook, Shelf
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import OTHER, FindPages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import OTHER, CloseNumbers, FindPages, WritePage, Written
 from exactlyonce.hosting.deliveries import receiver as receiving
-from exactlyonce.hosting.deliveries.failures import Cause
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Settler
-from exactlyonce.hosting.deliveries.triggers import delivery_of
+from exactlyonce.hosting.deliveries.triggers import Cause, delivery_of
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import draft, judge, look, owed
+from exactlyonce.protocols.outbox import draft, judge
+from exactlyonce.protocols.outbox import judge as judging
+from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps
-from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.protocols.steps import publish_records
+from exactlyonce.protocols.steps import batch as batching
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
-from exactlyonce.protocols.stream import versions
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from verification.twins.alterations import answers, asks, called, deferred, first, followed, replaced, unasked
@@ -144,17 +140,17 @@ _OUTBOXES: Final[Mapping[str, Parts]] = {
         around(_COMMIT, first(lambda _self, _work, _view, made, *_: Publish(made.outputs) if made.outputs else None)),
     ),
     "save without If-Match": (around(_COMMIT, asks(SaveEntity, lambda save, *_: replace(save, etag=_ANY))),),
-    "what copies owe is not published": (around(owed.publish_owed, unasked(Publish, PUBLISHED)),),
-    "unknown publish taken as done": (around(owed.pay, answers(Publish, lambda *_: PUBLISHED)),),
+    "what copies owe is not published": (around(outbox.publish_owed, unasked(Publish, PUBLISHED)),),
+    "unknown publish taken as done": (around(outbox.pay, answers(Publish, lambda *_: PUBLISHED)),),
     "sweeper pays without publishing": (around(Outbox.sweep, unasked(Publish, PUBLISHED)),),
 }
 _PAGES: Final[Mapping[str, Parts]] = {
     "pages: none are looked for": (around(judge.may_have_left, replaced(lambda *_: False)),),
     "pages: looked for in any view": (
-        around(look.look_apart, asks(FindPages, lambda find, *_: replace(find, token=None))),
+        around(judging.look_apart, asks(FindPages, lambda find, *_: replace(find, token=None))),
     ),
     "pages: untimed messages are not looked for by their hash": (
-        around(look.look_apart, asks(FindPages, lambda find, *_: replace(find, hashes=()))),
+        around(judging.look_apart, asks(FindPages, lambda find, *_: replace(find, hashes=()))),
     ),
     "pages: written after the commit": (around(_COMMIT, _too_late),),
     "pages: that of another history is taken for written": (
@@ -172,7 +168,7 @@ _PAGES: Final[Mapping[str, Parts]] = {
 }
 _PAYMENTS: Final[Mapping[str, Parts]] = {
     "books: a number is closed before it is sent": (
-        around(owed.pay, first(lambda _entity, _outputs, _entries, numbers, _memory: CloseNumbers(numbers))),
+        around(outbox.pay, first(lambda _entity, _outputs, _entries, numbers, _memory: CloseNumbers(numbers))),
     ),
     "books: a conflict closes a number": (_closed_on(Conflict),),
     "books: an unknown save closes a number": (_closed_on(NoAnswer),),
@@ -201,9 +197,11 @@ _COLOCATED: Final[Mapping[str, Parts]] = {
     "co-located: save without If-Match": (
         around(_COMMIT_COLOCATED, asks(SaveBatch, lambda save, *_: replace(save, etag=_ANY))),
     ),
-    "co-located: hits not published": (around(publish_records.publish_records, unasked(Publish, PUBLISHED)),),
+    "co-located: hits not published": (around(batching.publish_records, unasked(Publish, PUBLISHED)),),
 }
-_ON_THE_NEWEST_STATE: Final = around(versions.point_before, replaced(lambda _work, _version, _found, _ledger, now: now))
+_ON_THE_NEWEST_STATE: Final = around(
+    version_stream.point_before, replaced(lambda _work, _version, _found, _ledger, now: now)
+)
 _STREAMS: Final[Mapping[str, Parts]] = {
     "stream: publish before batch": (
         around(
@@ -232,7 +230,7 @@ _RESEQUENCERS: Final[Mapping[str, Parts]] = {
     ),
     "read model: early messages not held": (around(Release._hold, replaced(lambda *_: None)),),  # noqa: SLF001
     "read model: skips what its handler refuses": (around(Release._handled_next, _skipping),),  # noqa: SLF001
-    "read model: late messages not reported": (around(total_order.is_late, replaced(lambda *_: False)),),
+    "read model: late messages not reported": (around(resequencing.is_late, replaced(lambda *_: False)),),
     "read model: unknown publish taken as done": (around(_COMMIT_RELEASE, answers(Publish, lambda *_: PUBLISHED)),),
 }
 _MENDERS: Final[Mapping[str, Parts]] = {

@@ -13,11 +13,11 @@ from typing import Any, Final
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import look, requests
+from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import requests
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.steps import clean_blobs
-from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
@@ -100,7 +100,7 @@ CHAPTERS: Final = (
         "Commits of the outbox: of messages that were handled, and of kept messages that are released.",
         (
             Part("Committing and publishing", COMMITTING),
-            Part("Taking back pages of another history", look.take_back),
+            Part("Taking back pages of another history", judging.take_back),
         ),
     ),
     Chapter(
@@ -198,10 +198,10 @@ CHAPTERS: Final = (
     ),
     Chapter(
         "returning.md",
-        returning,
+        parking,
         (
-            Part("Returning a message unless it is parked", returning.give_back, occasions.returnings),
-            Part("Returning a message that cannot be parked", returning.send, occasions.sendings),
+            Part("Returning a message unless it is parked", parking.give_back, occasions.returnings),
+            Part("Returning a message that cannot be parked", parking.send, occasions.sendings),
         ),
     ),
     Chapter(

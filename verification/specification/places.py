@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.effects.effect import Effect, Step, Together
-from exactlyonce.protocols.outbox import look
+from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.telemetry.words import Line, Words, words_at
 
 PROCESSING: Final = Outbox._process  # noqa: SLF001  # Their steps have parts of their own.
@@ -23,7 +23,7 @@ _WHOLE: Final[tuple[Callable[..., Any], ...]] = (
     Resequencer.tend,
     PROCESSING,
     COMMITTING,
-    look.take_back,
+    judging.take_back,
 )
 """What has the same steps wherever another generator runs it, in the order in which the steps follow each other."""
 _EFFECT: Final = Effect.__iter__.__code__

@@ -11,9 +11,8 @@ from typing import Any, Final
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Answer, Output
 from exactlyonce.records.sequences import numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Final
 
-from exactlyonce.effects import blobs, books, companions, effect, entity, library, pages, publish, requests
+from exactlyonce.effects import companions, effect, entity, library
 
-MODULES: Final = (effect, entity, library, pages, requests, publish, companions, blobs, books)
+MODULES: Final = (effect, entity, library, companions)
 effects: Final = SimpleNamespace(**{name: made for module in MODULES for name, made in vars(module).items()})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from exactlyonce.drivers import lanes
-from exactlyonce.hosting.deliveries import receiver, returner, settlement
-from exactlyonce.protocols.steps import give_back
+from exactlyonce.hosting.deliveries import receiver, settlement
+from exactlyonce.hosting.deliveries import settlement as returner
+from exactlyonce.protocols.steps import park as parking
 
-HOST: Final = (give_back, lanes, returner, settlement, receiver)
+HOST: Final = (parking, lanes, returner, settlement, receiver)
 """In such an order that each comes after what it imports from."""

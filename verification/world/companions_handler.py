@@ -9,11 +9,9 @@ from typing import Final
 
 from exactlyonce.attempt import Before, Handled, key_of
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequences, numbered
+from exactlyonce.records.outbox import Answer, Output
+from exactlyonce.records.sequences import Place, Sequences, numbered
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.world.outbox_handler import grown

@@ -10,10 +10,10 @@ from itertools import permutations
 from typing import Any, Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded
+from exactlyonce.effects.library import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.outbox.protocol import TRUSTED

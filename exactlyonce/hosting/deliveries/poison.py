@@ -31,15 +31,21 @@ from exactlyonce.errors import (
 )
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.adapters import Adapter
-from exactlyonce.hosting.deliveries.failures import described, named
 from exactlyonce.hosting.deliveries.settlement import Outcome, PoisonMessage, Settlement, Settler
-from exactlyonce.hosting.deliveries.triggers import Delivered, broker_says, delivery_of, envelope_of, id_of
+from exactlyonce.hosting.deliveries.triggers import (
+    Adapter,
+    Delivered,
+    broker_says,
+    delivery_of,
+    described,
+    envelope_of,
+    id_of,
+    named,
+)
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.raised import Show, causes_of, is_librarys, shown
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
 
 UNREADABLE: Final = "exactlyonce.unreadable"
 """Source and type of the envelope around a body that is not an envelope."""

@@ -14,21 +14,19 @@ from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadParked
 from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.deliveries.poison import require_readable
+from exactlyonce.hosting.deliveries.triggers import named
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
-from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
-from exactlyonce.protocols.steps.renumber import renumber
+from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, renumber, requeue
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.stores.listing import AsyncListing, ListedBook, ListedMessage, entity_named
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.stores.port import AsyncListing, ListedBook, ListedMessage, entity_named
+from exactlyonce.values.envelope import EntityRef, Envelope, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import AHEAD, Lifetimes, Retention
 
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
-from exactlyonce.attempt import Again, Memory, Settled, key_of
+from exactlyonce.attempt import Again, Memory, Settled, Strategy, Work, key_of
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import NOTED_FOR, LoadParked, Park, Unpark
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import DamagedDocument, MalformedMessage
-from exactlyonce.protocols.steps.load import View
-from exactlyonce.protocols.steps.save import fence
+from exactlyonce.protocols.steps.load import View, fence, fresh_token, load, start_over, with_ledger
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import is_numbered, stated_place, without_place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import Sequences, is_numbered, stated_place, without_place
+from exactlyonce.values.envelope import EntityRef, Envelope, renewed_id
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, renewed_id
 from exactlyonce.values.lifetimes import AHEAD
 
 SendLimit = Callable[[datetime], timedelta]
@@ -231,3 +230,175 @@ def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["to
     if time - now > AHEAD:
         return "ahead"
     return "too old" if now - time > limit(now) else None
+
+
+# Deciding about messages that the host gave up on: the steps that all protocols share.
+#
+# A record proves that a message was processed, in however old a view. Its absence proves nothing until a fence holds. Behind
+# the fence the ledger was current, and so was every record in a view at its token, or the record was deleted when no copy
+# could still arrive. No commit is still to come, but of attempts that load the entity from now on. If one of them processes
+# another copy, the parked message is a duplicate like any other.
+
+
+def settle(
+    strategy: Strategy,
+    work: Work,
+    delivered: Envelope,
+    reason: str,
+    memory: Memory,
+    *,
+    finish: Callable[[View], Step[Settled | Again | None]],
+    ids: tuple[str, ...] = (),
+) -> Step[Settled | Again]:
+    """Finish a message that was processed, or park it. At most 7 effects, and those of `finish`.
+
+    Args:
+        strategy, work, delivered, reason, memory: as for `Strategy.settle`.
+        finish: publishes what the message owes, if this view proves that it was processed; None if nothing does.
+        ids: of the companions that would prove it.
+    """
+    view = yield from load(work.entity, strategy, memory)
+    if isinstance(view, Again):
+        return view
+    if ids:
+        # Look for the companion that proves the message processed. At the entity's session token, so that behind the fence
+        # it is known to be absent.
+        found = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
+        if isinstance(found, NoAnswer):
+            return Again(view.memory, "whether the message was processed could not be read")
+        view = replace(view, companions=found.companions)
+    finished = yield from finish(view)
+    if finished is not None:
+        return finished
+    parked = yield from park(work.entity, delivered, reason, work.absent, view)
+    return parked
+
+
+def companions_know(
+    strategy: Strategy, entity: EntityRef, envelope: Envelope, ids: tuple[str, ...], memory: Memory
+) -> Step[bool | Again]:
+    """Whether a companion proves a message processed. At most 4 effects.
+
+    Args:
+        strategy, entity, envelope, memory: as for `Strategy.knows`.
+        ids: of the companions that would prove it.
+    """
+    view = yield from load(entity, strategy, memory)
+    if isinstance(view, Again):
+        return view
+    message = key_of(envelope)
+    if not ids:
+        return False
+    # Look for the companion that proves the message processed.
+    found = yield from LoadCompanions(entity, ids, view.memory.entity_token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "the companions of the entity could not be read")
+    return any(one.message == message for one, _ in found.companions)
+
+
+# Renumbering: a source that would give out numbers a second time begins fresh channels.
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbered:
+    """A source will begin fresh channels.
+
+    Attributes:
+        forgotten: the sequences that it had; none if it has given out no number since it was renumbered.
+        memory: for whatever this process does next on the entity.
+    """
+
+    forgotten: Sequences
+    memory: Memory
+
+
+def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renumbered | Again]:
+    """Forget how far an entity has numbered what it sends. At most 4 effects.
+
+    An entity that was restored from a backup gives out numbers that its receivers know. They refuse such messages as forks as
+    long as they know the latest ids of the channel, and drop them afterwards. In a fresh channel every number is new.
+
+    Outputs that are owed keep the numbers of their commit.
+
+    Args:
+        entity: the source.
+        strategy: of its type.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the document cannot be trusted; nothing was changed.
+        ConfigurationError: it belongs to another protocol.
+    """
+    view = yield from load(entity, strategy, memory)
+    if isinstance(view, Again):
+        return view
+    sequences = view.ledger.sequences
+    if view.document is None or not sequences:
+        return Renumbered((), view.memory)
+    owing = (one.without_sequences(entity, view.ledger.to, sequences) for one in view.ledger.outbox)
+    ledger = replace(view.ledger, sequences=(), outbox=tuple(owing))
+    # Save the entity without its sequences, if it is unchanged. A commit in between has given out numbers.
+    saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
+    if not isinstance(saved, Saved):
+        return start_over(view.memory, saved)
+    return Renumbered(sequences, replace(view.memory, entity_token=saved.token, saved=None))
+
+
+# Returning a message to the queue that gave it up.
+#
+# It sends a copy like any other, with the message's id and time, so it may be done at any time and twice. But the settler
+# says of a parked message that it is not processed until an operator sends it again. So a parked message is not sent.
+
+
+_NOBODYS: Final = "exactlyonce/returning"
+"""Key of no message: messages of this source are nobody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What became of a message that was to go back to its queue.
+
+    Attributes:
+        outcome: "returned"; or "parked", and it stays so.
+        memory: for whatever this process does next on the entity.
+    """
+
+    outcome: Literal["returned", "parked"]
+    memory: Memory
+
+
+def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -> Step[Returned | Again]:
+    """Send a message to its queue once more, unless it is parked. At most 5 effects.
+
+    Whether it is parked is read at the session token of a write made just now in the same partition. So the view holds
+    whatever was parked before this began, however stale the replicas are.
+
+    Args:
+        entity: that the message is for.
+        message: its key.
+        output: what is sent.
+        memory: what this process knows of the entity.
+
+    Raises:
+        StoredDataError: the parked document cannot be trusted.
+    """
+    token = yield from fresh_token(entity, _NOBODYS)
+    if token is None:
+        return Again(memory, "whether anything was written is not known")
+    # Read whether the message is parked. A parked message counts as never processed, so it is not sent.
+    found = yield from LoadParked(entity, message, token)
+    if isinstance(found, NoAnswer):
+        return Again(memory, "whether the message is parked could not be read")
+    if found.message is not None:
+        return Returned("parked", memory)
+    returned = yield from send(output, memory)
+    return returned
+
+
+def send(output: Output, memory: Memory) -> Step[Returned | Again]:
+    """Send a message to its queue once more, without a look at the store. For one that cannot have been parked. One effect."""
+    # Send the message to its queue. It keeps its identity and its time, so it is a copy like any other.
+    published = yield from Publish((output,))
+    if published is not PUBLISHED:
+        return Again(memory, "whether the message was sent is not known")
+    return Returned("returned", memory)

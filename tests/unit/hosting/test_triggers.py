@@ -12,8 +12,7 @@ from azure.functions.servicebus import ServiceBusMessageInConverter
 
 from exactlyonce import MalformedMessage
 from exactlyonce.attempt import key_of
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.triggers import envelope_of, id_of
+from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of, id_of
 from exactlyonce.transports.service_bus.binding import Content, written
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
