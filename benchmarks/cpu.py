@@ -33,10 +33,10 @@ from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.effects.effect import Effect, Step
 from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
-from exactlyonce.effects.library import CloseNumbers, FindPaid, HasPages, Opened, OpenNumbers, WritePage, Written
+from exactlyonce.effects.library import CloseNumbers, FindPaid, HasPages, OpenNumbers, WritePage, Written
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.context import Context
-from exactlyonce.records.library import transaction
+from exactlyonce.records.library import Opened, transaction
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import Origin, milliseconds

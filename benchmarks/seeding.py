@@ -24,7 +24,6 @@ from exactlyonce.effects.library import (
     FindPaid,
     FoundPages,
     HasPages,
-    Opened,
     OpenNumbers,
     WritePage,
     Written,
@@ -34,7 +33,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
 from exactlyonce.records.ledger import Ledger, Page, read_entity
-from exactlyonce.records.library import transaction
+from exactlyonce.records.library import Opened, transaction
 from exactlyonce.stores.cosmos.partition import to_library
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.values.envelope import EntityRef, message_hash

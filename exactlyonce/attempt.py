@@ -14,7 +14,7 @@ from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import Calls, EntityView, Ledger
 from exactlyonce.records.outbox import Answer, Output, OutputRef
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.values.envelope import EntityRef, Envelope, message_key
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import RETENTION
 
@@ -201,12 +201,12 @@ class Finished:
             messages: of the attempt, in their order. Of several copies, the last is processed.
         """
         copies = tuple(messages)
-        last = {key_of(one): one for one in copies}
+        last = {one.key: one for one in copies}
         contents = {key: one.content for key, one in last.items()} if len(last) < len(copies) else {}
         contents |= dict(self.contents)
         # A request has its fingerprint, and its caller is told.
         return tuple(
-            one for one in copies if one.asked is None and not one.content.startswith(contents.get(key_of(one), ""))
+            one for one in copies if one.asked is None and not one.content.startswith(contents.get(one.key, ""))
         )
 
 
@@ -337,8 +337,3 @@ class Strategy(Attempts, Protocol):
             memory: of this process.
         """
         ...
-
-
-def key_of(envelope: Envelope) -> str:
-    """The key of a message, as records name it."""
-    return message_key(envelope.source, envelope.id)

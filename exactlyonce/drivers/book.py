@@ -15,16 +15,7 @@ from typing import Any, Final
 
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import UNKNOWN, Unknown
-from exactlyonce.effects.library import (
-    CloseNumbers,
-    FindPaid,
-    FoundBooks,
-    Opened,
-    OpenNumbers,
-    ReadBooks,
-    WriteBook,
-    Written,
-)
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
 from exactlyonce.records.library import (
     BOOK_DIGITS,
     KEPT_FOR,
@@ -32,6 +23,7 @@ from exactlyonce.records.library import (
     MOST_OPEN,
     PROVED_WITHIN,
     Book,
+    Opened,
     books_of,
     number_of,
     transaction,
@@ -117,8 +109,8 @@ class ProcessBook:
 
     def open(self, effect: OpenNumbers, at: datetime) -> Opened:
         """Give out numbers."""
-        numbers = range(self._used + 1, self._used + effect.count + 1)
-        self._used += effect.count
+        first, self._used = self._used + 1, self._used + len(effect.messages) + effect.more
+        numbers = range(first, self._used + 1)
         for number in numbers:
             self._open[number] = at
             self._entity[number] = effect.entity.key

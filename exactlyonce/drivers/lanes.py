@@ -20,7 +20,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, key_of, never
+from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, never
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.retry import ADVICE, Clock, Deadline, Retrying, Timekeeper
@@ -29,7 +29,7 @@ from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
 from exactlyonce.raised import Show, cause_of, class_of, shown
 from exactlyonce.records.outbox import Answer
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import RETENTION
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +12,7 @@ from exactlyonce.effects.effect import Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.ledger import Page
-from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs, Unparked
+from exactlyonce.records.library import Book, Opened, ParkedMessage, RequestDocument, StagedOutputs, Unparked
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 
@@ -219,31 +218,6 @@ class DeleteBlobs(Effect[None]):
 # Requests to the book of this process, and for the books of all.
 #
 # What the book of this process is asked, and told, costs no request of the store: the process knows it.
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The present, and numbers that were never given out before.
-
-    Attributes:
-        at: the present, by the store's time.
-        transactions: one for each message, in their order, and then as many more as were asked for. None for a message whose
-            delivery was given back meanwhile, as in `Begun`.
-        secret: of the book. Nobody else can tell what derives from it.
-    """
-
-    at: datetime
-    transactions: tuple[str | None, ...]
-    secret: str = ""
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """The transactions that there are."""
-        return tuple(tx for tx in self.transactions if tx is not None)
-
-    def name_of(self, tx: str) -> str:
-        """A name for what a transaction writes before its commit: as hard to guess as the secret."""
-        return hashlib.sha256(f"{self.secret}{tx}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

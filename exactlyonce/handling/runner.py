@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from exactlyonce.attempt import Before, Evolve, Handle, Handled, key_of
+from exactlyonce.attempt import Before, Evolve, Handle, Handled
 from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NoStateReturned
 from exactlyonce.handling.context import Context, released
 from exactlyonce.handling.entities import Entity, Handler
@@ -18,7 +18,7 @@ from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.records.outbox import Answer, Output
 from exactlyonce.values.declarations import kind_of
-from exactlyonce.values.envelope import EntityRef, Envelope, Origin
+from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
 

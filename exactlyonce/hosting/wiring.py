@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from exactlyonce.attempt import key_of
 from exactlyonce.drivers.async_driver import AsyncDriver, Publisher
 from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.lanes import Lanes
@@ -35,7 +34,7 @@ from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.raised import Show, shown
 from exactlyonce.records.library import PROVED_WITHIN
 from exactlyonce.records.outbox import Output
-from exactlyonce.values.envelope import Envelope, message_key
+from exactlyonce.values.envelope import Envelope, key_of, message_key
 
 # The sender: sends messages from outside of handlers.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
@@ -39,7 +39,7 @@ from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import ColocatedRecord, record_id
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outbox import digest
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -124,6 +125,31 @@ class Book:
         """The book once the search is done."""
         searched = self.searched if search.above is None else (*self.searched, int(now.timestamp()))
         return replace(self, stuck=(), searched=searched, written=written)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The present, and numbers that were never given out before.
+
+    Attributes:
+        at: the present, by the store's time.
+        transactions: one for each message, in their order, and then as many more as were asked for. None for a message whose
+            delivery was given back meanwhile, as in `Begun`.
+        secret: of the book. Nobody else can tell what derives from it.
+    """
+
+    at: datetime
+    transactions: tuple[str | None, ...]
+    secret: str = ""
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The transactions that there are."""
+        return tuple(tx for tx in self.transactions if tx is not None)
+
+    def name_of(self, tx: str) -> str:
+        """A name for what a transaction writes before its commit: as hard to guess as the secret."""
+        return hashlib.sha256(f"{self.secret}{tx}".encode()).hexdigest()[:32]
 
 
 def transaction(book: str, number: int) -> str:

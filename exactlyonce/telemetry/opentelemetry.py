@@ -17,7 +17,6 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from exactlyonce.attempt import key_of
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Publish
 from exactlyonce.effects.library import Park, WriteBook, Written
@@ -33,7 +32,7 @@ from exactlyonce.telemetry.spans import (
     fail,
 )
 from exactlyonce.telemetry.tally import DUPLICATES
-from exactlyonce.values.envelope import TRACEPARENT, TRACESTATE, EntityRef, Envelope, Extensions
+from exactlyonce.values.envelope import TRACEPARENT, TRACESTATE, EntityRef, Envelope, Extensions, key_of
 
 NAME: Final = "exactlyonce"
 OUTCOME: Final = "exactlyonce.outcome"

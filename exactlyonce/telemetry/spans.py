@@ -14,7 +14,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer
 
-from exactlyonce.attempt import Again, Finished, Memory, key_of
+from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -53,7 +53,7 @@ from exactlyonce.effects.library import (
 )
 from exactlyonce.telemetry.metrics import Metrics
 from exactlyonce.telemetry.tally import Outcome, Tally
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 
 # Names of effects in spans and metrics, and the operations of Cosmos DB that perform them.
 

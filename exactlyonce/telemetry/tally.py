@@ -15,9 +15,10 @@ from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FoundPages, Opened, OpenNumbers
+from exactlyonce.effects.library import FoundPages, OpenNumbers
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import OUTBOX, Ledger, Page, by_hash, read_entity
+from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import EntityRef, message_hash
 
 Outcome = Literal["processed", "held", "failed", "ledger", "page", "record", "stream", "number", "group"]

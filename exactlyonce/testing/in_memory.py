@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 
 from azure.functions.queue import QueueMessage
 
-from exactlyonce.attempt import key_of
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import Address, Publisher
 from exactlyonce.drivers.retry import Clock, Runtime
@@ -37,7 +36,7 @@ from exactlyonce.testing.loop import VirtualClock, VirtualLoop
 from exactlyonce.testing.services import Service
 from exactlyonce.testing.wire import CALLED, MemoryWire
 from exactlyonce.transports.port import SendReply
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of
 
 # Accounts in memory: store, queues and blobs of an application.
 

@@ -14,7 +14,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Memory, Strategy, key_of
+from exactlyonce.attempt import Again, Memory, Strategy
 from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
 from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
@@ -33,7 +33,7 @@ from exactlyonce.stores.memory.partitions import Fate, MemoryPartitions, Partiti
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.guarantee import Commit, CommitRecord, Facts, Position
 from exactlyonce.transports.port import MemoryTransport
-from exactlyonce.values.envelope import EntityRef, Envelope, message_hash
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
 

@@ -12,7 +12,7 @@ import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from random import Random
@@ -363,6 +363,7 @@ class Envelope:
         extensions: further attributes (`traceparent` and the like) as sorted pairs.
         asked: fingerprint of the request that it came by; None if it came by a queue. It never travels.
         opened: of a request that was opened, the session token of a view that shows its document. It never travels.
+        key: source and id as one string, as `message_key` makes it.
 
     Raises:
         MalformedMessage: a receiver could not read it, or could not tell it from another message.
@@ -377,6 +378,7 @@ class Envelope:
     extensions: Extensions = ()
     asked: str | None = None
     opened: str | None = None
+    key: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, longest in _LONGEST.items():
@@ -393,6 +395,7 @@ class Envelope:
                 raise MalformedMessage(
                     f"The extension attribute {_shown(name)} is neither a string, an integer nor a boolean."
                 )
+        object.__setattr__(self, "key", message_key(self.source, self.id))
 
     def to_json(self) -> Json:
         """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.
@@ -643,3 +646,8 @@ def _require_json(media_type: str | None, data: object) -> None:
 def _shown(name: str) -> str:
     """The name of an attribute, as errors quote it: a stranger may have chosen it."""
     return repr(name[:_LONGEST_SHOWN])
+
+
+def key_of(envelope: Envelope) -> str:
+    """The key of a message, as records name it."""
+    return envelope.key

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
+from exactlyonce.attempt import Again, Memory, Strategy, Work
 from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
@@ -22,6 +22,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.values.envelope import key_of
 from tests.stateful.interleaving import PEACE, Interleaving, unfenced
 from tests.unit.bookkeeping import Bookkeeper
 from tests.unit.protocols.gallery import in_order, painting

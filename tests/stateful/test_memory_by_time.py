@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import Envelope, ExactlyOnceError, MessageFromTheFuture, Outbox, TooOldToJudge
-from exactlyonce.attempt import Again, Before, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import DeletePages, FindPages, FoundPages
@@ -20,7 +20,7 @@ from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.ledger import read_page
 from exactlyonce.records.outbox import Output
-from exactlyonce.values.envelope import STABLE_TIME, Origin, milliseconds, stable_text
+from exactlyonce.values.envelope import STABLE_TIME, Origin, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.samples import deposit

@@ -13,7 +13,6 @@ from typing import Any, cast
 import pytest
 
 from exactlyonce import Destination, Entity, Envelope, Resequencer, VersionStream
-from exactlyonce.attempt import key_of
 from exactlyonce.cli.__main__ import main
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
@@ -35,7 +34,7 @@ from exactlyonce.records.sequences import stated_place
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.port import MemoryApplicationStore, entity_named
 from exactlyonce.testing.world import ManualClock, World
-from exactlyonce.values.envelope import EntityRef
+from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.lifetimes import DELIVERY_LIMIT, Lifetimes
 from tests.samples import Deposited, accounts
 from tests.unit.boards import BOARDS

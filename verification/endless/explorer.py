@@ -15,7 +15,8 @@ from typing import Final
 from exactlyonce.drivers.book import Shelf
 from exactlyonce.effects.effect import BEHIND, Begun
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.library import FindPaid, Opened
+from exactlyonce.effects.library import FindPaid
+from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import message_hash
 from verification.endless.names import NOW, OLDEST, Naming
 from verification.endless.renaming import names_of

@@ -23,10 +23,10 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Publish, SaveEntity
-from exactlyonce.effects.library import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.protocols.stream.replay import Replayed
 from exactlyonce.records.companions import ColocatedRecord, companion_document
-from exactlyonce.records.library import transaction
+from exactlyonce.records.library import Opened, transaction
 from exactlyonce.values.frozen_json import Json
 from verification.world.answers import STALE, World
 from verification.world.companions_handler import HAS_WAITED, UNADOPTED, keys_of

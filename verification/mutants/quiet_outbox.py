@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (
@@ -25,7 +25,6 @@ from exactlyonce.effects.library import (
     FoundStaged,
     HasPages,
     LoadStaged,
-    Opened,
     OpenNumbers,
     Park,
     Stage,
@@ -33,9 +32,9 @@ from exactlyonce.effects.library import (
     Written,
 )
 from exactlyonce.records.ledger import Page, read_entity
-from exactlyonce.records.library import StagedOutputs, transaction
+from exactlyonce.records.library import Opened, StagedOutputs, transaction
 from exactlyonce.records.outbox import Output
-from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, milliseconds, stable_text
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 
 ENTITY: Final = EntityRef("account", ("a",), "a")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, FindPages, LoadStaged, Stage, WritePage, Written
@@ -30,7 +30,7 @@ from exactlyonce.records.ledger import (
 )
 from exactlyonce.records.library import StagedOutputs
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.values.envelope import EntityRef, Envelope, message_hash, milliseconds
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
 
 NONE: Final = -1

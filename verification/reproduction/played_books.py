@@ -11,8 +11,8 @@ from typing import Any, Final
 from exactlyonce.drivers.book import Books, Shelf
 from exactlyonce.drivers.retry import Clock, Runtime, SystemClock
 from exactlyonce.effects.effect import UNKNOWN, Unknown
-from exactlyonce.effects.library import FindPaid, Opened, OpenNumbers, WriteBook, Written
-from exactlyonce.records.library import number_of, transaction
+from exactlyonce.effects.library import FindPaid, OpenNumbers, WriteBook, Written
+from exactlyonce.records.library import Opened, number_of, transaction
 from verification.world.scenario import AT
 
 _LATER: Final = AT + timedelta(days=10)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Finished, key_of
+from exactlyonce.attempt import Finished
 from exactlyonce.drivers import book as keeping
 from exactlyonce.drivers import lanes as combining
 from exactlyonce.drivers.book import Books, ProcessBook, Shelf
@@ -35,6 +35,7 @@ from exactlyonce.protocols.resequencer.release import Release
 from exactlyonce.protocols.steps import batch as batching
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
+from exactlyonce.values.envelope import key_of
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from verification.twins.alterations import answers, asks, called, deferred, first, followed, replaced, unasked

@@ -40,7 +40,6 @@ from exactlyonce.effects.library import (
     LoadParked,
     LoadRequests,
     LoadStaged,
-    Opened,
     OpenNumbers,
     OpenRequest,
     Park,
@@ -50,7 +49,7 @@ from exactlyonce.effects.library import (
     WritePage,
 )
 from exactlyonce.records.ledger import LEDGER, Page
-from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.library import Opened, ParkedMessage, RequestDocument, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from verification.specification.companion_replies import seen_companions
 from verification.specification.stored import NOW, PAGE, TOKEN, Stored, ledger_of, position_of

@@ -23,7 +23,6 @@ from random import Random
 from typing import Any, Final
 from urllib.parse import quote
 
-from exactlyonce.attempt import key_of
 from exactlyonce.drivers.async_driver import Publisher
 from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.effects.entity import PUBLISHED, Publish
@@ -36,7 +35,7 @@ from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, enve
 from exactlyonce.raised import ApplicationsCode, Show, causes_of, class_of, shown
 from exactlyonce.records.ledger import CALL_TYPE, TRIED, ReplyTo
 from exactlyonce.records.outbox import Output
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json, is_json, read_json
 
 # What a reply carries of an answer. A reply is committed, so what is lost here would be lost for ever.

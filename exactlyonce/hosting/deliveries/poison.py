@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import azure.functions as func
 
-from exactlyonce.attempt import key_of
 from exactlyonce.errors import (
     ConfigurationError,
     ExactlyOnceError,
@@ -44,7 +43,7 @@ from exactlyonce.hosting.deliveries.triggers import (
 )
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.raised import Show, causes_of, is_librarys, shown
-from exactlyonce.values.envelope import Envelope, message_key
+from exactlyonce.values.envelope import Envelope, key_of, message_key
 from exactlyonce.values.frozen_json import Json
 
 UNREADABLE: Final = "exactlyonce.unreadable"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from exactlyonce.attempt import key_of
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.handling.entities import Entity
@@ -23,7 +22,7 @@ from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.steps.park import discard
 from exactlyonce.raised import Show, shown
 from exactlyonce.records.ledger import is_reply
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 
 _MOST_NAMED: Final = 3
@@ -115,7 +114,7 @@ class Receiver:
             await self.poison.settle(entity, message, queue, adapter, who="its batch", settlement=settlement)
 
     async def _process(self, envelope: Envelope, entity: Entity[Any]) -> None:
-        if self.claims.claims(envelope):
+        if envelope.reference is not None and self.claims.claims(envelope):
             await self.begin()
             envelope = await self.claims.redeemed(envelope)
         if envelope.type == REPLAY:

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Final, Literal, NamedTuple
 
-from exactlyonce.attempt import Again, Memory, Settled, Work, key_of
+from exactlyonce.attempt import Again, Memory, Settled, Work
 from exactlyonce.drivers.retry import Deadline
 from exactlyonce.effects.effect import Begin, Step
 from exactlyonce.effects.entity import SaveEntity
@@ -37,7 +37,7 @@ from exactlyonce.hosting.deliveries.triggers import ENVIRONMENT, Cause, Failures
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.steps.park import Returned, give_back, put_aside, send
 from exactlyonce.records.outbox import Output
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 
 # The returner: sends messages that failed because of their environment to their queues once more.

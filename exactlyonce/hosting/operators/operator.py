@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from exactlyonce.attempt import Memory, key_of
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import LoadEntity
@@ -25,7 +25,7 @@ from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.port import AsyncListing, ListedBook, ListedMessage, entity_named
-from exactlyonce.values.envelope import EntityRef, Envelope, message_hash
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import AHEAD, Lifetimes, Retention
 

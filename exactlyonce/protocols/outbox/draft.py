@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Work
-from exactlyonce.effects.library import Opened
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, answered
 from exactlyonce.protocols.steps.load import Answers, View, since_of_outputs
@@ -30,7 +29,7 @@ from exactlyonce.records.ledger import (
     written,
     written_time,
 )
-from exactlyonce.records.library import StagedOutputs
+from exactlyonce.records.library import Opened, StagedOutputs
 from exactlyonce.records.outbox import Kept, OutboxEntry, Output, kept_by, pending
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.values.envelope import MILLISECOND, EntityRef, milliseconds

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import reduce
 from typing import Final, Literal, NamedTuple
 
-from exactlyonce.attempt import Again, Work, key_of
+from exactlyonce.attempt import Again, Work
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.library import DeletePages, FindPages, FindPagesAbove, FoundRequests, LoadRequests
 from exactlyonce.errors import (
@@ -36,7 +36,7 @@ from exactlyonce.records.ledger import (
     reply_of,
     time_in,
 )
-from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, message_hash, time_of
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, message_hash, time_of
 from exactlyonce.values.lifetimes import AHEAD
 from exactlyonce.values.session_tokens import at_or_after, later
 

@@ -31,7 +31,6 @@ from exactlyonce.effects.library import (
     FoundRequests,
     HasPages,
     KeepAnswers,
-    Opened,
     OpenNumbers,
     Stage,
     WritePage,
@@ -72,7 +71,7 @@ from exactlyonce.protocols.steps.load import (
 from exactlyonce.protocols.steps.park import settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.ledger import OUTBOX, EntityView, Ledger, Page, is_reply
-from exactlyonce.records.library import RequestDocument
+from exactlyonce.records.library import Opened, RequestDocument
 from exactlyonce.records.outbox import OutboxEntry, Output
 from exactlyonce.values.envelope import EntityRef, Envelope, milliseconds
 from exactlyonce.values.session_tokens import is_before

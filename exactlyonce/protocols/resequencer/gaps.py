@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError, with_config
 
-from exactlyonce.attempt import Again, Work, key_of
+from exactlyonce.attempt import Again, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
@@ -23,7 +23,7 @@ from exactlyonce.records.ledger import entity_document
 from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import RECEIVER, Place, Reception
 from exactlyonce.values.declarations import require, require_text
-from exactlyonce.values.envelope import EntityRef, Envelope, Origin
+from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import EXACT, Json, adapter, problems, write_shape
 
 REPLAY: Final = "exactlyonce.replay"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
@@ -34,7 +34,7 @@ from exactlyonce.records.companions import NumberedMessage, numbered_id
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.sequences import place_of
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 
 

@@ -8,17 +8,17 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Final
 
-from exactlyonce.attempt import Before, Handled, Work, key_of
-from exactlyonce.effects.library import Opened
+from exactlyonce.attempt import Before, Handled, Work
 from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.protocols.steps.load import View, since_of_outputs
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
+from exactlyonce.records.library import Opened
 from exactlyonce.records.outbox import OutboxEntry, Output, pending
 from exactlyonce.records.sequences import Place, Reception, from_number, holds, place_of, with_number
-from exactlyonce.values.envelope import EntityRef, Envelope, message_hash
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json, shape_json
 
 # Positions in channels, and those that make no sense.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from exactlyonce.attempt import Again, Memory, Settled, Strategy, Work, key_of
+from exactlyonce.attempt import Again, Memory, Settled, Strategy, Work
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
@@ -18,7 +18,7 @@ from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import Sequences, is_numbered, stated_place, without_place
-from exactlyonce.values.envelope import EntityRef, Envelope, renewed_id
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import AHEAD
 

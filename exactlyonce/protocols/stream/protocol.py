@@ -19,7 +19,7 @@ from typing import Final
 from jsonpatch import JsonPatch, JsonPatchException, make_patch
 from jsonpointer import JsonPointerException
 
-from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Settled, Unfinished, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Handle, Memory, Refusal, Settled, Unfinished, Work
 from exactlyonce.effects.companions import FindEntries, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
 from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
@@ -52,7 +52,7 @@ from exactlyonce.records.companions import StreamEntry, entry_id
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger
 from exactlyonce.records.outbox import Output, digest
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 
 # Going back in the versions of an entity.

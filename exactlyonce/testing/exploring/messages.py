@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from exactlyonce.attempt import Before, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import model_named
@@ -18,10 +18,10 @@ from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import read_staged
+from exactlyonce.records.library import Opened, read_staged
 from exactlyonce.records.outbox import Kept, Output
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
-from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, milliseconds, stable_text
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 
 # Kept messages in an exploration: the sweeper may come for each of them at any moment, as if it were due.

@@ -11,9 +11,9 @@ import pytest
 
 from exactlyonce import Destination, TryAgainLater
 from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.library import CloseNumbers, Opened, OpenNumbers, WriteBook, Written
+from exactlyonce.effects.library import CloseNumbers, OpenNumbers, WriteBook, Written
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
-from exactlyonce.records.library import Book
+from exactlyonce.records.library import Book, Opened
 from exactlyonce.stores.cosmos.store import CosmosStore
 from tests.samples import Deposit, accounts
 from tests.unit.hosting.test_application import application

@@ -25,7 +25,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.effects.effect import NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
@@ -41,7 +41,7 @@ from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.world import InstantClock, ManualClock, World
 from exactlyonce.transports.service_bus.binding import Content, written
-from exactlyonce.values.envelope import EntityRef, message_hash
+from exactlyonce.values.envelope import EntityRef, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit

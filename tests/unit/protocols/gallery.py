@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy, key_of
+from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy
 from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.effects.library import DeleteBlobs, OpenNumbers, WriteOnce
@@ -18,7 +18,7 @@ from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.library import number_of
 from exactlyonce.records.sequences import Place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.bookkeeping import BOOK

@@ -24,7 +24,7 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.attempt import Memory, Strategy, key_of
+from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
@@ -32,7 +32,7 @@ from exactlyonce.protocols.outbox import draft
 from exactlyonce.records.companions import entry_id
 from exactlyonce.records.ledger import hash_in, read_entity, read_page, split
 from exactlyonce.testing.world import InstantClock, World
-from exactlyonce.values.envelope import EntityRef, message_hash, milliseconds
+from exactlyonce.values.envelope import EntityRef, key_of, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.asking import settle, sweep

@@ -12,10 +12,11 @@ from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, Save
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun
 from exactlyonce.effects.effect import Together as Both
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FindPages, FindPaid, FoundPages, Opened, OpenNumbers
+from exactlyonce.effects.library import FindPages, FindPaid, FoundPages, OpenNumbers
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger, Mark, Page, entity_document, written
+from exactlyonce.records.library import Opened
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.sequences import Place
 from exactlyonce.telemetry.tally import Tally

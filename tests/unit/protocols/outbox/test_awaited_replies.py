@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox, TryAgainLater
-from exactlyonce.attempt import Before, Handle, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import CloseNumbers, FindPages, FindPaid, OpenNumbers, Park
@@ -20,6 +20,7 @@ from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.judge import answered, arrived
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.ledger import CALL_TYPE, Ledger, ReplyTo, entity_document, is_reply, reply_of
+from exactlyonce.values.envelope import key_of
 from exactlyonce.values.frozen_json import Json
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, bill, charged, orders
 from tests.unit.script import Script
