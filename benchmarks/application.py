@@ -11,9 +11,10 @@ from benchmarks.contenders import ROUTES, Contender
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
 from exactlyonce.blobs.port import MemoryBlobs
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.runner import AgeCheck, Runner

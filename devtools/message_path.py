@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple, cast
 import azure.functions as func
 
 from exactlyonce import Envelope
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Lanes
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes

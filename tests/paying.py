@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Api, Destination, Envelope, TryAgainLater
-from exactlyonce.drivers.async_driver import Publisher
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.hosting.calls.caller import Caller
 from exactlyonce.hosting.calls.wire import Received, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks

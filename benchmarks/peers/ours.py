@@ -18,8 +18,9 @@ from benchmarks.peers.processes import first_line, process
 from benchmarks.subjects import channel_of
 from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

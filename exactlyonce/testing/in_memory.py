@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from azure.functions.queue import QueueMessage
 
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.async_driver import Address, Publisher
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Clock, Runtime
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.port import Awaited

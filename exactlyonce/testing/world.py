@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from exactlyonce.attempt import Again, Memory, Strategy
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.port import Awaited

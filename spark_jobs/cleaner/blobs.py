@@ -21,7 +21,8 @@ from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.async_driver import AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Runtime
 from exactlyonce.effects.library import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs

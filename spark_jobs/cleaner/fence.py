@@ -15,7 +15,8 @@ from random import SystemRandom
 from typing import Any, Final, TypeVar
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.drivers.async_driver import AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken

@@ -11,6 +11,7 @@ from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.hosting.deliveries import settlement as giving_up
 from exactlyonce.hosting.deliveries import settlement as returning_host
 from exactlyonce.hosting.deliveries.settlement import PoisonMessage, Settler
+from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from verification.explorers.settlement import Host, ReturningScenario
 from verification.scenarios.returns import SMALL
@@ -90,7 +91,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         14,
         (
             around(
-                parking.give_back,
+                returning.give_back,
                 answers(
                     LoadParked,
                     lambda found, *_: replace(found, message=None) if isinstance(found, FoundParked) else found,
@@ -103,7 +104,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         BATCH,
         UNPROCESSED,
         14,
-        (around(parking.give_back, asks(LoadParked, lambda load, *_: replace(load, token=None))),),
+        (around(returning.give_back, asks(LoadParked, lambda load, *_: replace(load, token=None))),),
     ),
     BrokenReturning(
         "what was just parked without an answer is returned unseen",
@@ -138,7 +139,7 @@ BROKEN_RETURNING: tuple[BrokenReturning, ...] = (
         LOST_REPLIES,
         LOST,
         4,
-        (around(parking.send, answers(Publish, lambda *_: PUBLISHED)),),
+        (around(returning.send, answers(Publish, lambda *_: PUBLISHED)),),
     ),
     BrokenReturning(
         "one round too many",

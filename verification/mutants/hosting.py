@@ -19,11 +19,10 @@ from os import cpu_count
 from types import ModuleType
 from typing import Final
 
-from exactlyonce.drivers import async_driver as publisher
+from exactlyonce.drivers import publisher
 from exactlyonce.hosting.calls import caller
 from exactlyonce.hosting.deliveries import settlement
 from exactlyonce.hosting.requests import asker, door, opened_door
-from exactlyonce.hosting.requests import opened_door as opened
 from exactlyonce.hosting.upkeep import sweeper
 from exactlyonce.protocols.outbox import due
 from verification.mutants.keys import Key
@@ -32,7 +31,7 @@ from verification.mutants.outside import fails
 from verification.mutants.reviewed import FOLDER
 from verification.mutants.source import Function, Mutant, mutants_of
 
-HOSTING: Final = (caller, settlement, asker, door, opened, opened_door, sweeper, publisher, due)
+HOSTING: Final = (caller, settlement, asker, door, opened_door, sweeper, publisher, due)
 TABLE: Final = "hosting.json"
 
 

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from exactlyonce.attempt import Finished, Memory, Settled
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.entity import Loaded, Publish

@@ -14,7 +14,8 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce import Entity, Envelope, TryAgainLater
 from exactlyonce.attempt import Memory, Strategy
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, StoreTime
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.claim_checks import ClaimChecks

@@ -18,6 +18,7 @@ from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.outbox import requests
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.steps import clean_blobs
+from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import protocol as version_stream
 from exactlyonce.protocols.stream import replay as replaying
@@ -198,10 +199,10 @@ CHAPTERS: Final = (
     ),
     Chapter(
         "returning.md",
-        parking,
+        returning,
         (
-            Part("Returning a message unless it is parked", parking.give_back, occasions.returnings),
-            Part("Returning a message that cannot be parked", parking.send, occasions.sendings),
+            Part("Returning a message unless it is parked", returning.give_back, occasions.returnings),
+            Part("Returning a message that cannot be parked", returning.send, occasions.sendings),
         ),
     ),
     Chapter(

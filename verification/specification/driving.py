@@ -15,7 +15,8 @@ from exactlyonce.errors import HandlerError, NonDeterministicHandler
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.outbox.requests import Opened
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs
-from exactlyonce.protocols.steps.park import Renewed, Requeued, Returned
+from exactlyonce.protocols.steps.give_back import Returned
+from exactlyonce.protocols.steps.park import Renewed, Requeued
 from exactlyonce.protocols.stream.replay import Replayed, versions_of
 from verification.specification.places import Place, place_of
 from verification.specification.playing import Occasion, Start

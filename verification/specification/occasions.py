@@ -10,7 +10,8 @@ from typing import Final
 from exactlyonce.attempt import Handle, Memory
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
-from exactlyonce.protocols.steps.park import SendLimit, discard, give_back, put_aside, renew, requeue, send
+from exactlyonce.protocols.steps.give_back import give_back, send
+from exactlyonce.protocols.steps.park import SendLimit, discard, put_aside, renew, requeue
 from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.records.companions import StreamEntry

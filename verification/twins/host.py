@@ -6,8 +6,7 @@ from typing import Final
 
 from exactlyonce.drivers import lanes
 from exactlyonce.hosting.deliveries import receiver, settlement
-from exactlyonce.hosting.deliveries import settlement as returner
-from exactlyonce.protocols.steps import park as parking
+from exactlyonce.protocols.steps import give_back
 
-HOST: Final = (parking, lanes, returner, settlement, receiver)
+HOST: Final = (give_back, lanes, settlement, receiver)
 """In such an order that each comes after what it imports from."""

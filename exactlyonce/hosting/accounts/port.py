@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.async_driver import Address
 from exactlyonce.drivers.observer import Observer
+from exactlyonce.drivers.publisher import Address
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity

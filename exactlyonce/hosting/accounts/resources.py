@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from azure.core.credentials_async import AsyncTokenCredential
 
 from exactlyonce.credentials import default_credential
-from exactlyonce.drivers.async_driver import Address
+from exactlyonce.drivers.publisher import Address
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity

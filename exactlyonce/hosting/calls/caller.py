@@ -23,8 +23,8 @@ from random import Random
 from typing import Any, Final
 from urllib.parse import quote
 
-from exactlyonce.drivers.async_driver import Publisher
 from exactlyonce.drivers.observer import ObserverSlot
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.handling.calls import Api, Call, Credentials, read_call

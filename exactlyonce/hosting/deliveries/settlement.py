@@ -35,7 +35,8 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import ENVIRONMENT, Cause, Failures, named
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
-from exactlyonce.protocols.steps.park import Returned, give_back, put_aside, send
+from exactlyonce.protocols.steps.give_back import Returned, give_back, send
+from exactlyonce.protocols.steps.park import put_aside
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes

@@ -20,7 +20,8 @@ from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
-from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, renumber, requeue
+from exactlyonce.protocols.steps.park import Renewed, Requeued, SendLimit, discard, renew, requeue
+from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.sequences import Sequences

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Literal
 
 from exactlyonce.attempt import Again, Memory, Settled, Strategy, Work
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import NOTED_FOR, LoadParked, Park, Unpark
 from exactlyonce.errors import DamagedDocument, MalformedMessage
-from exactlyonce.protocols.steps.load import View, fence, fresh_token, load, start_over, with_ledger
+from exactlyonce.protocols.steps.load import View, fence, load
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
-from exactlyonce.records.sequences import Sequences, is_numbered, stated_place, without_place
+from exactlyonce.records.sequences import is_numbered, stated_place, without_place
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import AHEAD
@@ -294,111 +294,3 @@ def companions_know(
     if isinstance(found, NoAnswer):
         return Again(view.memory, "the companions of the entity could not be read")
     return any(one.message == message for one, _ in found.companions)
-
-
-# Renumbering: a source that would give out numbers a second time begins fresh channels.
-
-
-@dataclass(frozen=True, slots=True)
-class Renumbered:
-    """A source will begin fresh channels.
-
-    Attributes:
-        forgotten: the sequences that it had; none if it has given out no number since it was renumbered.
-        memory: for whatever this process does next on the entity.
-    """
-
-    forgotten: Sequences
-    memory: Memory
-
-
-def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renumbered | Again]:
-    """Forget how far an entity has numbered what it sends. At most 4 effects.
-
-    An entity that was restored from a backup gives out numbers that its receivers know. They refuse such messages as forks as
-    long as they know the latest ids of the channel, and drop them afterwards. In a fresh channel every number is new.
-
-    Outputs that are owed keep the numbers of their commit.
-
-    Args:
-        entity: the source.
-        strategy: of its type.
-        memory: what this process knows of the entity.
-
-    Raises:
-        StoredDataError: the document cannot be trusted; nothing was changed.
-        ConfigurationError: it belongs to another protocol.
-    """
-    view = yield from load(entity, strategy, memory)
-    if isinstance(view, Again):
-        return view
-    sequences = view.ledger.sequences
-    if view.document is None or not sequences:
-        return Renumbered((), view.memory)
-    owing = (one.without_sequences(entity, view.ledger.to, sequences) for one in view.ledger.outbox)
-    ledger = replace(view.ledger, sequences=(), outbox=tuple(owing))
-    # Save the entity without its sequences, if it is unchanged. A commit in between has given out numbers.
-    saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
-    if not isinstance(saved, Saved):
-        return start_over(view.memory, saved)
-    return Renumbered(sequences, replace(view.memory, entity_token=saved.token, saved=None))
-
-
-# Returning a message to the queue that gave it up.
-#
-# It sends a copy like any other, with the message's id and time, so it may be done at any time and twice. But the settler
-# says of a parked message that it is not processed until an operator sends it again. So a parked message is not sent.
-
-
-_NOBODYS: Final = "exactlyonce/returning"
-"""Key of no message: messages of this source are nobody's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """What became of a message that was to go back to its queue.
-
-    Attributes:
-        outcome: "returned"; or "parked", and it stays so.
-        memory: for whatever this process does next on the entity.
-    """
-
-    outcome: Literal["returned", "parked"]
-    memory: Memory
-
-
-def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -> Step[Returned | Again]:
-    """Send a message to its queue once more, unless it is parked. At most 5 effects.
-
-    Whether it is parked is read at the session token of a write made just now in the same partition. So the view holds
-    whatever was parked before this began, however stale the replicas are.
-
-    Args:
-        entity: that the message is for.
-        message: its key.
-        output: what is sent.
-        memory: what this process knows of the entity.
-
-    Raises:
-        StoredDataError: the parked document cannot be trusted.
-    """
-    token = yield from fresh_token(entity, _NOBODYS)
-    if token is None:
-        return Again(memory, "whether anything was written is not known")
-    # Read whether the message is parked. A parked message counts as never processed, so it is not sent.
-    found = yield from LoadParked(entity, message, token)
-    if isinstance(found, NoAnswer):
-        return Again(memory, "whether the message is parked could not be read")
-    if found.message is not None:
-        return Returned("parked", memory)
-    returned = yield from send(output, memory)
-    return returned
-
-
-def send(output: Output, memory: Memory) -> Step[Returned | Again]:
-    """Send a message to its queue once more, without a look at the store. For one that cannot have been parked. One effect."""
-    # Send the message to its queue. It keeps its identity and its time, so it is a copy like any other.
-    published = yield from Publish((output,))
-    if published is not PUBLISHED:
-        return Again(memory, "whether the message was sent is not known")
-    return Returned("returned", memory)

@@ -9,8 +9,9 @@ from typing import Any
 
 from exactlyonce import Destination, Entity, Envelope, Outbox
 from exactlyonce.attempt import Strategy
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner

@@ -14,8 +14,9 @@ from azure.cosmos import CosmosClient, PartitionKey
 from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox, Resequencer, VersionStream, message
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner

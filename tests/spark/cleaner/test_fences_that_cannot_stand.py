@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.drivers.async_driver import AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Runtime
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import LoadStaged, Stage

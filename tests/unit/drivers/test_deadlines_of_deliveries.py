@@ -11,8 +11,9 @@ import pytest
 
 from exactlyonce import TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Work
-from exactlyonce.drivers.async_driver import AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity

@@ -13,8 +13,9 @@ import pytest
 from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
 from exactlyonce.effects.effect import Begin, Effect, Reply, Step, Together
 from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, SaveEntity

@@ -12,8 +12,9 @@ import pytest
 
 from exactlyonce import Colocated, Envelope, TryAgainLater, VersionStream
 from exactlyonce.attempt import Memory, Settled, Strategy, Work
-from exactlyonce.drivers.async_driver import Address, AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.library import CloseNumbers, OpenNumbers

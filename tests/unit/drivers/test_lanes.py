@@ -10,8 +10,9 @@ import pytest
 
 from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work
-from exactlyonce.drivers.async_driver import AsyncDriver, Publisher
+from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
+from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import CloseNumbers, FoundBooks, OpenNumbers, ReadBooks

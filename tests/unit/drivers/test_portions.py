@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.drivers import async_driver as publisher
-from exactlyonce.drivers.async_driver import LONGEST, PORTION, REMEMBERED_FOR, Address, Publisher
+from exactlyonce.drivers import publisher
+from exactlyonce.drivers.publisher import LONGEST, PORTION, REMEMBERED_FOR, Address, Publisher
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.records.outbox import Output

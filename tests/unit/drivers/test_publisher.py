@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exactlyonce.drivers.async_driver import Address, Publisher
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.records.outbox import Output

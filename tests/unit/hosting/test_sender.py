@@ -8,7 +8,7 @@ import pytest
 
 from exactlyonce import Destination, Envelope, TryAgainLater
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.drivers.async_driver import Address, Publisher
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks

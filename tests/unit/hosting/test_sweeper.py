@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+import azure.functions as func
 import pytest
 
 from exactlyonce import (
@@ -25,12 +26,12 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
-from exactlyonce.drivers.async_driver import Address, Publisher
+from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Clock, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import WriteBook
 from exactlyonce.hosting.upkeep import sweeper as sweeper_module
-from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, Sweeper
+from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, EVERY_MINUTE, LONGEST, Sweeper, register_sweeper
 from exactlyonce.records.library import Search
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
@@ -539,3 +540,16 @@ async def test_an_applications_own_strategy_is_swept_by_its_own_sweep() -> None:
     await place.owe(kind, deposit("m-1"))
     assert (await place.sweeper().sweep([kind], MINUTE, 10)).swept == 1
     assert swept == [kind.ref("a")]
+
+
+async def test_the_timer_that_is_registered_awaits_a_sweep() -> None:
+    sweeps: list[str] = []
+
+    async def sweep() -> None:
+        sweeps.append("a sweep")
+
+    app = func.FunctionApp()
+    register_sweeper(app, sweep, EVERY_MINUTE)
+    (timer,) = app.get_functions()
+    await timer.get_user_function()(None)
+    assert sweeps == ["a sweep"]
