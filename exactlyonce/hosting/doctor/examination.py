@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 
+from exactlyonce.handling.calls import Api
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.config.checks import unheard_by
+from exactlyonce.hosting.config.checks import receiver_of, unheard_by
 from exactlyonce.hosting.doctor.accounts import of_cosmos, of_queues, verified
 from exactlyonce.hosting.doctor.finding import Finding
 from exactlyonce.hosting.doctor.functions import function_app_of, of_host_json, of_triggers, queues_of, triggers_of
@@ -29,7 +30,8 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
     if app is None:
         found.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
-        found += of_triggers(triggers, swept=any(one.strategy.unfinished for one in once.entities))
+        swept = any(one.strategy.unfinished for one in once.entities)
+        found += of_triggers(triggers, _leading_to(once), swept=swept)
     found += [Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)]
     found += await verified(once)
     found += await of_cosmos(once, now)
@@ -37,6 +39,13 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
     if connections.storage is not None and settings.transport == "storage":
         found += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
     return found
+
+
+def _leading_to(once: ExactlyOnce) -> list[str]:
+    """The queues and topics whose messages come to an application."""
+    settings, _ = once.configuration
+    leading = (one for one in once.destinations if isinstance(one, Api) or receiver_of(one, once.entities) is not None)
+    return [settings.destinations.get(one.name, one.name) for one in leading]
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

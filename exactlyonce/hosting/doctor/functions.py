@@ -42,28 +42,33 @@ def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
     return [str(one["queueName"]) for one in triggers if one.get("type") == "queueTrigger"]
 
 
-def of_triggers(triggers: list[dict[str, Any]], *, swept: bool) -> Iterator[Finding]:
-    """Whether every queue has a poison function, and something sweeps.
+def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, swept: bool) -> Iterator[Finding]:
+    """Whether every queue that leads to the app has a function and a poison function, and something sweeps.
 
     Args:
         triggers: of the app.
+        leading: queues and topics that lead to the app. If a trigger has its queue from a setting, none is looked for.
         swept: whether a strategy of the app can owe outputs.
     """
     queues = queues_of(triggers)
+    read = {str(one.get("queueName") or one.get("topicName")) for one in triggers}
+    for queue in leading:
+        if queue not in read and not any("%" in name for name in read):
+            yield Finding("wrong", f"queue {queue!r}", "no function takes its messages. Add once.serve_on(app).")
     for queue in queues:
         if not queue.endswith(POISON) and f"{queue}{POISON}" not in queues:
             yield Finding(
                 "wrong",
                 f"queue {queue!r}",
-                f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add a function "
-                f"on {queue + POISON!r} that awaits once.settle(…).",
+                f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add "
+                f"once.serve_on(app), or a function on {queue + POISON!r} that awaits once.settle(…).",
             )
     if swept and not any(one.get("type") == "timerTrigger" for one in triggers):
         yield Finding(
             "wrong",
             "functions",
             "no function has a timer, so nothing sweeps: outputs of a process that died wait for the next message of their "
-            "entity. Add once.sweep_on(app), or a timer that awaits once.sweep().",
+            "entity. Add once.serve_on(app), once.sweep_on(app), or a timer that awaits once.sweep().",
         )
 
 
