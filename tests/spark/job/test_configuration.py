@@ -11,7 +11,7 @@ import pytest
 
 from demo.strategies import STRATEGIES
 from exactlyonce import ConfigurationError, Entity, Outbox
-from exactlyonce.values.durations import duration
+from exactlyonce.values.lifetimes import duration
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 from spark_jobs.auditor.judgement import thresholds_of
