@@ -21,7 +21,7 @@ from demo.bus import Bus, running_bus
 from demo.options import Options
 from demo.queues import open_queue
 from demo.shots import Shot
-from demo.stack import DATABASE, ROOT, Stack, running_stack
+from demo.stack import APP, DATABASE, Stack, running_stack
 from demo.trouble import WRITES
 
 HOSTS: Final = 2
@@ -60,7 +60,7 @@ async def measure(games: str, *, sessions: bool, shots: int) -> Measured:
     with (
         tempfile.TemporaryDirectory() as logs,
         running_bus(options) as bus,
-        running_stack(ROOT, Path(logs), options.strategy, disordered=False, bus=bus) as stack,
+        running_stack(APP, Path(logs), options.strategy, disordered=False, bus=bus) as stack,
     ):
         if bus is None:
             raise RuntimeError("Sessions are measured on Service Bus.")

@@ -23,7 +23,7 @@ from demo.options import Options, parse
 from demo.oracle import judge
 from demo.play import gather, play
 from demo.shots import plan_deliveries, plan_shots
-from demo.stack import DATABASE, ROOT, running_stack
+from demo.stack import APP, DATABASE, ROOT, running_stack
 from demo.story import Story
 from demo.ui import running_console
 from spark_jobs.report.progress import shown
@@ -54,7 +54,7 @@ async def demonstrate(options: Options, story: Story, logs: Path, kept: Path) ->
     random = Random(options.seed)
     shots = plan_shots(options, random)
     deliveries = plan_deliveries(shots, options, random)
-    app = ROOT / "demo" / "naive" if options.strategy == "naive" else ROOT
+    app = ROOT / "demo" / "naive" if options.strategy == "naive" else APP
     trouble_or_none = "everything goes wrong" if options.faults else "nothing goes wrong"
     story.act(f"{options.shots:,} shots are fired at {options.games} games, and {trouble_or_none}.")
     story.add(f"Strategy {options.strategy}; logs of the processes in {logs}")

@@ -18,10 +18,10 @@ from typing import Any, Final
 from demo import copies
 from demo.damage import damaged
 from demo.stack import DATABASE
+from demo.strategies import STRATEGIES, reading
 from exactlyonce.errors import ConfigurationError
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
-from handlers.strategies import reading, writing
 from local_cosmos.administration import Administration
 
 DAMAGED, OLD = f"{DATABASE}-damaged", f"{DATABASE}-old"
@@ -182,7 +182,7 @@ def _stage(scene: Scene, database: str, **limits: timedelta) -> Iterator[Any]:
     from spark_jobs.spark.session import session  # noqa: PLC0415
     from spark_jobs.work import Work  # noqa: PLC0415
 
-    games = ranges.using(writing(scene.strategy))
+    games = ranges.using(STRATEGIES[scene.strategy])
     entities = (games, boards.using(reading(games)))
     live = datetime.fromtimestamp(scene.began, timezone.utc)
     job = Job.of(entities, database=database, consumers={"leader-board": "board"}, live_since=live, **limits)

@@ -27,7 +27,7 @@ from demo.play import gather, owing
 from demo.queues import Queue, open_queue
 from demo.shots import Shot
 from demo.soak.measures import Measures
-from demo.stack import ROOT, running_stack
+from demo.stack import APP, running_stack
 
 FEW: Final = 20
 _HOSTS: Final = 2
@@ -90,7 +90,7 @@ def planned(messages: int, games: int, random: Random) -> Sequence[Shot]:
 
 async def work(shots: Sequence[Shot], games: int, logs: Path, options: Options) -> Worked:
     """Send everything, then start the hosts, and wait until nothing is left to do."""
-    with running_bus(options) as bus, running_stack(ROOT, logs, "outbox", disordered=False, bus=bus) as stack:
+    with running_bus(options) as bus, running_stack(APP, logs, "outbox", disordered=False, bus=bus) as stack:
         async with AsyncExitStack() as clients:
             queues = [await clients.enter_async_context(open_queue(stack, name)) for name in _QUEUES]
             await _send(queues[0], shots)

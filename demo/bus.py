@@ -44,7 +44,7 @@ class Bus:
     def environment(self) -> Mapping[str, str]:
         """Settings of the app."""
         return {
-            "TRANSPORT": "servicebus",
+            "EXACTLYONCE__transport": "servicebus",
             "ServiceBus": self.endpoint.connection_string,
             "SERVICEBUS_SESSIONS": "on" if self.sessions else "off",
             "SERVICEBUS_BATCH": "on" if self.batches else "off",

@@ -22,6 +22,7 @@ from local_cosmos.admin_client import AdminClient
 from local_cosmos.administration import Administration
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+APP: Final = ROOT / "demo" / "app"
 DATABASE: Final = "shooting-range"
 QUEUES: Final = ("shooting-range", "leader-board", "audience")
 WAY: Final = "leader-board-way"
@@ -67,7 +68,7 @@ class Stack:
     @property
     def environment(self) -> dict[str, str]:
         """Settings of the app: the same names that point it at a real account."""
-        destinations = {"leader-board": WAY} if self.disordered else {}
+        destinations = {"leader-board": WAY, "arrivals": "leader-board"} if self.disordered else {}
         return {
             **({} if self.bus is None else self.bus.environment),
             "AzureWebJobsStorage": self.storage.connection_string,
@@ -79,6 +80,7 @@ class Stack:
             "EXACTLYONCE__sweepAfter": "5",
             "EXACTLYONCE__destinations": json.dumps(destinations),
             "STRATEGY": self.strategy,
+            "ARRIVALS": "on" if self.disordered else "off",
             **self.settings,
         }
 

@@ -29,7 +29,7 @@ def running_console(stack: Stack, story: Story, *, wanted: bool) -> Iterator[Non
         return
     with (stack.logs / "console.log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "exactlyonce_dev.account"],
+            [sys.executable, "-m", "exactlyonce_dev.account", "--app", "demo.app.function_app"],
             cwd=ROOT,
             env={**os.environ, **stack.environment},
             stdout=subprocess.PIPE,

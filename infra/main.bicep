@@ -17,10 +17,6 @@ param location string
 @description('Who deploys. Becomes administrator of the Synapse workspace, if there is one; of nothing else.')
 param principalId string = ''
 
-@allowed(['outbox', 'colocated', 'stream'])
-@description('Strategy of the games. None may take the place of another on existing data.')
-param strategy string = 'outbox'
-
 @allowed(['serverless', 'autoscale'])
 @description('How Cosmos DB is paid for. Serverless costs nothing at rest. An account cannot change from one to the other.')
 param cosmosCapacity string = 'serverless'
@@ -54,7 +50,7 @@ param appSubnetId string = ''
 @description('Whether to make a Service Bus namespace, and to run the app on it in place of storage queues.')
 param deployServiceBus bool = false
 
-@description('With Service Bus: whether queues with a trigger have sessions, so that one entity is processed in one place at a time.')
+@description('With Service Bus: whether queues with a trigger have sessions, so that one entity is processed in one place at a time. function_app.py says once.serve_on(app, sessions=True) then.')
 param serviceBusSessions bool = false
 
 @description('With Service Bus: whether the host may ask how long a queue is, to scale by it.')
@@ -86,21 +82,13 @@ var tags = { 'azd-env-name': environmentName }
 // What a queue trigger of function_app.py reads, and where handlers send besides.
 var triggeredQueues = ['shooting-range', 'leader-board']
 var outputQueues = ['audience']
-var queueFunctions = deployServiceBus
-  ? ['process_shots_of_bus', 'process_outcomes_of_bus']
-  : ['process_shots', 'process_outcomes']
+var queueFunctions = ['process_shooting_range', 'process_leader_board']
 
 // What the handlers declare.
 var containers = [
   { name: 'games', paths: ['/gameId'] }
   { name: 'boards', paths: ['/gameId'] }
 ]
-
-// What function_app.py reads.
-var transport = deployServiceBus
-  ? { TRANSPORT: 'servicebus', SERVICEBUS_SESSIONS: serviceBusSessions ? 'on' : 'off' }
-  : {}
-var settings = union({ STRATEGY: strategy }, transport)
 
 var databaseName = 'shooting-range'
 var libraryContainer = 'exactlyonce'
@@ -230,7 +218,7 @@ module function 'app/function.bicep' = {
     libraryContainer: libraryContainer
     deliveryLimitDays: deliveryLimitDays
     retentionDays: retentionDays
-    settings: settings
+    settings: {}
     serviceBusHost: deployServiceBus ? serviceBus!.outputs.host : ''
     insightsAddress: monitoring.outputs.insightsAddress
     telemetry: telemetry

@@ -51,7 +51,7 @@ class Errand:
     answers: list[int] = field(default_factory=list)
 
 
-errand_queue = Destination("errands", receives=(Opened, CarriedOut, Closed))
+errand_queue = Destination("errands", receives=(Opened, CarriedOut, Closed), to="errand")
 
 
 def counters_at(base: str) -> Api:

@@ -28,7 +28,7 @@ from demo.play import gather, owing
 from demo.queues import Queue, open_queue
 from demo.shots import Shot
 from demo.soak.measures import Measures, Sample
-from demo.stack import DATABASE, ROOT, Stack, running_stack
+from demo.stack import APP, DATABASE, ROOT, Stack, running_stack
 from local_cosmos.semantics.faults import FaultRule
 from local_cosmos.semantics.requests import ITEM_OPERATIONS
 
@@ -118,7 +118,7 @@ async def soaked(soak: Soak, logs: Path, say: Callable[[str], None]) -> Soaked:
     done, random = Soaked(soak), Random(soak.seed)
     with (
         running_bus(Options(transport=soak.transport, seed=soak.seed)) as bus,
-        running_stack(ROOT, logs, "outbox", disordered=False, bus=bus) as stack,
+        running_stack(APP, logs, "outbox", disordered=False, bus=bus) as stack,
     ):
         await asyncio.to_thread(stack.start_hosts, HOSTS)
         async with AsyncExitStack() as clients:

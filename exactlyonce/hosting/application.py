@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import azure.functions as func
@@ -19,13 +20,16 @@ from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.accounts.port import Accounts, Needs
 from exactlyonce.hosting.accounts.resources import AzureResources
 from exactlyonce.hosting.config.checks import (
+    receiver_of,
     require_announced,
     require_destinations,
     require_distinct,
+    require_led_to,
     require_rebuilds,
 )
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
 from exactlyonce.hosting.config.settings import Settings, load_all
+from exactlyonce.hosting.deliveries.functions import Served, require_own_queues
 from exactlyonce.hosting.deliveries.settlement import Outcome
 from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, told
 from exactlyonce.hosting.operators.operator import Operator
@@ -381,6 +385,45 @@ class ExactlyOnce:
         self._require_swept(entity)
         return await self._parts.asker.ask(entity, message, Request(key, fingerprint, source, time))
 
+    def serve_on(
+        self,
+        app: func.FunctionApp | func.Blueprint,
+        *destinations: Destination | Api,
+        sessions: bool = False,
+        batches: bool = False,
+        subscription: str | None = None,
+    ) -> None:
+        """Register the functions of all queues that lead here, and a timer that sweeps, as `sweep_on`, if there is none.
+
+        A destination that leads to an entity type of the application gets `process_<name>` on its queue, and `settle_<name>` on
+        its poison queue or dead letters; an `Api` gets `call_<name>` and `settle_<name>`. Settings say which transport it is,
+        which connection and which queue. A queue whose function has options, such as an adapter, needs functions of your own:
+        then name all other destinations.
+
+        Args:
+            app: the function app, or a blueprint of it.
+            destinations: those to serve; none for all that lead here.
+            sessions: whether the queues of Service Bus that lead to entities have sessions.
+            batches: whether functions take what Service Bus has for entities in batches.
+            subscription: the subscription of the application, where destinations that lead to entities are topics.
+
+        Raises:
+            ConfigurationError: it is not known which destinations lead here, or where one of them leads; two of them come by
+                one queue; or an option does not fit the transport.
+        """
+        named = declared("The destinations of serve_on", destinations, (Destination, Api), _DESTINATIONS)
+        if self._settings.transport == "storage" and (sessions or batches or subscription is not None):
+            raise ConfigurationError(
+                "sessions=, batches= and subscription= are of Service Bus, and this application is on storage queues. Leave "
+                "them out, or set EXACTLYONCE__transport to servicebus."
+            )
+        served = [self._served(one, sessions, batches, subscription) for one in named or self._leading_here()]
+        require_own_queues(served, self._settings)
+        for one in served:
+            one.register(app, self._settings)
+        if not self._is_swept:
+            self.sweep_on(app)
+
     @told
     async def open_request(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
         """Open a request: store its message, and give it an address. Nothing is carried out yet.
@@ -509,6 +552,30 @@ class ExactlyOnce:
         await self._parts.books.end()
         await self._parts.resources.close()
 
+    def _leading_here(self) -> Iterator[Destination | Api]:
+        require_led_to(self._entities, (one for one in self.destinations if isinstance(one, Destination)))
+        return (
+            one for one in self.destinations if isinstance(one, Api) or receiver_of(one, self._entities) is not None
+        )
+
+    def _served(
+        self, destination: Destination | Api, sessions: bool, batches: bool, subscription: str | None
+    ) -> Served:
+        name = destination.name
+        if name not in {one.name for one in self._destinations}:
+            raise ConfigurationError(f"Destination {name!r} is not of this application. Add it to destinations=.")
+        if isinstance(destination, Api):
+            return Served(name, "call", self.call, self.settle_call)
+        entity = receiver_of(destination, self._entities)
+        if entity is None:
+            raise ConfigurationError(
+                f"Destination {name!r} leads to no entity of this application. Give it to=, with an entity type of this "
+                "application, or leave it out of serve_on."
+            )
+        take = partial(self.process_batch, queue=name) if batches else self.process
+        settle = partial(self.settle, entity=entity, queue=name)
+        return Served(name, "process", partial(take, entity=entity), settle, sessions, batches, subscription)
+
     def _require_served(self, entity: Entity[Any]) -> None:
         self._require_swept(entity)
         require_requests(entity)
@@ -519,7 +586,7 @@ class ExactlyOnce:
         if not self._is_swept:
             raise ConfigurationError(
                 "Nothing sweeps this application. If a caller does not come back, nobody else would publish what its request "
-                "owes. Call once.sweep_on(app) where the functions are declared."
+                "owes. Call once.serve_on(app), or once.sweep_on(app), where the functions are declared."
             )
         if self._settings.proved_within is None:
             # Nobody redelivers a request, so the sweeper is not to wait for long.

@@ -48,6 +48,7 @@ param queueFunctions string[]
 param subnetId string
 
 var bus = empty(serviceBusHost) ? {} : {
+  EXACTLYONCE__transport: 'servicebus'
   ServiceBus__fullyQualifiedNamespace: serviceBusHost
   ServiceBus__credential: 'managedidentity'
   ServiceBus__clientId: clientId

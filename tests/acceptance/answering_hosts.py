@@ -112,7 +112,6 @@ class Hosts:
             "COSMOS__database": self.name,
             "EXACTLYONCE__destinations": json.dumps(self.queues),
             "EXACTLYONCE__sweepAfter": "0.1",
-            **{f"QUEUE_{one}": name for one, name in self.queues.items()},
         }
         self.hosts = [Host({**settings, **more}, app, one) for one in moments]
 

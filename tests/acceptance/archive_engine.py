@@ -91,8 +91,8 @@ async def play(shots: int) -> None:
     for number in range(1, shots):
         shot = messages.FireAt(game_id="g-1", position=0)
         await once.send("shooting-range", shot, message_id=f"k-{number}", source="engine")
-    await drain("shooting-range", functions["process_shots"])
-    await drain("leader-board", functions["process_outcomes"])
+    await drain("shooting-range", functions["process_shooting_range"])
+    await drain("leader-board", functions["process_leader_board"])
     score = json.loads(await ask(functions["show_score"], "GET"))
     await once.close()
     print(json.dumps(score))

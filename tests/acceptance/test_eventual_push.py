@@ -19,7 +19,7 @@ from azure.storage.queue import BinaryBase64DecodePolicy, BinaryBase64EncodePoli
 from azure.storage.queue.aio import QueueClient
 
 from demo.hosts import Host
-from demo.stack import ROOT, create_containers
+from demo.stack import APP, ROOT, create_containers
 from exactlyonce import Envelope
 from exactlyonce.hosting.deliveries.settlement import UNEXPLAINED_ROUNDS
 from exactlyonce.values.envelope import message_hash
@@ -32,7 +32,7 @@ from tests.acceptance.hosting import SECONDS
 pytestmark = pytest.mark.acceptance
 
 QUEUES = ("shooting-range", "leader-board", "audience", "shooting-range-poison", "leader-board-poison")
-ON_NO_TRIGGER = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("process_shots", "process_outcomes")}
+ON_NO_TRIGGER = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("process_shooting_range", "process_leader_board")}
 SILENCE = 15 * 60
 """Seconds after which the book of a process is silent, so that the sweeper searches for what the process owed."""
 COMMITS = ("create", "replace", "batch")
@@ -74,7 +74,7 @@ class Range:
         """Start a host, and wait until it serves."""
         environment = {**os.environ, **self.settings, **settings}
         log = self._logs / f"host-{len(self._hosts)}.log"
-        host = Host(["--app", str(ROOT), "--invisible", "1"], ROOT, environment, log)
+        host = Host(["--app", str(APP), "--invisible", "1"], ROOT, environment, log)
         self._hosts.append(host)
         self.http = host.ready()["http"]
 
@@ -161,7 +161,7 @@ class Range:
     async def operate(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command of the operator's: its exit code and what it said."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "exactlyonce.cli", *arguments),
+            *(sys.executable, "-m", "exactlyonce.cli", "--app", "demo.app.function_app", *arguments),
             cwd=ROOT,
             env={**os.environ, **self.settings},
             stdout=subprocess.PIPE,

@@ -63,7 +63,7 @@ def function_app(bus: RunningEndpoint, cosmos: RunningEmulator, shape: tuple[str
     database = f"sample-{uuid4().hex}"
     create_containers(cosmos, database)
     settings = {
-        "TRANSPORT": "servicebus",
+        "EXACTLYONCE__transport": "servicebus",
         "SERVICEBUS_SESSIONS": shape[0],
         "SERVICEBUS_BATCH": shape[1],
         "ServiceBus": bus.connection_string,
@@ -75,8 +75,8 @@ def function_app(bus: RunningEndpoint, cosmos: RunningEmulator, shape: tuple[str
         patch.delenv("AzureWebJobsStorage", raising=False)
         for name, value in settings.items():
             patch.setenv(name, value)
-        patch.delitem(sys.modules, "function_app", raising=False)
-        yield importlib.import_module("function_app")
+        patch.delitem(sys.modules, "demo.app.function_app", raising=False)
+        yield importlib.import_module("demo.app.function_app")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -35,9 +35,7 @@ def settings_of(**parameters: Any) -> dict[str, str]:
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """function_app.py."""
-    for name in [
-        name for name in os.environ if name.startswith(("AzureWebJobs", "COSMOS__", "EXACTLYONCE__", "STRATEGY"))
-    ]:
+    for name in [name for name in os.environ if name.startswith(("AzureWebJobs", "COSMOS__", "EXACTLYONCE__"))]:
         monkeypatch.delenv(name)
     for name, value in settings_of().items():
         monkeypatch.setenv(name, value)

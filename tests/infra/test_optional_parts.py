@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from exactlyonce.hosting import ServiceBusConnection
 from exactlyonce.hosting.config.settings import load_all
-from tests.infra.bicep import INFRA, ROOT, deployment, one
+from tests.infra.bicep import INFRA, deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of
 from tests.infra.test_storage import account
 
@@ -52,21 +53,16 @@ def test_the_host_may_manage_queues_of_service_bus_only_where_it_scales_by_their
 
 
 @pytest.mark.parametrize("bus", [False, True])
-def test_instances_that_are_always_ready_are_those_of_requests_and_of_each_queue(
-    bus: bool,
-) -> None:
+def test_instances_that_are_always_ready_are_those_of_requests_and_of_each_queue(app: ModuleType, bus: bool) -> None:
     def scaling(**given: object) -> dict[str, Any]:
         config: dict[str, Any] = one(deployment(deployServiceBus=bus, **given), "web/site")["functionAppConfig"]
         return dict(config["scaleAndConcurrency"])
 
     assert "alwaysReady" not in scaling()
     ready = {group["name"]: group["instanceCount"] for group in scaling(alwaysReady=2)["alwaysReady"]}
-    declared = (ROOT / "function_app.py").read_text()
-    functions = [name.removeprefix("function:") for name in ready if name != "http"]
-    assert set(ready.values()) == {2}
-    assert len(ready) == 3
-    assert all(f"async def {name}(" in declared for name in functions)
-    assert all(name.endswith("_of_bus") is bus for name in functions)
+    declared = {str(function.get_function_name()) for function in app.app.get_functions()}
+    processing = {f"function:{name}" for name in declared if name.startswith("process_")}
+    assert ready == dict.fromkeys({"http", *processing}, 2)
 
 
 def test_the_app_is_alone_with_its_host_id_which_is_the_first_32_characters_of_its_name() -> None:
@@ -79,11 +75,11 @@ def test_the_app_is_alone_with_its_host_id_which_is_the_first_32_characters_of_i
 def test_with_service_bus_the_app_runs_on_it(monkeypatch: pytest.MonkeyPatch, sessions: bool) -> None:
     given = settings_of(deployServiceBus=True, serviceBusSessions=sessions)
     more = set(given) - set(settings_of())
-    assert {name for name in more if not name.startswith("ServiceBus__")} == {"TRANSPORT", "SERVICEBUS_SESSIONS"}
+    assert {name for name in more if not name.startswith("ServiceBus__")} == {"EXACTLYONCE__transport"}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ServiceBus__fullyQualifiedNamespace", "name.servicebus.windows.net")
-    settings, connections = load_all(["shooting-range", "leader-board", "audience"], given["TRANSPORT"])
+    settings, connections = load_all(["shooting-range", "leader-board", "audience"])
     assert settings.transport == "servicebus"
     assert connections.service_bus == ServiceBusConnection(
         "name.servicebus.windows.net", ADDRESSES["identity.outputs.clientId"]
@@ -91,7 +87,6 @@ def test_with_service_bus_the_app_runs_on_it(monkeypatch: pytest.MonkeyPatch, se
     queues = one(deployment(deployServiceBus=True, serviceBusSessions=sessions), "service-bus/namespace")["queues"]
     asked = {queue["name"] for queue in queues if queue.get("requiresSession")}
     assert asked == ({"shooting-range", "leader-board"} if sessions else set())
-    assert given["SERVICEBUS_SESSIONS"] == ("on" if sessions else "off")
 
 
 def test_the_spark_pool_is_the_version_that_jobs_are_tested_on_and_pauses_by_itself() -> None:

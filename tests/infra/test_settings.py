@@ -8,8 +8,7 @@ from typing import Final
 
 from exactlyonce.hosting import Settings, StorageConnection
 from exactlyonce.values.lifetimes import RETENTION
-from handlers.strategies import STRATEGIES
-from tests.infra.bicep import INFRA, File, deployment, one
+from tests.infra.bicep import deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of
 
 NAMES: Final = {str(field.validation_alias): field for field in Settings.model_fields.values()}
@@ -25,13 +24,10 @@ HOST: Final = {
 }
 """What the host reads, by Microsoft's pages on identity-based connections and on Application Insights."""
 
-SAMPLE: Final = {"STRATEGY"}
-"""What function_app.py reads."""
-
 
 def test_every_setting_is_read_by_somebody_and_none_that_is_required_is_missing() -> None:
     given = set(settings_of())
-    assert given - set(NAMES) == HOST | SAMPLE
+    assert given - set(NAMES) == HOST
     assert {name for name, field in NAMES.items() if field.is_required()} <= given
 
 
@@ -64,10 +60,6 @@ def test_the_delivery_limit_is_the_same_for_the_app_and_for_what_deletes_blobs()
 def test_the_retention_is_the_same_for_the_app_and_for_what_deletes_blobs() -> None:
     assert Settings.model_validate(settings_of(retentionDays=20)).retention == timedelta(days=20)
     assert Settings.model_validate(settings_of()).retention == RETENTION
-
-
-def test_every_strategy_of_the_sample_can_be_chosen_and_no_other() -> None:
-    assert File(INFRA / "main.bicep").allowed["strategy"] == list(STRATEGIES)
 
 
 def test_the_package_runs_on_a_python_that_the_library_knows_and_the_service_offers() -> None:

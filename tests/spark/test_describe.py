@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from demo.strategies import STRATEGIES
 from exactlyonce import ConfigurationError
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import ranges, shooting_range
-from handlers.strategies import STRATEGIES
 from spark_jobs.describe import entities_of, main
 from spark_jobs.job.configuration import Job
 from spark_jobs.job.exits import Exit, ending

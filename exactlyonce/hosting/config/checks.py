@@ -39,9 +39,8 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
             type, and leads to an entity type of the application that has no handler of it.
     """
     known = {destination.name for destination in destinations}
-    types = {entity.name: entity for entity in entities}
     for one in destinations:
-        receiver = types.get(one.to if isinstance(one.to, str) else getattr(one.to, "name", ""))
+        receiver = receiver_of(one, entities)
         for model in one.receives:
             if receiver is not None and message_type(model).name not in receiver.models:
                 raise ConfigurationError(
@@ -55,6 +54,38 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
                     f"{_called(handler)} of entity {entity.name!r} names destination "
                     f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(known)) or 'none'}."
                 )
+
+
+def receiver_of(destination: Destination, entities: Iterable[Entity[Any]]) -> Entity[Any] | None:
+    """The entity type among these that a destination leads to; None if it leads elsewhere, or does not say where."""
+    name = destination.to if isinstance(destination.to, str) else getattr(destination.to, "name", None)
+    return next((entity for entity in entities if entity.name == name), None)
+
+
+def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Destination]) -> None:
+    """Raise `ConfigurationError` if nobody knows how messages come to an entity type.
+
+    They come by a destination that leads to it; or as requests, unless a destination that does not say where it leads may lead
+    to it.
+    """
+    destinations = tuple(destinations)
+    led_to = [receiver_of(one, entities) for one in destinations]
+    for entity in entities:
+        if entity in led_to:
+            continue
+        for one in destinations:
+            mine = [model for model in one.receives if message_type(model).name in entity.models]
+            if one.to is None and (mine or not one.receives):
+                raise ConfigurationError(
+                    f"No destination leads to entity {entity.name!r}, and destination {one.name!r} does not say where it "
+                    "leads. Give it to=; or, if it leads to another application, name the destinations to serve: "
+                    "once.serve_on(app, ...). If none leads here, call once.sweep_on(app) instead."
+                )
+        if not entity.strategy.answers:
+            raise ConfigurationError(
+                f"No destination leads to entity {entity.name!r}, which takes no requests either. Declare one: "
+                "Destination(..., to=...)."
+            )
 
 
 def require_announced(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

@@ -15,8 +15,9 @@ import azure.functions as func
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
+from exactlyonce.handling.calls import Api
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.config.checks import unheard_by
+from exactlyonce.hosting.config.checks import receiver_of, unheard_by
 from exactlyonce.hosting.config.connections import StorageConnection
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.protocols.colocated import Colocated
@@ -123,28 +124,33 @@ def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
     return [str(one["queueName"]) for one in triggers if one.get("type") == "queueTrigger"]
 
 
-def of_triggers(triggers: list[dict[str, Any]], *, swept: bool) -> Iterator[Finding]:
-    """Whether every queue has a poison function, and something sweeps.
+def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, swept: bool) -> Iterator[Finding]:
+    """Whether every queue that leads to the app has a function and a poison function, and something sweeps.
 
     Args:
         triggers: of the app.
+        leading: queues and topics that lead to the app. If a trigger has its queue from a setting, none is looked for.
         swept: whether a strategy of the app can owe outputs.
     """
     queues = queues_of(triggers)
+    read = {str(one.get("queueName") or one.get("topicName")) for one in triggers}
+    for queue in leading:
+        if queue not in read and not any("%" in name for name in read):
+            yield Finding("wrong", f"queue {queue!r}", "no function takes its messages. Add once.serve_on(app).")
     for queue in queues:
         if not queue.endswith(POISON) and f"{queue}{POISON}" not in queues:
             yield Finding(
                 "wrong",
                 f"queue {queue!r}",
-                f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add a function "
-                f"on {queue + POISON!r} that awaits once.settle(…).",
+                f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add "
+                f"once.serve_on(app), or a function on {queue + POISON!r} that awaits once.settle(…).",
             )
     if swept and not any(one.get("type") == "timerTrigger" for one in triggers):
         yield Finding(
             "wrong",
             "functions",
             "no function has a timer, so nothing sweeps: outputs of a process that died wait for the next message of their "
-            "entity. Add once.sweep_on(app), or a timer that awaits once.sweep().",
+            "entity. Add once.serve_on(app), once.sweep_on(app), or a timer that awaits once.sweep().",
         )
 
 
@@ -404,7 +410,8 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
     if app is None:
         found.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
-        found += of_triggers(triggers, swept=any(one.strategy.unfinished for one in once.entities))
+        swept = any(one.strategy.unfinished for one in once.entities)
+        found += of_triggers(triggers, _leading_to(once), swept=swept)
     found += [Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)]
     found += await verified(once)
     found += await of_cosmos(once, now)
@@ -412,6 +419,13 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
     if connections.storage is not None and settings.transport == "storage":
         found += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
     return found
+
+
+def _leading_to(once: ExactlyOnce) -> list[str]:
+    """The queues and topics whose messages come to an application."""
+    settings, _ = once.configuration
+    leading = (one for one in once.destinations if isinstance(one, Api) or receiver_of(one, once.entities) is not None)
+    return [settings.destinations.get(one.name, one.name) for one in leading]
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -11,8 +11,6 @@ from exactlyonce_dev_tests.club import (
     Leave,
     Recharge,
     Visit,
-    boards,
-    guestbooks,
     members,
     to_guestbooks,
     to_members,
@@ -20,32 +18,7 @@ from exactlyonce_dev_tests.club import (
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
 once = ExactlyOnce.from_environment(*ENTITIES, destinations=DESTINATIONS)
-once.sweep_on(app)
-
-
-@app.queue_trigger(arg_name="message", queue_name="members", connection="AzureWebJobsStorage")
-async def process_members(message: func.QueueMessage) -> None:
-    await once.process(message, members)
-
-
-@app.queue_trigger(arg_name="message", queue_name="members-poison", connection="AzureWebJobsStorage")
-async def settle_members(message: func.QueueMessage) -> None:
-    await once.settle(message, members, queue="members")
-
-
-@app.queue_trigger(arg_name="message", queue_name="boards", connection="AzureWebJobsStorage")
-async def process_boards(message: func.QueueMessage) -> None:
-    await once.process(message, boards)
-
-
-@app.queue_trigger(arg_name="message", queue_name="guestbooks", connection="AzureWebJobsStorage")
-async def process_guestbooks(message: func.QueueMessage) -> None:
-    await once.process(message, guestbooks)
-
-
-@app.queue_trigger(arg_name="message", queue_name="payments", connection="AzureWebJobsStorage")
-async def call_payments(message: func.QueueMessage) -> None:
-    await once.call(message)
+once.serve_on(app)
 
 
 @app.route("ask/{what}", methods=["PUT"])

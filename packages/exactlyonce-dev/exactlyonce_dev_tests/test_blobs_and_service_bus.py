@@ -32,10 +32,6 @@ def test_the_data_of_a_large_message_travels_by_a_blob(app: Path) -> None:
 def test_an_app_on_service_bus_finds_its_queues(app: Path) -> None:
     require_endpoint()
     configure(app, ServiceBus=bus_at(free_port()), EXACTLYONCE__transport="servicebus")
-    source = app / "function_app.py"
-    text = source.read_text().replace("@app.queue_trigger(", "@app.service_bus_queue_trigger(")
-    text = text.replace('connection="AzureWebJobsStorage"', 'connection="ServiceBus"')
-    source.write_text(text.replace("QueueMessage", "ServiceBusMessage").replace("-poison", "/$DeadLetterQueue"))
     with dev(app, "--no-reload") as running:
         address = running.ready()
         line = {"item": "tea", "quantity": 2}

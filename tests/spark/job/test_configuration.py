@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from demo.strategies import STRATEGIES
 from exactlyonce import ConfigurationError, Entity, Outbox
 from exactlyonce.values.lifetimes import duration
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
-from handlers.strategies import STRATEGIES
 from spark_jobs.auditor.judgement import thresholds_of
 from spark_jobs.job.configuration import Account, EntityPlace, Job, load
 from spark_jobs.transforms.facts import Thresholds

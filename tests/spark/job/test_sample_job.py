@@ -23,10 +23,9 @@ ENVIRONMENT = {
 
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The sample's `function_app`, on the strategy it is shipped with."""
+    """The sample's `function_app`."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("STRATEGY", raising=False)
     sys.modules.pop("function_app", None)
     yield import_module("function_app")
     sys.modules.pop("function_app", None)

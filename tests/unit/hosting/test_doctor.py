@@ -111,6 +111,13 @@ def test_a_queue_without_a_poison_function_is_found() -> None:
     assert "'payments-poison'" in problem.text
 
 
+def test_a_queue_that_leads_to_the_app_and_has_no_function_is_found() -> None:
+    triggers = triggers_of(app("orders", "orders-poison"))
+    (problem,) = of_triggers(triggers, ["orders", "payments"], swept=True)
+    assert (problem.level, problem.subject) == ("wrong", "queue 'payments'")
+    assert list(of_triggers(triggers_of(app("%QUEUE%", "%QUEUE%-poison")), ["orders"], swept=True)) == []
+
+
 def test_an_app_that_sweeps_nothing_is_found_unless_its_strategies_owe_nothing() -> None:
     triggers = triggers_of(app(timer=False))
     (problem,) = of_triggers(triggers, swept=True)

@@ -8,27 +8,7 @@ from orders import Order, OrderLine, Stock, orders, stocks, to_orders, to_stocks
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
 once = ExactlyOnce.from_environment(orders, stocks, destinations=(to_orders, to_stocks))
-once.sweep_on(app)
-
-
-@app.queue_trigger(arg_name="message", queue_name="orders", connection="AzureWebJobsStorage")
-async def process_orders(message: func.QueueMessage) -> None:
-    await once.process(message, orders)
-
-
-@app.queue_trigger(arg_name="message", queue_name="orders-poison", connection="AzureWebJobsStorage")
-async def settle_orders(message: func.QueueMessage) -> None:
-    await once.settle(message, orders, queue="orders")
-
-
-@app.queue_trigger(arg_name="message", queue_name="stocks", connection="AzureWebJobsStorage")
-async def process_stocks(message: func.QueueMessage) -> None:
-    await once.process(message, stocks)
-
-
-@app.queue_trigger(arg_name="message", queue_name="stocks-poison", connection="AzureWebJobsStorage")
-async def settle_stocks(message: func.QueueMessage) -> None:
-    await once.settle(message, stocks, queue="stocks")
+once.serve_on(app)
 
 
 @app.route("orders/{order}/lines/{line}", methods=["PUT"])

@@ -1,25 +1,17 @@
-"""The strategies that the sample can run on. The handlers are the same on all of them."""
+"""The strategies that the demo can run on. The handlers are the same on all of them."""
 
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from exactlyonce import Colocated, ConfigurationError, Entity, Outbox, Rebuild, Resequencer, VersionStream
+from exactlyonce import Colocated, Entity, Outbox, Rebuild, Resequencer, VersionStream
 
-Writing = Outbox | Colocated | VersionStream
-
-STRATEGIES: Final[Mapping[str, Writing]] = {
+STRATEGIES: Final[Mapping[str, Outbox | Colocated | VersionStream]] = {
     "outbox": Outbox(),
     "colocated": Colocated(),
     "stream": VersionStream(),
 }
-
-
-def writing(name: str) -> Writing:
-    """The strategy of this name, for entities that handle messages as they come."""
-    if name not in STRATEGIES:
-        raise ConfigurationError(f"STRATEGY is {name!r}; it has to be one of {', '.join(STRATEGIES)}.")
-    return STRATEGIES[name]
+"""Those of entities that handle messages as they come."""
 
 
 def reading(ranges: Entity[Any]) -> Resequencer:
