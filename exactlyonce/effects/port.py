@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Generic, NoReturn, Protocol, TypeVar, o
 
 from exactlyonce.effects.effect import Effect
 
-Reply = TypeVar("Reply")
+Answer = TypeVar("Answer")
 Asked = TypeVar("Asked")
 Owner = TypeVar("Owner")
 _Asked = TypeVar("_Asked", covariant=True)
@@ -40,7 +40,7 @@ class Busy:
 class Port(Protocol):
     """A port for blocking drivers."""
 
-    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+    def perform(self, effect: Effect[Answer]) -> Answer | Busy:
         """Perform an effect."""
         ...
 
@@ -48,7 +48,7 @@ class Port(Protocol):
 class AsyncPort(Protocol):
     """A port for the async driver."""
 
-    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+    async def perform(self, effect: Effect[Answer]) -> Answer | Busy:
         """Perform an effect."""
         ...
 
@@ -63,7 +63,7 @@ class Awaited:
     def __init__(self, port: Port) -> None:
         self._port = port
 
-    async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+    async def perform(self, effect: Effect[Answer]) -> Answer | Busy:
         return self._port.perform(effect)
 
 
@@ -74,22 +74,22 @@ class _Kind(Protocol[_Asked, _Reply]):
     def __iter__(this, self: Any, /) -> Generator[Any, Any, _Reply]: ...  # noqa: N805  # Of the class, not of an instance.
 
 
-class performs(Generic[Asked, Reply]):  # noqa: N801  # A decorator.
+class performs(Generic[Asked, Answer]):  # noqa: N801  # A decorator.
     """Marks the method of an adapter that performs one kind of effect. A type checker compares effect and reply with it.
 
     Args:
         kind: class of the effect.
     """
 
-    def __init__(self, kind: _Kind[Asked, Reply]) -> None:
+    def __init__(self, kind: _Kind[Asked, Answer]) -> None:
         self._kind = kind
 
     @overload
     def __call__(
-        self, method: Callable[[Owner, Asked], Coroutine[Any, Any, Reply | Busy]]
-    ) -> Callable[[Owner, Asked], Coroutine[Any, Any, Reply | Busy]]: ...
+        self, method: Callable[[Owner, Asked], Coroutine[Any, Any, Answer | Busy]]
+    ) -> Callable[[Owner, Asked], Coroutine[Any, Any, Answer | Busy]]: ...
     @overload
-    def __call__(self, method: Callable[[Owner, Asked], Reply | Busy]) -> Callable[[Owner, Asked], Reply | Busy]: ...
+    def __call__(self, method: Callable[[Owner, Asked], Answer | Busy]) -> Callable[[Owner, Asked], Answer | Busy]: ...
     def __call__(self, method: Callable[..., Any]) -> Callable[..., Any]:
         setattr(method, _MARK, self._kind)
         return method
@@ -131,16 +131,16 @@ class Adapter(_Marked):
         operations: the methods, by the effects that they perform.
     """
 
-    def perform(self, effect: Effect[Reply]) -> Reply | Busy:
+    def perform(self, effect: Effect[Answer]) -> Answer | Busy:
         """Perform an effect; TypeError if no method is marked with its class."""
-        reply: Reply | Busy = self.operations[type(effect)](self, effect)
+        reply: Answer | Busy = self.operations[type(effect)](self, effect)
         return reply
 
 
 class AsyncAdapter(_Marked):
     """Base of adapters for the async driver, as `Adapter`."""
 
-    def perform(self, effect: Effect[Reply]) -> Coroutine[Any, Any, Reply | Busy]:
+    def perform(self, effect: Effect[Answer]) -> Coroutine[Any, Any, Answer | Busy]:
         """Perform an effect; TypeError if no method is marked with its class."""
-        reply: Coroutine[Any, Any, Reply | Busy] = self.operations[type(effect)](self, effect)
+        reply: Coroutine[Any, Any, Answer | Busy] = self.operations[type(effect)](self, effect)
         return reply

@@ -22,7 +22,7 @@ CONFLICTS: Final = "exactlyonce.requests.conflicts"
 UNKNOWN_OUTCOMES: Final = "exactlyonce.requests.unknown"
 REFUSED: Final = "exactlyonce.requests.refused"
 CHARGE: Final = "azure.cosmosdb.client.operation.request_charge"
-PUBLISHED: Final = "exactlyonce.outputs.published"
+PUBLISHED_OUTPUTS: Final = "exactlyonce.outputs.published"
 OWED: Final = "exactlyonce.outputs.owed"
 GAP_AGE: Final = "exactlyonce.gaps.age"
 MAINTENANCE_FAILED: Final = "exactlyonce.maintenance.failed"
@@ -67,7 +67,7 @@ class Metrics:
         self.unknown = counter(UNKNOWN_OUTCOMES, "{request}", "Requests whose outcome is not known")
         self.refused = counter(REFUSED, "{request}", "Requests that were throttled, or met a replica that was behind")
         self.charge = histogram(CHARGE, "{request_unit}", "Request units of an operation", _CHARGES)
-        self.published = counter(PUBLISHED, "{message}", "Outputs that their queues took, copies included")
+        self.published = counter(PUBLISHED_OUTPUTS, "{message}", "Outputs that their queues took, copies included")
         self.owed = counter(OWED, "{message}", "Outputs that an earlier attempt had left unpublished")
         self.gap_age = histogram(GAP_AGE, "s", "Age of a gap before held messages", _AGES)
         self.maintenance_failed = counter(

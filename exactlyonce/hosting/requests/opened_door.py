@@ -57,7 +57,7 @@ class OpenedDoor:
                 raise Refused(not_allowed(("POST",)))
             one = await self.requests.open(entity, made(message, body_of(request)))
             path = quote(urlsplit(request.url).path.rstrip("/"), safe=_OF_PATHS)
-            place = f"{path}/{quote(one.request, safe='')}?{AT}={encoded(one.token)}"
+            place = f"{path}/{quote(one.request, safe='')}?{AT}={token_text(one.token)}"
             return func.HttpResponse(status_code=201, headers={"Location": place})
 
         return await self._guarded(opened(), entity)
@@ -69,7 +69,7 @@ class OpenedDoor:
                 f"The route of {entity}'s requests names none. Let it end with {{{REQUEST}}}, as in "
                 f"accounts/{{account}}/charges/{{{REQUEST}}}."
             )
-        opened = Opened(request.route_params[REQUEST], decoded(request.params.get(AT)) or "")
+        opened = Opened(request.route_params[REQUEST], token_of(request.params.get(AT)) or "")
         method = request.method.upper()
         response = await self._guarded(self._served(method, entity, key, opened), entity)
         return without_body(response) if method == "HEAD" else response
@@ -118,12 +118,12 @@ def without_body(response: func.HttpResponse) -> func.HttpResponse:
     )
 
 
-def encoded(token: str) -> str:
+def token_text(token: str) -> str:
     """A session token as part of an address."""
     return base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
 
 
-def decoded(text: str | None) -> str | None:
+def token_of(text: str | None) -> str | None:
     """The session token in an address; None if there is none, or none that can be."""
     if text is None or len(text) > _MOST_ENCODED:
         return None

@@ -13,7 +13,7 @@ import pytest
 
 from exactlyonce import Colocated, ConfigurationError, Outbox, TryAgainLater
 from exactlyonce.hosting.requests.opened import Requests, require_requests
-from exactlyonce.hosting.requests.opened_door import OpenedDoor, decoded, encoded
+from exactlyonce.hosting.requests.opened_door import OpenedDoor, token_of, token_text
 from exactlyonce.protocols.outbox.requests import Opened
 from exactlyonce.stores.memory.trouble import Fate
 from tests.answering import Add, counters
@@ -204,7 +204,7 @@ def test_only_the_outbox_keeps_documents_of_requests() -> None:
 
 @pytest.mark.parametrize("token", ["0:-1#7", "12:3#4#1=5#2=-6"])
 def test_tokens_survive_addresses(token: str) -> None:
-    assert decoded(encoded(token)) == token
+    assert token_of(token_text(token)) == token
 
 
 @pytest.mark.parametrize("job", ["open", "carry_out", "answer", "close"])

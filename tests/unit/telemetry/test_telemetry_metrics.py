@@ -202,7 +202,7 @@ async def test_a_message_whose_outputs_could_not_be_published_is_counted_once() 
         "owed outputs could not be published": 1,
     }
     assert observed.total(names.UNKNOWN_OUTCOMES, exactlyonce_operation="publish") == 2
-    assert observed.by(names.PUBLISHED, "exactlyonce.occasion") == {"attempt": 1}
+    assert observed.by(names.PUBLISHED_OUTPUTS, "exactlyonce.occasion") == {"attempt": 1}
 
 
 async def test_a_message_given_back_after_its_commit_counts_as_a_duplicate() -> None:
@@ -247,7 +247,7 @@ async def test_outputs_that_a_sweep_publishes_are_counted() -> None:
     ref = setting.entity.ref("a")
     await setting.process.run(ref, lambda memory: sweep(ref, memory))
     assert setting.observed.by(names.OWED, "exactlyonce.occasion") == {"sweep": 3}
-    assert setting.observed.by(names.PUBLISHED, "exactlyonce.occasion") == {"sweep": 3}
+    assert setting.observed.by(names.PUBLISHED_OUTPUTS, "exactlyonce.occasion") == {"sweep": 3}
 
 
 class Board:
