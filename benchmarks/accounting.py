@@ -10,13 +10,12 @@ from typing import Any, Final, TypeVar
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.observer import Delivery, Watch
 from exactlyonce.drivers.retry import Pause
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
-from exactlyonce.effects.publish import Publish
-from exactlyonce.stores.cosmos.layout import without_system
-from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.effects.entity import Publish
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.stores.cosmos.partition import without_system
+from exactlyonce.values.envelope import EntityRef, Envelope, Extensions
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from local_cosmos.administration import Administration
 from local_cosmos.semantics.request_log import LoggedRequest
 

@@ -10,23 +10,18 @@ from benchmarks.competitors.requests import CompetingStore
 from benchmarks.contenders import ROUTES, Contender
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Memory, Work
-from exactlyonce.blobs.memory import MemoryBlobs
+from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
-from exactlyonce.drivers.memories import BUDGET
+from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.port import Awaited
-from exactlyonce.handling.age import AgeCheck
-from exactlyonce.handling.runner import Runner
+from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, EntityContainer
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.transports.port import AsyncTransport
+from exactlyonce.transports.port import AsyncTransport, MemoryTransport
 from exactlyonce.values.lifetimes import Lifetimes
 from local_cosmos.administration import Administration
 

@@ -10,7 +10,7 @@ from benchmarks.accounting import Till
 from benchmarks.application import running
 from benchmarks.contenders import Contender
 from demo.stack import create_containers
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from local_cosmos.inprocess import running_emulator
 
 MESSAGES: Final = 1_700

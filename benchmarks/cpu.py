@@ -30,21 +30,17 @@ from benchmarks.targets import cpu_targets, missed
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
-from exactlyonce.drivers.runtime import SystemClock
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.effects.effect import Effect, Step
-from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import HasPages, WritePage
+from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid, HasPages, OpenNumbers, WritePage, Written
 from exactlyonce.effects.port import Awaited
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.context import Context
-from exactlyonce.records.books import transaction
+from exactlyonce.records.library import Opened, transaction
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import Origin, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import Origin
 from exactlyonce.values.lifetimes import Lifetimes
 from handlers.messages import Missed
 from local_cosmos.inprocess import RunningEmulator, running_emulator

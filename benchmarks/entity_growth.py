@@ -13,13 +13,10 @@ from typing import Any, Final
 
 from benchmarks.application import Application
 from benchmarks.contenders import Contender
-from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import HasPages
-from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import HasPages, WriteBook, Written
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import SendReply
 
 ENTITIES: Final = (20_000, 40_000, 60_000, 80_000, 100_000)

@@ -18,12 +18,9 @@ from benchmarks.cost import Scene, Sizes, following
 from benchmarks.servers import ours
 from benchmarks.subjects import RECENT
 from demo.stack import create_containers
-from exactlyonce.records.marks import Mark, written
-from exactlyonce.records.pages import Page
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import to_library
-from exactlyonce.values.envelope import milliseconds
-from exactlyonce.values.identity import EntityRef, message_hash, message_key
+from exactlyonce.records.ledger import Mark, Page, written
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, to_library
+from exactlyonce.values.envelope import EntityRef, message_hash, message_key, milliseconds
 from local_cosmos.admin_client import AdminClient
 
 RECORDS: Final = (0, 10_000, 1_000_000)

@@ -10,8 +10,8 @@ from benchmarks.application import Application, running
 from benchmarks.contenders import Contender
 from benchmarks.seeding import History
 from benchmarks.subjects import Subject
-from exactlyonce.attempt import key_of
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import key_of
 from local_cosmos.inprocess import RunningEmulator
 
 Cost = dict[str, float]

@@ -15,24 +15,29 @@ from azure.cosmos.aio import ContainerProxy, DatabaseProxy
 
 from benchmarks.subjects import GAME, Subject
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import FindPages, FoundPages, HasPages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    CloseNumbers,
+    FindPages,
+    FindPaid,
+    FoundPages,
+    HasPages,
+    OpenNumbers,
+    WritePage,
+    Written,
+)
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.books import transaction
+from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.companions import Companion, companion_document, entry_id, id_of
-from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.pages import Page
-from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.records.ledger import Ledger, Page, read_entity
+from exactlyonce.records.library import Opened, transaction
+from exactlyonce.stores.cosmos.partition import to_library
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
+from exactlyonce.values.envelope import EntityRef, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 
 BATCH: Final = 100
 _TOKEN: Final = "0:-1#1"  # noqa: S105  # Of a session.

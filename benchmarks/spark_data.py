@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.records.marks import SEPARATOR, destination_digit, written_time
+from exactlyonce.records.ledger import SEPARATOR, destination_digit, written_time
 from spark_jobs.auditor.judgement import MOST_CHOSEN
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.port import RAW, Made, Query, Spent

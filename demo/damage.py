@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from exactlyonce.records.marks import Mark, destination_digit, split, written
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.ledger import Mark, destination_digit, split, written
+from exactlyonce.values.envelope import message_hash
 
 Document = dict[str, Any]
 Container = dict[str, Document]

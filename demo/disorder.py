@@ -18,8 +18,8 @@ from demo.queues import Queue, Received
 from demo.shots import Shot
 from demo.stack import DATABASE, Stack
 from exactlyonce import Envelope
-from exactlyonce.records.places import NUMBER, RECEIVER
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.sequences import NUMBER, RECEIVER
+from exactlyonce.values.envelope import EntityRef
 
 Place = tuple[str, int]
 """A game, and the number of one of its outcomes."""

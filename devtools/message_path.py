@@ -19,18 +19,17 @@ from exactlyonce import Envelope
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
+from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import InstantClock
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.testing.world import InstantClock
+from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
 from handlers.leader_board import leader_board

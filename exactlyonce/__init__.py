@@ -40,8 +40,7 @@ from exactlyonce.errors import (
 from exactlyonce.handling.calls import Api, Reply
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.messages import message
+from exactlyonce.handling.messages import EntityKey, message
 from exactlyonce.handling.routes import Destination
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox.protocol import Outbox

@@ -9,16 +9,13 @@ from typing import Final, Literal, Protocol
 
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.calls import Calls
 from exactlyonce.records.companions import Event
-from exactlyonce.records.ledger import EntityView, Ledger
-from exactlyonce.records.outputs import Output, OutputRef
+from exactlyonce.records.ledger import Calls, EntityView, Ledger
+from exactlyonce.records.outbox import Answer, Output, OutputRef
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_key
 from exactlyonce.values.lifetimes import RETENTION
 
 

@@ -7,9 +7,8 @@ from typing import Final
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Strategy, Work
 from exactlyonce.effects.effect import Step
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 BY_NAME: Final[dict[str, Strategy]] = {one.name: one for one in (Outbox(), Colocated(), VersionStream(), Resequencer())}
 

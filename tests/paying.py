@@ -18,9 +18,8 @@ from exactlyonce.drivers.publisher import Publisher
 from exactlyonce.hosting.calls.caller import Caller
 from exactlyonce.hosting.calls.wire import Received, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.records.outputs import Output
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.world import World
+from exactlyonce.records.outbox import Output
+from exactlyonce.testing.world import ManualClock, World
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, orders, taken
 
 MINUTE = timedelta(seconds=60)

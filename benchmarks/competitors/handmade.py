@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.competitors.requests import Claim, Overwrite
-from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Begin, NoAnswer, Step
-from exactlyonce.effects.entity import Conflict, LoadEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.effects.entity import PUBLISHED, Conflict, LoadEntity, Publish
+from exactlyonce.values.envelope import Envelope, key_of
 
 
 @dataclass(frozen=True, slots=True)

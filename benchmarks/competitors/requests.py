@@ -9,13 +9,12 @@ from exactlyonce.effects.effect import UNKNOWN, Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict
 from exactlyonce.effects.library import Written
 from exactlyonce.effects.port import performs
-from exactlyonce.records.pages import Page
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, library_id, staged_id, to_library
-from exactlyonce.stores.cosmos.partition import Applied
+from exactlyonce.records.ledger import Page
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, Applied, library_id, staged_id, to_library
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.competitors.requests import Promote
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
-from exactlyonce.effects.library import DeleteStaged, FoundStaged, Written
-from exactlyonce.effects.pages import WritePage
+from exactlyonce.effects.library import DeleteStaged, FoundStaged, WritePage, Written
 from exactlyonce.errors import HandlerError
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of
 from verification.published.algorithm import REPAIRED, PublishedAlgorithm
 
 _CHECKED = PublishedAlgorithm(REPAIRED)

@@ -19,20 +19,18 @@ from benchmarks.subjects import channel_of
 from demo.stack import create_containers
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, message
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
-from exactlyonce.drivers.memories import BUDGET
+from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Place
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from local_cosmos.admin_client import AdminClient
 
 _DATABASE: Final = "peers"

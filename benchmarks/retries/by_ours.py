@@ -19,11 +19,11 @@ from benchmarks.peers.ours import emulator
 from benchmarks.peers.port import installed
 from benchmarks.retries.killing import Killable
 from benchmarks.retries.port import Door, Product, Serving
-from exactlyonce.effects.pages import DeletePages
+from exactlyonce.effects.library import DeletePages
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from local_cosmos.admin_client import AdminClient
 

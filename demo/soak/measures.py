@@ -12,10 +12,9 @@ from pathlib import Path
 from demo.queues import Queue
 from demo.shots import SOURCE, Shot
 from demo.stack import DATABASE, Stack
-from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.marks import by_hash, time_in
+from exactlyonce.records.ledger import by_hash, read_entity, time_in
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from handlers.shooting_range import ranges
 
 _CONFLICTS = (409, 412)

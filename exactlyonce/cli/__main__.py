@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from exactlyonce.cli.arguments import parser
-from exactlyonce.cli.pipes import piped
+from exactlyonce.cli.command import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

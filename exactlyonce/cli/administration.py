@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import application_lines, plain
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.values.lifetimes import SETTLING_IN, Retention

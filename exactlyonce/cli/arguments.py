@@ -6,7 +6,7 @@ import argparse
 from datetime import timedelta
 from typing import TypeAlias
 
-from exactlyonce.values.durations import duration
+from exactlyonce.values.lifetimes import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
 _FOUND = "as 'parked' lists it"

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import evidence_lines, group_lines, parked_lines, plain, pretty
-from exactlyonce.drivers.runtime import Clock, SystemClock
+from exactlyonce.drivers.retry import Clock, SystemClock
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.operators.bulk import (
     RATE,
@@ -26,7 +26,7 @@ from exactlyonce.hosting.operators.bulk import (
 )
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.protocols.outbox.judge import Proof
-from exactlyonce.stores.listing import ListedMessage
+from exactlyonce.stores.port import ListedMessage
 
 _REQUEUING: Final = "Nothing was sent. Say --yes to send them, in this order, under their own ids."
 _DISCARDING: Final = """\

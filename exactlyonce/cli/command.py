@@ -6,6 +6,7 @@ that reads `sys.argv` and returns its exit code.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -13,8 +14,30 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from exactlyonce import __version__
-from exactlyonce.cli.exit_codes import DONE, NOT_POSSIBLE
-from exactlyonce.cli.pipes import piped
+
+# Exit codes of commands.
+
+
+DONE: Final = 0
+NOT_DONE: Final = 1
+NOT_POSSIBLE: Final = 2
+"""Not understood, or not possible with the present settings."""
+
+
+# The end of a command whose output nobody reads any more, as after `| head`.
+
+
+def piped(run: Callable[[], int]) -> int:
+    """Run a command and return its exit code: `NOT_DONE`, without a trace, once its reader has closed the pipe."""
+    try:
+        code = run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Otherwise the interpreter would try to write what is left, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_DONE
+    return code
+
 
 GROUP: Final = "exactlyonce.commands"
 

@@ -17,14 +17,13 @@ from typing import Final
 
 from exactlyonce import __version__
 from exactlyonce.cli.arguments import add_azure
+from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.commands import application_in
-from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import plain
-from exactlyonce.drivers.runtime import SystemClock
+from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.doctor.examination import examined
-from exactlyonce.hosting.doctor.finding import Finding, Level
+from exactlyonce.hosting.doctor.examination import Finding, Level, examined
 
 _HEADS: Final[dict[Level, str]] = {
     "wrong": "Change this",

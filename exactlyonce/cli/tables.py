@@ -10,17 +10,13 @@ from typing import Final
 from exactlyonce.hosting.operators.bulk import Group
 from exactlyonce.hosting.operators.operator import Evidence, Inspected
 from exactlyonce.protocols.outbox.judge import Proof
-from exactlyonce.records.books import number_of
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.marks import KEPT, Mark, destination_place, split
+from exactlyonce.records.ledger import KEPT, Ledger, Mark, destination_place, split
+from exactlyonce.records.library import ParkedMessage, number_of
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.stores.application import StoredApplication
-from exactlyonce.stores.listing import ListedBook, ListedMessage
-from exactlyonce.values.envelope import time_of
+from exactlyonce.stores.port import ListedBook, ListedMessage, StoredApplication
+from exactlyonce.values.envelope import EntityRef, time_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 Cell = object
 NOTHING = "-"

@@ -12,21 +12,17 @@ from typing import Any, TypeVar
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.blobs.port import NoBlobs
 from exactlyonce.drivers.book import Books
-from exactlyonce.drivers.deadlines import Deadline
 from exactlyonce.drivers.observer import Delivery
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Pause, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.drivers.retry import Deadline, Pause, Retrying, Runtime
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.library import Written
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.effects.library import CloseNumbers, DeleteBlobs, FindPaid, OpenNumbers, WriteOnce, Written
 from exactlyonce.effects.port import AsyncPort
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")

@@ -7,13 +7,11 @@ from typing import Any, TypeVar
 
 from exactlyonce.blobs.port import NoBlobs
 from exactlyonce.drivers.book import BlockingBooks
-from exactlyonce.drivers.retry import Pause
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.drivers.retry import Pause, Runtime
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
+from exactlyonce.effects.entity import Publish
+from exactlyonce.effects.library import CloseNumbers, DeleteBlobs, FindPaid, OpenNumbers, WriteOnce
 from exactlyonce.effects.port import Port
-from exactlyonce.effects.publish import Publish
 from exactlyonce.stores.port import Store
 from exactlyonce.transports.port import SendReply
 

@@ -8,16 +8,317 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
-from typing import Any
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final
 
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.drivers.shelf import STUCK_AFTER, ProcessBook, Shelf
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers, ReadBooks
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import UNKNOWN, Unknown
-from exactlyonce.effects.library import Written
-from exactlyonce.records.books import PROVED_WITHIN
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
+from exactlyonce.records.library import (
+    BOOK_DIGITS,
+    KEPT_FOR,
+    MOST_NUMBERS,
+    MOST_OPEN,
+    PROVED_WITHIN,
+    Book,
+    Opened,
+    books_of,
+    number_of,
+    transaction,
+)
+
+# What a process knows of books: of its own what is open, and of others what they say. Without I/O, for both drivers.
+
+
+PROVED_EVERY: Final = 64
+"""Closed numbers after which a book is written."""
+STUCK_AFTER: Final = timedelta(minutes=2)
+"""Age at which an open number is stuck: the sweeper looks for its entry, though the process is alive."""
+STUCK_AGAIN: Final = (timedelta(hours=1), timedelta(days=1))
+"""Ages at which it is so again, the last one and all its multiples: its save may land late, and the sweeper may be away."""
+STUCK_FOR: Final = timedelta(minutes=5)
+"""For how long it is so each time: the sweeper looks every minute."""
+TRIED_AGAIN: Final = timedelta(minutes=1)
+"""Pause after a write that was not answered."""
+_ROOM: Final = 10_000  # Numbers that attempts may be given which wait for the same book to be written.
+_UNPAID: Final = 3
+"""Unpaid transactions of others in one outbox from which their books are read though no copy needs it."""
+_UNPAID_FOR: Final = timedelta(minutes=1)
+"""Age from which they count. Those who opened younger ones are likely to be here again, and know themselves."""
+_READ_AGAIN: Final = timedelta(minutes=1)
+_MOST_KNOWN: Final = 1_000
+"""Books of others that a process remembers, and as many that it looked for in vain."""
+_GONE_AFTER: Final = KEPT_FOR + timedelta(days=1)
+"""Age of an attempt above which the store may have expired its book, though that was written after the attempt."""
+_MOST_PAID: Final = 10_000
+"""Transactions of others that a process paid itself, and remembers."""
+
+
+class ProcessBook:
+    """One book of a process.
+
+    Args:
+        id: of the book.
+        secret: from which names derive that nobody is to guess.
+
+    Attributes:
+        closed: how many numbers were closed.
+        written: when it was last written, and that was answered; None if never.
+        promised: seconds within which it is to be written again, as it said then.
+        tried: when a write failed since; None if none did.
+        retired: no more numbers are given out.
+        over: the store knows that it has ended.
+    """
+
+    def __init__(self, id: str, secret: str) -> None:
+        self.id = id
+        self.secret = secret
+        self.closed = 0
+        self.written: datetime | None = None
+        self.promised = 0
+        self.tried: datetime | None = None
+        self.retired = False
+        self.over = False
+        self._used = 0
+        self._open: dict[int, datetime] = {}
+        self._begun: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._entity: dict[int, str] = {}
+        self._proved = 0
+        self._unproved_since = datetime.max.replace(tzinfo=timezone.utc)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another book has to begin."""
+        return self._used > MOST_NUMBERS - _ROOM or len(self._open) > MOST_OPEN
+
+    @property
+    def unproved(self) -> int:
+        """How many numbers were closed that the written book has not."""
+        return self.closed - self._proved
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the store's book says less than is true."""
+        return self.written is not None and (self.unproved > 0 or (self._is_at_an_end and not self.over))
+
+    @property
+    def _is_at_an_end(self) -> bool:
+        return self.retired and not self._open
+
+    def open(self, effect: OpenNumbers, at: datetime) -> Opened:
+        """Give out numbers."""
+        numbers = range(self._used + 1, self._used + effect.count + 1)
+        self._used += effect.count
+        for number in numbers:
+            self._open[number] = at
+            self._entity[number] = effect.entity.key
+            self._begun[effect.entity.key][number] = effect.version
+        return Opened(at, tuple(transaction(self.id, number) for number in numbers), self.secret)
+
+    def compare(self, entity: str, version: int, here: frozenset[int], now: datetime) -> None:
+        """Close the numbers that were opened for a lower version of an entity, but for those that its outbox holds."""
+        begun = self._begun.get(entity, {})
+        for number in [one for one, base in begun.items() if base < version and one not in here]:
+            self.close(number, now)
+
+    def close(self, number: int, now: datetime) -> None:
+        """Close a number."""
+        if self._open.pop(number, None) is None:
+            return
+        if not self.unproved:
+            self._unproved_since = now
+        self.closed += 1
+        entity = self._entity.pop(number)
+        del self._begun[entity][number]
+        if not self._begun[entity]:
+            del self._begun[entity]
+
+    def pays(self, number: int) -> bool:
+        """Whether the outputs of one of its transactions were sent."""
+        return 0 < number <= self._used and number not in self._open
+
+    def document(self, now: datetime, within: timedelta) -> Book:
+        """The book as it is written now."""
+        stuck = tuple(number for number, at in self._open.items() if _is_stuck(now - at))
+        ended, seconds = self._is_at_an_end, int(within.total_seconds())
+        return Book(self.id, self._used, tuple(self._open), stuck, ended=ended, within=seconds)
+
+    def noted(self, book: Book, closed: int, now: datetime) -> None:
+        """Note that a book was written that was made when so many numbers had been closed."""
+        self.written, self.promised, self.tried, self.over = now, book.within, None, book.ended
+        self._proved, self._unproved_since = closed, now
+
+    def due(self, within: timedelta) -> datetime | None:
+        """When it is to be written; None if it says all that there is to say."""
+        if self.written is None or self.over:
+            return None
+        stuck = (_stuck_after(at, self.written) for at in self._open.values())
+        proof = self.proof_due(within)
+        due = min((*stuck, *(() if proof is None else (proof,))), default=None)
+        return due if due is None or self.tried is None else max(due, self.tried + TRIED_AGAIN)
+
+    def proof_due(self, within: timedelta) -> datetime | None:
+        """When it is to be written for what it does not prove; None if it proves all that is true.
+
+        The time counts from the writing before, where that was not long ago: so a book that is used every now and then is never
+        silent for longer than that.
+        """
+        if not self.is_behind or self.written is None:
+            return None
+        since, last = self._unproved_since, self.written + within
+        due = since + within if since > last else last
+        if self.unproved >= PROVED_EVERY or self._is_at_an_end:
+            due = self.written
+        return due if self.tried is None else max(due, self.tried + TRIED_AGAIN)
+
+
+class Shelf:
+    """The books of a process, and those of others as far as they were read.
+
+    A book stays until nothing of it is open any more, and the store knows that: also when another one has begun.
+
+    Args:
+        new_transaction: makes unique ids.
+        within: time within which a book is written that proves less than is true.
+
+    Attributes:
+        within: as given. Where it gets shorter, the store's book has to say so before it is used again.
+    """
+
+    def __init__(self, new_transaction: Callable[[], str], within: timedelta) -> None:
+        self._new = new_transaction
+        self.within = within
+        self._own: ProcessBook | None = None
+        self._mine: dict[str, ProcessBook] = {}
+        self._others: dict[str, tuple[Book, datetime]] = {}
+        self._absent: dict[str, None] = {}
+        self._paid: dict[str, None] = {}
+
+    @property
+    def mine(self) -> tuple[ProcessBook, ...]:
+        """The books of this process."""
+        return tuple(self._mine.values())
+
+    def current(self) -> ProcessBook:
+        """The book that gives out numbers; another one once it is full."""
+        if self._own is not None and self._own.is_full:
+            self.retire()
+        if self._own is None:
+            self._own = ProcessBook(self._new()[:BOOK_DIGITS], self._new())
+            self._mine[self._own.id] = self._own
+        return self._own
+
+    def retire(self) -> None:
+        """Give out no more numbers of this book."""
+        if self._own is not None:
+            self._own.retired = True
+            if self._own.written is None:  # None of its numbers was given out.
+                del self._mine[self._own.id]
+            self._own = None
+
+    def is_stored(self, book: ProcessBook, now: datetime) -> bool:
+        """Whether the store has a book, and will for long. Else no sweeper would know of what is about to be done."""
+        soon = book.promised <= self.within.total_seconds()
+        return book.written is not None and soon and now - book.written <= KEPT_FOR / 2
+
+    def compare(self, effect: FindPaid, now: datetime) -> tuple[str, ...]:
+        """Close numbers of this process by what an outbox holds; return the books of others that are to be read."""
+        for book in self.mine:
+            here = frozenset(number for id, number in map(number_of, effect.transactions) if id == book.id)
+            book.compare(effect.entity.key, effect.version, here, now)
+        unpaid = {
+            tx: at
+            for tx, at in zip(effect.transactions, effect.attempts, strict=True)
+            if number_of(tx)[0] not in self._mine and not self._is_paid(tx, at, now)
+        }
+        needed = books_of(tx for tx in unpaid if tx in effect.needed)
+        old = [tx for tx, at in unpaid.items() if now - at >= _UNPAID_FOR]
+        if len(old) < _UNPAID:
+            return needed
+        return tuple(dict.fromkeys((*needed, *(one for one in books_of(old) if not self._was_read(one, now)))))
+
+    def learn(self, found: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
+        """Remember what was read of others' books, and which of those that were asked for there are not."""
+        if not isinstance(found, FoundBooks):
+            return
+        for book in found.books:
+            self._others.pop(book.id, None)
+            self._others[book.id] = book, now
+            self._absent.pop(book.id, None)
+        there = {book.id for book in found.books}
+        self._absent.update((one, None) for one in asked if one not in there)
+        _shorten(self._others, _MOST_KNOWN)
+        _shorten(self._absent, _MOST_KNOWN)
+
+    def close(self, effect: CloseNumbers, now: datetime) -> None:
+        """Close numbers of this process, and remember what it paid of others."""
+        for tx in effect.transactions:
+            id, number = number_of(tx)
+            if id in self._mine:
+                self._mine[id].close(number, now)
+            else:
+                self._paid[tx] = None
+        _shorten(self._paid, _MOST_PAID)
+
+    def pays(self, tx: str) -> bool:
+        """Whether the outputs of a transaction are known to be sent."""
+        id, number = number_of(tx)
+        if id in self._mine:
+            return self._mine[id].pays(number)
+        return tx in self._paid or (id in self._others and self._others[id][0].pays(number))
+
+    def paid(self, effect: FindPaid, now: datetime) -> frozenset[str]:
+        """Those of the transactions whose outputs are known to be sent, or could not be sent any more."""
+        attempts = zip(effect.transactions, effect.attempts, strict=True)
+        return frozenset(tx for tx, at in attempts if self._is_paid(tx, at, now))
+
+    def writing(self, book: ProcessBook, now: datetime) -> WriteBook:
+        """Ask for a book to be written as it is now."""
+        return WriteBook(book.document(now, self.within), int(KEPT_FOR.total_seconds()))
+
+    def noted(self, book: ProcessBook, written: Book, closed: int, now: datetime) -> None:
+        """Note that a book was written. One that has ended leaves, and is remembered like those of others."""
+        book.noted(written, closed, now)
+        if book.over:
+            self._mine.pop(book.id, None)
+            self.learn(FoundBooks((written,)), now)
+
+    def due(self) -> Iterator[tuple[datetime, ProcessBook]]:
+        """The books that are to be written, and when."""
+        return ((at, book) for book in self.mine if (at := book.due(self.within)) is not None)
+
+    def _is_paid(self, tx: str, at: datetime, now: datetime) -> bool:
+        """Whether nothing of a transaction is owed any more.
+
+        Where the attempt is so old that its book has expired, the sweeper searched the book for it long ago.
+        """
+        return self.pays(tx) or (number_of(tx)[0] in self._absent and now - at > _GONE_AFTER)
+
+    def _was_read(self, book: str, now: datetime) -> bool:
+        return book in self._others and now - self._others[book][1] < _READ_AGAIN
+
+
+def _is_stuck(age: timedelta) -> bool:
+    rest = age % STUCK_AGAIN[-1] if age >= STUCK_AGAIN[-1] else age
+    starts = (timedelta(0),) if age >= STUCK_AGAIN[-1] else (STUCK_AFTER, *STUCK_AGAIN[:-1])
+    return any(start <= rest < start + STUCK_FOR for start in starts)
+
+
+def _stuck_after(opened: datetime, written: datetime) -> datetime:
+    """When a number is stuck for the first time after its book was written."""
+    day = STUCK_AGAIN[-1]
+    days = max((written - opened) // day + 1, 1)
+    starts = (*(opened + start for start in (STUCK_AFTER, *STUCK_AGAIN[:-1])), opened + days * day)
+    return next(start for start in starts if start > written)
+
+
+def _shorten(known: dict[str, Any], most: int) -> None:
+    """Forget the oldest."""
+    for one in [*known][: max(len(known) - most, 0)]:
+        del known[one]
+
 
 _log = logging.getLogger(__name__)
 

@@ -13,28 +13,81 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, key_of, never
+from exactlyonce.attempt import Again, Attempts, Evolve, Finished, Handle, Memory, Refusal, Work, never
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.deadlines import ADVICE, Deadline, Timekeeper
-from exactlyonce.drivers.memories import Memories
 from exactlyonce.drivers.observer import Delivery
-from exactlyonce.drivers.retry import Retrying
-from exactlyonce.drivers.runtime import Clock
-from exactlyonce.effects.books import CloseNumbers, OpenNumbers
+from exactlyonce.drivers.retry import ADVICE, Clock, Deadline, Retrying, Timekeeper
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
+from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError, HandlerError, HandlerFailed, TryAgainLater
 from exactlyonce.raised import Show, cause_of, class_of, shown
-from exactlyonce.records.answers import Answer
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.outbox import Answer
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
+
+# Memories of entities: what processes know of them from one lane to the next, within a budget.
+
+
+BUDGET: Final = 64 * 1024 * 1024
+"""Bytes that a process remembers where nothing else is said."""
+_FRAME_BYTES = 500
+"""What a memory takes besides its document."""
+_PARTS = 3
+"""How often the bytes of a document count of which the parts are kept, too."""
+_NOTHING = Memory()
+
+
+class Memories:
+    """The latest memories, by the key of the entity. The least recently used leave first; losing one costs a request.
+
+    Args:
+        budget: bytes that all documents together may take; 0 for no memories at all.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._memories: OrderedDict[str, Memory] = OrderedDict()
+        self.size = 0
+
+    def take(self, key: str, otherwise: Memory = _NOTHING) -> Memory:
+        """The memory of an entity, which leaves; or what is known otherwise, if there is none."""
+        memory = self._memories.pop(key, None)
+        if memory is None:
+            return otherwise
+        self.size -= _size(memory)
+        return memory
+
+    def keep(self, key: str, memory: Memory) -> None:
+        """Keep a memory, unless it says nothing or is larger than the budget."""
+        self.take(key)
+        if memory.saved is None or _size(memory) > self._budget:
+            return
+        self._memories[key] = memory
+        self.size += _size(memory)
+        while self.size > self._budget:
+            _, left = self._memories.popitem(last=False)
+            self.size -= _size(left)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._memories.clear()
+        self.size = 0
+
+
+def _size(memory: Memory) -> int:
+    saved = memory.saved
+    if saved is None:
+        return _FRAME_BYTES
+    return _FRAME_BYTES + saved.document.size * (1 if saved.parts is None else _PARTS)
+
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)

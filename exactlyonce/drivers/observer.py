@@ -8,8 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import Effect, Step
-from exactlyonce.values.envelope import Envelope, Extensions
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, Envelope, Extensions
 
 Reply = TypeVar("Reply")
 Result = TypeVar("Result")

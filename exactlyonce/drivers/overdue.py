@@ -14,14 +14,12 @@ from collections.abc import Container
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.attempt import key_of
+from exactlyonce.effects.entity import Publish
 from exactlyonce.effects.library import Park
-from exactlyonce.effects.publish import Publish
-from exactlyonce.records.calls import CALL_TYPE
+from exactlyonce.records.ledger import CALL_TYPE
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.envelope import MILLISECOND, Envelope, milliseconds, written_time
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import MILLISECOND, EntityRef, Envelope, key_of, milliseconds, written_time
 from exactlyonce.values.lifetimes import Lifetimes
 
 TOO_OLD: Final = "exactlyonce.too-old"

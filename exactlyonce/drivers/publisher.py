@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import AsyncTransport, SendReply
 
 PORTION: Final = 128

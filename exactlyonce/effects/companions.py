@@ -8,8 +8,8 @@ from typing import Literal
 from exactlyonce.effects.effect import Effect, NoAnswer
 from exactlyonce.effects.entity import Conflict, Saved
 from exactlyonce.records.companions import Companion
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

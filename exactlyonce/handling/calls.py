@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.messages import decode, message_type, require_model
 from exactlyonce.handling.routes import Destination
-from exactlyonce.records.calls import CALL_IS
+from exactlyonce.records.ledger import CALL_IS
 from exactlyonce.values.declarations import (
     kind_of,
     require,
@@ -24,9 +24,8 @@ from exactlyonce.values.declarations import (
     require_text,
     require_tuple,
 )
-from exactlyonce.values.envelope import Envelope, Extensions, require_name, unfit
+from exactlyonce.values.envelope import Envelope, Extensions, message_key, require_name, unfit
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
 from exactlyonce.values.round_trips import shown
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -4,27 +4,157 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Final, TypeVar
 from urllib.parse import quote
 
+from exactlyonce.attempt import Before
 from exactlyonce.errors import ConfigurationError, ContextClosed, OutputTooLarge, UnknownDestination
 from exactlyonce.handling.calls import Api, Call, Reply, call_of
-from exactlyonce.handling.kept_messages import NUMBERED, KeptMessages, utc
-from exactlyonce.handling.messages import encode
-from exactlyonce.handling.replies import answer_of
+from exactlyonce.handling.messages import encode, require_model
 from exactlyonce.handling.routes import Destination, Model, Routes, name_of
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import CLAIM_CHECKS, MAX_BLOB_BYTES, Author, Blob, folder_of
-from exactlyonce.records.calls import CALL_TYPE
-from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, Output, OutputRef
-from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.ledger import CALL_TYPE
+from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, Answer, Output, OutputRef
+from exactlyonce.records.sequences import RECEIVER, Place, Sequences
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, stable_text
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, Origin, stable_text
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import Origin
+from exactlyonce.values.round_trips import shown
+
+# Kept messages: what a handler sends at a later time, until it is released or cancelled.
+
+
+NUMBERED: Final = 256
+"""Bytes that are left in a kept message for the attributes that it gets when it is released."""
+
+
+class KeptMessages:
+    """What one handler keeps and cancels.
+
+    Args:
+        known: ids of the messages that the entity keeps; None where its strategy keeps none.
+
+    Attributes:
+        kept: messages that the handler keeps, each with the time at which it is due.
+        cancelled: ids of messages of earlier commits that it cancels.
+    """
+
+    def __init__(self, known: frozenset[str] | None) -> None:
+        self._known = known
+        self.count = 0
+        self.kept: tuple[tuple[datetime, Output], ...] = ()
+        self.cancelled: frozenset[str] = frozenset()
+
+    def require(self) -> frozenset[str]:
+        """Ids of the messages that were kept before. Raises `ConfigurationError` where the strategy keeps none."""
+        if self._known is None:
+            raise ConfigurationError(
+                "Only entities with the strategy Outbox() keep messages until a time: only their ledger names them. Elsewhere "
+                "send with delay=, and let the receiver decide whether the message still matters."
+            )
+        return self._known
+
+    def keep(self, due: datetime, output: Output) -> None:
+        """Keep a message until it is due. Raises `ConfigurationError` where the strategy keeps none."""
+        self.require()
+        self.count += 1
+        self.kept = (*self.kept, (due, output))
+
+    def cancel(self, id: str) -> bool:
+        """Cancel a message; whether it was kept until now."""
+        stays = tuple(one for one in self.kept if one[1].id != id)
+        if len(stays) < len(self.kept):
+            self.kept = stays
+            return True
+        if id not in self.require() - self.cancelled:
+            return False
+        self.cancelled |= {id}
+        return True
+
+
+def utc(due: datetime) -> datetime:
+    """A time with a time zone, in UTC. Raises ValueError if it has none, or is in no year from 1 to 9999 in UTC."""
+    if due.utcoffset() is None:
+        raise ValueError(f"at= is a time with a time zone, such as context.now + timedelta(days=30); {due} has none.")
+    try:
+        return due.astimezone(timezone.utc)
+    except OverflowError:
+        raise ValueError(f"at= is a time whose year is 1 to 9999 in UTC, too; {due} is none.") from None
+
+
+def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, Output]:
+    """A kept message as it is sent: with the time of its release, and a number if its receiver takes messages in their order.
+
+    With the sequences afterwards.
+
+    Raises:
+        UnknownDestination: the application no longer has its destination.
+        OutputTooLarge: its queue no longer takes its size.
+    """
+    envelope = replace(Envelope.read(kept.envelope.text), time=before.at)
+    receiver = dict(envelope.extensions).get(RECEIVER) if kept.destination in routes.ordered else None
+    if receiver is None:
+        return before.sequences, _checked(routes, kept, envelope, None)
+    sequences, place = routes.number(before.sequences, kept.destination, str(receiver), before.at, before.tx)
+    others = (one for one in envelope.extensions if one[0] != RECEIVER)
+    envelope = replace(envelope, extensions=tuple(sorted((*place.extensions, *others))))
+    return sequences, _checked(routes, kept, envelope, place)
+
+
+def _checked(routes: Routes, kept: Output, envelope: Envelope, place: Place | None) -> Output:
+    wire = envelope.to_json()
+    routes.check(kept.destination, wire.size)
+    return Output(kept.id, kept.destination, wire, place=place, index=kept.index)
+
+
+# Replies of handlers, as answers to requests.
+
+
+MAX_ANSWER_BYTES: Final = 16 * 1024
+"""Most bytes of an answer. Its commit writes it in the entity document."""
+_STATUSES: Final = range(200, 600)
+_WITHOUT_BODY: Final = (204, 205, 304)
+_HEADERS: Final = re.compile(r"location|etag|content-language|x-[a-z0-9-]+", re.IGNORECASE)
+_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+
+
+def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> Answer:
+    """The answer that a handler gives.
+
+    Args:
+        body: a pydantic model or a dataclass; None for none.
+        status: status code of HTTP; None for 200, or for 204 without a body.
+        headers: of the answer.
+
+    Raises:
+        ConfigurationError: the body is neither a pydantic model nor a dataclass.
+        OutputTooLarge: the answer is larger than one may be.
+        HandlerFailed: the body holds NaN or an infinity.
+        ValueError: the status code or a header cannot be.
+    """
+    chosen = status or (204 if body is None else 200)
+    if chosen not in _STATUSES or (body is not None and chosen in _WITHOUT_BODY):
+        raise ValueError(f"The status code of an answer is from 200 to 599, and {_WITHOUT_BODY} have no body.")
+    for name, value in headers.items():
+        if not _HEADERS.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise ValueError(
+                "The headers of an answer are Location, ETag, Content-Language, and names that begin with X-; values are "
+                "printable ASCII."
+            )
+    if body is not None:
+        require_model(type(body), "The body of an answer")
+    text = None if body is None else Json.of(shown(body)).text
+    answer = Answer(chosen, tuple(headers.items()), text)
+    if answer.size > MAX_ANSWER_BYTES:
+        raise OutputTooLarge(
+            f"The answer has {answer.size} bytes; at most {MAX_ANSWER_BYTES} are allowed. Write what is large with "
+            "context.write_once, and reply with its address."
+        )
+    return answer
+
 
 Sent = TypeVar("Sent", bound=Model)
 _BLOB_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")

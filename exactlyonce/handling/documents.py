@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError, DamagedDocument
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.places import ANY, Place
-from exactlyonce.values.round_trips import stored_parts
+from exactlyonce.values.round_trips import ANY, Place, stored_parts
 
 _Path = tuple[str | int, ...]
 _ADVICE: Final = (

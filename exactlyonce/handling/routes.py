@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, T
 
 from exactlyonce.attempt import Strategy
 from exactlyonce.errors import ConfigurationError, HandlerFailed, InvalidMessage, OutputTooLarge, UnknownDestination
-from exactlyonce.handling.keys import EntityKey, entity_named, entity_ref
-from exactlyonce.handling.messages import message_type
+from exactlyonce.handling.messages import EntityKey, entity_named, entity_ref, message_type
 from exactlyonce.raised import ApplicationsCode, class_of
-from exactlyonce.records.outputs import MOST_CARRIED
-from exactlyonce.records.places import RECEIVER, Place
-from exactlyonce.records.sequences import Sequences, channel_id, numbered
+from exactlyonce.records.outbox import MOST_CARRIED
+from exactlyonce.records.sequences import RECEIVER, Place, Sequences, channel_id, numbered
 from exactlyonce.values.declarations import kind_of, require, require_plain, require_tuple
-from exactlyonce.values.envelope import Extensions, require_name, unfit
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, Extensions, require_name, unfit
 
 
 class Receiver(Protocol):

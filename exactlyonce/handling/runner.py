@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from exactlyonce.attempt import Before, Evolve, Handled, key_of
+from exactlyonce.attempt import Before, Evolve, Handle, Handled
 from exactlyonce.errors import DamagedDocument, ExactlyOnceError, HandlerFailed, NoStateReturned
-from exactlyonce.handling.context import Context
+from exactlyonce.handling.context import Context, released
 from exactlyonce.handling.entities import Entity, Handler
-from exactlyonce.handling.kept_messages import released
 from exactlyonce.handling.messages import full_name, same_source
 from exactlyonce.handling.routes import Routes
 from exactlyonce.raised import ApplicationsCode, cause_of, class_of, text_of
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Answer, Output
 from exactlyonce.values.declarations import kind_of
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin
+from exactlyonce.values.lifetimes import Lifetimes
+
+# The age check: refuses unknown messages that are too old to be judged. It fails closed.
+
+
+@dataclass(frozen=True, slots=True)
+class AgeCheck:
+    """A `Handle` that refuses messages which cannot be judged, like a handler that raises.
+
+    A strategy handles a message only after it found no proof that it was processed, and takes the time of the attempt after
+    that look. So the age at that time shows whether a proof may have been deleted. A message that is handled again is
+    known, and never refused.
+
+    Attributes:
+        handle: handles messages that are not refused.
+        entity: of the messages.
+        lifetimes: of the application.
+        forgets: whether the proof that a message was processed goes with age, as `Strategy.forgets` says.
+    """
+
+    handle: Handle
+    entity: EntityRef
+    lifetimes: Lifetimes
+    forgets: Callable[[Envelope], bool]
+
+    def __call__(self, before: Before, envelope: Envelope) -> Handled:
+        """Handle one message.
+
+        Raises:
+            UndatedMessage, MessageFromTheFuture, TooOldToJudge: it cannot be judged; nothing was changed.
+            ExactlyOnceError: as `handle` does.
+        """
+        if before.sent is None and self.forgets(envelope):
+            refusal = self.lifetimes.refusal(envelope.judged_by, before.at)
+            if refusal is not None:
+                raise type(refusal)(f"Message {key_of(envelope)} on entity {self.entity}: {refusal}")
+        return self.handle(before, envelope)
 
 
 @dataclass(frozen=True)

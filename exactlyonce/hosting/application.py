@@ -9,15 +9,14 @@ from typing import Any, TypeVar
 import azure.functions as func
 
 from exactlyonce.drivers.observer import Observer
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.keys import EntityKey
+from exactlyonce.handling.messages import EntityKey
 from exactlyonce.handling.routes import Destination, Model, Routes, name_of
-from exactlyonce.hosting.accounts.needs import Needs
 from exactlyonce.hosting.accounts.ownership import Ownership
-from exactlyonce.hosting.accounts.port import Accounts
+from exactlyonce.hosting.accounts.port import Accounts, Needs
 from exactlyonce.hosting.accounts.resources import AzureResources
 from exactlyonce.hosting.config.checks import (
     require_announced,
@@ -26,28 +25,177 @@ from exactlyonce.hosting.config.checks import (
     require_rebuilds,
 )
 from exactlyonce.hosting.config.connections import Connections, ServiceBusConnection, StorageConnection
-from exactlyonce.hosting.config.environment import load_all
-from exactlyonce.hosting.config.settings import Settings
-from exactlyonce.hosting.deliveries.adapters import Adapter
-from exactlyonce.hosting.deliveries.failures import told
+from exactlyonce.hosting.config.settings import Settings, load_all
 from exactlyonce.hosting.deliveries.settlement import Outcome
-from exactlyonce.hosting.deliveries.triggers import Delivered
-from exactlyonce.hosting.opened_requests import OpenedRequests
+from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, told
 from exactlyonce.hosting.operators.operator import Operator
-from exactlyonce.hosting.queries import queried
-from exactlyonce.hosting.requests.asker import Answered, Request, require_answers
+from exactlyonce.hosting.requests.asker import Answered, Keys, Request, require_answers
 from exactlyonce.hosting.requests.door import Door
-from exactlyonce.hosting.requests.keys import Keys
-from exactlyonce.hosting.service_calls import ServiceCalls
-from exactlyonce.hosting.single_entities import SingleEntities
-from exactlyonce.hosting.upkeep.sweeper import Swept
-from exactlyonce.hosting.upkeep.timers import EVERY_MINUTE, register_sweeper
-from exactlyonce.hosting.wiring import wire
-from exactlyonce.stores.listing import Condition
+from exactlyonce.hosting.requests.opened_door import OpenedDoor, require_requests
+from exactlyonce.hosting.upkeep.sweeper import EVERY_MINUTE, Swept, register_sweeper
+from exactlyonce.hosting.wiring import Parts, wire
+from exactlyonce.stores.port import AsyncListing, Condition
 from exactlyonce.values.declarations import declared
-from exactlyonce.values.identity import PartitionValue
+from exactlyonce.values.envelope import PartitionValue
+
+# Queries of entities: what is there, without tombstones and the library's own documents.
+
 
 State = TypeVar("State")
+
+
+async def queried(
+    listing: AsyncListing,
+    entity: Entity[State],
+    condition: Condition,
+    partition: PartitionValue | tuple[PartitionValue, ...] | None,
+) -> AsyncIterator[tuple[EntityKey, State]]:
+    """As `ExactlyOnce.query`, which documents it."""
+    within = partition if isinstance(partition, tuple) or partition is None else (partition,)
+    if within is not None and len(within) != len(entity.paths):
+        raise ConfigurationError(
+            f"Entity {entity.name!r} has the partition key {', '.join(entity.paths)}; partition= has {len(within)} value(s)."
+        )
+    async for page in listing.bodies(entity.name, condition, within):
+        for ref, body in page:
+            yield EntityKey(ref.id, ref.partition), entity.shape.read(ref, body)
+
+
+# The part of an application that looks after single entities.
+
+
+class SingleEntities:
+    """An application whose read models may have gaps, and whose streams may send again."""
+
+    _parts: Parts
+
+    async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
+        """Handle the gaps of a read model, and release the messages that can be released. For timers and operators.
+
+        Raises:
+            ConfigurationError: the entity is not a resequenced read model.
+            TryAgainLater: the store or a queue did not answer.
+            HandlerError: the handler of a held message still raises; the message stays held.
+        """
+        await self._parts.startup.ready()
+        finished = await self._parts.maintenance.tend(entity, entity.ref(key))
+        for _, error in finished.stopped:
+            raise error
+
+    async def replay(self, entity: Entity[Any], key: str | EntityKey, first: int, last: int) -> int:
+        """Send the outputs of a stream's versions again, with their ids and numbers; return how many messages were sent.
+
+        Raises:
+            ConfigurationError: the entity keeps no version stream.
+            TryAgainLater: the store or a queue did not answer.
+            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
+        """
+        await self._parts.startup.ready()
+        return await self._parts.maintenance.replay(entity, entity.ref(key), (first, last))
+
+
+# The part of an application that serves requests which callers open.
+
+
+class OpenedRequests:
+    """An application that other services call: OPEN, POST, GET, DELETE."""
+
+    _parts: Parts
+
+    @told
+    async def open_request(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
+        """Open a request: store its message, and give it an address. Nothing is carried out yet.
+
+        The response is 201 with the address in `Location`, which `serve_request` serves. A request that is opened and never
+        carried out is deleted by clean-up. Errors are problem+json.
+
+        Args:
+            request: as the trigger gives it; its path is the collection that the address lies in.
+            entity: the type whose handler takes the message; its strategy is `Outbox`.
+            message: as for `answer`.
+
+        Raises:
+            ConfigurationError: no timer sweeps this application, or the entity has another strategy.
+        """
+        self._require_served(entity)
+        return await OpenedDoor(self._parts.requests, self._parts.show).open(request, entity, message)
+
+    @told
+    async def serve_request(
+        self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey
+    ) -> func.HttpResponse:
+        """Serve a request that was opened, at the address that opening it gave.
+
+        POST carries it out, once however often it comes and however late, and answers with what the handler replied; GET gives
+        the answer once more, or 409 while there is none, and HEAD the same without a body; DELETE closes the request. From then
+        on nothing is known of it, and all of them answer 404, but DELETE 204. Other methods are 405 with `Allow`.
+
+        Args:
+            request: as the trigger gives it; the route has a parameter `request`.
+            entity: the type whose handler takes the message.
+            key: of the entity, from the route.
+
+        Raises:
+            ConfigurationError: as `open_request` does; or the route has no parameter `request`.
+        """
+        self._require_served(entity)
+        return await OpenedDoor(self._parts.requests, self._parts.show).serve(request, entity, key)
+
+    def _require_served(self, entity: Entity[Any]) -> None:
+        self._require_swept(entity)
+        require_requests(entity)
+
+    def _require_swept(self, entity: Entity[Any]) -> None:
+        raise NotImplementedError
+
+
+# The part of an application that makes calls to other services.
+
+
+class ServiceCalls:
+    """An application whose handlers call other services."""
+
+    _parts: Parts
+    _destinations: tuple[Destination, ...]
+
+    @property
+    def destinations(self) -> tuple[Destination | Api, ...]:
+        """Where handlers may send to, and the services that they may call."""
+        apis = self._parts.caller.apis
+        return tuple(apis.get(one.name, one) for one in self._destinations)
+
+    @told
+    async def call(self, message: Delivered) -> None:
+        """Make the call that a handler committed with `context.call`. For the trigger on the queue of an `Api`.
+
+        Returning acknowledges it: its reply was sent, or the call was sent to its queue once more, to be tried again later.
+
+        Args:
+            message: as the trigger delivers it.
+
+        Raises:
+            TryAgainLater: a queue did not take what was sent. The call comes again, under the same idempotency key.
+            InvalidMessage, MalformedMessage: the message is no call.
+            ConfigurationError: this application has no such `Api`, or no destination for the reply.
+        """
+        await self._parts.caller.take(message)
+
+    @told
+    async def settle_call(self, message: Delivered) -> None:
+        """Decide about a call that its queue gave up on: it returns to its queue while its key is known, and is answered then.
+
+        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`. The reply has the outcome "unknown".
+
+        Args:
+            message: as the trigger delivers it.
+
+        Raises:
+            As `call` does; the message stays. A call to an `Api` that this process does not know is answered once its key is
+            known no more.
+        """
+        await self._parts.caller.settle(message)
+
+
 Sent = TypeVar("Sent", bound=Model)
 PROVED_SOON = timedelta(minutes=2)
 """Time within which a process writes its book that answers requests, unless settings say otherwise."""

@@ -12,30 +12,82 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.book import Books
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.drivers.store_time import StoreTime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, StoreTime
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.errors import TryAgainLater
 from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.messages import encode
 from exactlyonce.handling.routes import Destination, Routes
-from exactlyonce.hosting.accounts.port import Accounts
-from exactlyonce.hosting.accounts.startup import Startup
+from exactlyonce.hosting.accounts.port import Accounts, Startup
 from exactlyonce.hosting.calls.caller import Caller
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.config.settings import Settings
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
-from exactlyonce.hosting.deliveries.returner import Returner
-from exactlyonce.hosting.deliveries.settlement import Settler
+from exactlyonce.hosting.deliveries.settlement import Returner, Settler
+from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.hosting.requests.asker import Asker
-from exactlyonce.hosting.requests.opened import Requests
-from exactlyonce.hosting.sender import Sender
+from exactlyonce.hosting.requests.opened_door import Requests
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.raised import Show, shown
-from exactlyonce.records.books import PROVED_WITHIN
+from exactlyonce.records.library import PROVED_WITHIN
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import Envelope, key_of, message_key
+
+# The sender: sends messages from outside of handlers.
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Sends messages of registered types under ids that its caller gives.
+
+    Attributes:
+        publisher: sends to the destinations' queues.
+        routes: checks destinations and sizes.
+        claims: writes data that is too large for its queue to a blob.
+        runtime: time, and the observer.
+    """
+
+    publisher: Publisher
+    routes: Routes
+    claims: ClaimChecks
+    runtime: Runtime
+
+    async def send(
+        self, destination: str, message: object, message_id: str, source: str, time: datetime | None = None
+    ) -> None:
+        """As `ExactlyOnce.send`, which documents it."""
+        stable = destination in self.routes.stable
+        if time is None and stable:
+            raise ValueError(
+                f"Message {message_key(source, message_id)} for {destination!r} has no time=. A destination with "
+                "stable_time=True needs the time when the message came about, the same in every copy."
+            )
+        if time is None:
+            time = self.runtime.clock.now()
+        elif time.utcoffset() is None:
+            raise ValueError(f"The time of message {message_key(source, message_id)} has no time zone. Give it one.")
+        name, data = encode(message)
+        session = self.routes.session(destination, message)
+        envelope = Envelope(source, message_id, name, data, time, extensions=session)
+        if stable:
+            envelope = envelope.with_stable_time()
+        with self.runtime.observer_slot.sending(destination, key_of(envelope)) as trace:
+            await self._send(destination, envelope.with_trace(trace))
+
+    async def _send(self, destination: str, envelope: Envelope) -> None:
+        wire = envelope.to_json()
+        if self.routes.blobs is not None and self.routes.is_too_large(destination, wire.size):
+            wire = (await self.claims.left(envelope)).to_json()
+        wire = Envelope.read(wire.text).to_json()  # An envelope that its receiver could not read must not be sent.
+        self.routes.check(destination, wire.size)
+        output = Output(key_of(envelope), destination, wire)
+        if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
+            raise TryAgainLater(f"Message {key_of(envelope)} may not have been sent. Send it again under the same id.")
+
 
 SWEEP_TRIES: Final = 3
 """Tries of the sweeper on one entity: it runs every minute, so it need not try for long."""

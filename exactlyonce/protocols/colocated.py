@@ -11,25 +11,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, Step
-from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.steps.answers import answers_beside, contents_in
-from exactlyonce.protocols.steps.batch import BATCH_MESSAGES, Batch, HandledMessage, draft_batch
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
+from exactlyonce.protocols.steps.batch import (
+    BATCH_MESSAGES,
+    Batch,
+    HandledMessage,
+    draft_batch,
+    publish_records,
+    settled,
+    sweep_records,
+)
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_companions
-from exactlyonce.protocols.steps.load import View, load_with_companions
-from exactlyonce.protocols.steps.publish_records import publish_records, settled, sweep_records
-from exactlyonce.protocols.steps.save import start_over, write_blobs
-from exactlyonce.protocols.steps.settle import companions_know, settle
+from exactlyonce.protocols.steps.load import (
+    View,
+    answers_beside,
+    contents_in,
+    load_with_companions,
+    start_over,
+    write_blobs,
+)
+from exactlyonce.protocols.steps.park import companions_know, settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import ColocatedRecord, record_id
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outputs import digest
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.outbox import digest
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 from pydantic import with_config
 
+from exactlyonce.values.frozen_json import EXACT, SCHEMA, read_shape, write_shape
 from exactlyonce.values.lifetimes import Retention
-from exactlyonce.values.shapes import EXACT, SCHEMA, read_shape, write_shape
 
 DEFAULT_NAME: Final = "exactlyonce"
 KIND: Final = "application"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 CLAIM_CHECKS: Final = "_messages"
 """Folder for the data of messages that are too large for their queue. No other name begins like this."""

@@ -16,12 +16,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import with_config
 
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.outputs import Output, OutputRef
-from exactlyonce.records.places import Place
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import EXACT, SCHEMA, absent_if, read_shape, write_shape
+from exactlyonce.records.outbox import Answer, Output, OutputRef
+from exactlyonce.records.sequences import Place
+from exactlyonce.values.envelope import EntityRef
+from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, read_shape, write_shape
 
 KIND: Final = "_kind"
 """Property that only companions have, and no document of an entity."""

@@ -2,28 +2,172 @@
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Final
 
 from pydantic import PlainSerializer, PlainValidator, with_config
 
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import CHANNEL, Place, stated_place
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.sequences import CHANNEL, Place, Sequences, stated_place
 from exactlyonce.values.envelope import (
     STABLE_TIME,
+    EntityRef,
     Envelope,
+    derived_id,
     microseconds,
     moment_of,
     stable_text,
     written_time,
 )
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, derived_id
-from exactlyonce.values.shapes import EXACT, absent_if
+from exactlyonce.values.frozen_json import EXACT, Json, absent_if, canonical
+
+# Answers to requests, as entries and records keep them.
+
+
+LARGE: Final = 2 * 1024
+"""Bytes above which an answer is not kept in a document that other commits write again."""
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to the request that a message came by. It is text, so that every retry gets the same bytes.
+
+    Attributes:
+        status: status code of HTTP.
+        headers: names and values.
+        body: JSON; None for none.
+        asked: fingerprint of the request; empty while its handler runs.
+    """
+
+    status: int = 204
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    asked: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of body and headers."""
+        return len((self.body or "").encode()) + sum(len(name) + len(value) for name, value in self.headers)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is kept apart from what other commits write."""
+        return self.size > LARGE
+
+    def is_to(self, fingerprint: str) -> bool:
+        """Whether it answers the request with this fingerprint, and not another one that had its key."""
+        return self.asked == fingerprint
+
+
+# Outputs, as they are stored and as they are referred to.
+
+
+MAX_OUTPUT_BYTES: Final = 1_400_000
+"""Most that all outputs of one message may have together: they have to fit one entity document, beside its state."""
+MOST_CARRIED: Final = 32 * 1024
+"""Bytes of an envelope above which its data travels in a blob, where there is a container for blobs."""
+
+
+_OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"place":null},`, room left.
+
+
+_PLACE_BYTES: Final = 70  # `{"channel":"","receiver":"","number":9007199254740991}`, with some room left.
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One message to be published.
+
+    Attributes:
+        id: derived from the entity, the message that caused it, and its place among that message's outputs.
+        destination: logical name of where it goes.
+        envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
+        delay: seconds that it stays invisible after it was published.
+        place: in its channel; None if it has none. The envelope says the same.
+        index: its place among the messages of its handler, from which its id derives; -1 where nobody asks.
+    """
+
+    id: str
+    destination: str
+    envelope: Json
+    delay: float = 0.0
+    place: Place | None = None
+    index: Annotated[int, absent_if(-1)] = field(default=-1, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes in a document: the envelope, and what stands around it."""
+        place = self.place
+        placed = 0 if place is None else len(place.channel) + len(place.receiver.encode()) + _PLACE_BYTES
+        names = len(self.id) + len(self.destination.encode())
+        return Json.of(self.envelope.text).size + names + placed + _OUTPUT_FRAME_BYTES
+
+    @property
+    def ref(self) -> OutputRef:
+        """What is kept of it for good."""
+        return OutputRef(self.id, self.destination, self.place)
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class OutputRef:
+    """What is kept of an output for good."""
+
+    id: str
+    destination: str
+    place: Place | None = None
+
+
+def digest(outputs: tuple[Output, ...]) -> str:
+    """One digest over the content of all outputs, in order: 128 bits, since it is stored with every message.
+
+    The order of properties is no content: that of a mapping may follow a set's, and differ from process to process.
+    """
+    parts = [[output.destination, output.delay, output.envelope.value] for output in outputs]
+    content = Json.of(canonical(parts)).text
+    return b64encode(hashlib.sha256(content.encode()).digest()[:16])[:22].decode()
+
+
+# Kept messages: what an entity sends at a later time, and may cancel until then.
+#
+# The ledger names them, and a staged document holds each. So the commit that sends one, the one that cancels it and the one
+# that releases it are saves of one document, each on the condition that it has not changed: a message is either released or
+# cancelled. It gets its number and its time when it is released, so a cancelled one leaves no gap, and no age counts before.
+
+
+_SUFFIX: Final = "-kept"
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message that is kept until it is due.
+
+    Attributes:
+        id: of the output that it will be.
+        due: when it is to be released.
+        tx: names the staged document that holds it, with others of the same commit.
+    """
+
+    id: str
+    due: datetime
+    tx: str
+
+
+def kept_by(tx: str) -> str:
+    """What names the staged document of the messages that a transaction keeps; its outputs may be staged apart from them."""
+    return f"{tx}{_SUFFIX}"
+
+
+def keeper_of(tx: str) -> str:
+    """The transaction whose outputs or kept messages a staged document of this name holds."""
+    return tx.removesuffix(_SUFFIX)
+
 
 _DATA: Final = ',"data":'
 """Precedes the data of an envelope. An entry leaves it out where nothing else does."""

@@ -3,10 +3,202 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from itertools import islice, pairwise
+from typing import Annotated, Final, NamedTuple
 
-from exactlyonce.records.places import Place
+from pydantic import AfterValidator, with_config
+
+from exactlyonce.errors import InvalidMessage
+from exactlyonce.values.envelope import EntityRef, Envelope
+from exactlyonce.values.frozen_json import EXACT
+
+# Sets of numbers as ranges: what a receiver keeps of the numbers that it received.
+
+
+Ranges = tuple[tuple[int, int], ...]
+"""Numbers as first and last of each run, ascending, with gaps between the runs."""
+
+
+def holds(ranges: Ranges, number: int) -> bool:
+    """Whether a number is in a range."""
+    return any(first <= number <= last for first, last in ranges)
+
+
+def with_number(ranges: Ranges, number: int) -> Ranges:
+    """The ranges with one more number."""
+    return union(ranges, ((number, number),))
+
+
+def from_number(ranges: Ranges, number: int) -> Ranges:
+    """What is left of the ranges from a number on."""
+    return tuple((max(first, number), last) for first, last in ranges if last >= number)
+
+
+def union(some: Ranges, others: Ranges) -> Ranges:
+    """All numbers of both."""
+    united: list[tuple[int, int]] = []
+    for first, last in sorted((*some, *others)):
+        if united and first <= united[-1][1] + 1:
+            united[-1] = (united[-1][0], max(united[-1][1], last))
+        else:
+            united.append((first, last))
+    return tuple(united)
+
+
+def highest(ranges: Ranges, most: int) -> tuple[int, ...]:
+    """The highest numbers, so many at most, from the top."""
+    return tuple(islice(_from_the_top(ranges), most))
+
+
+def _from_the_top(ranges: Ranges) -> Iterator[int]:
+    for first, last in reversed(ranges):
+        yield from range(last, first - 1, -1)
+
+
+def is_ascending(ranges: Ranges, least: int, greatest: int) -> bool:
+    """Whether these are ranges: first before last, all from `least` to `greatest`, ascending, with gaps between them."""
+    edges = [edge for pair in ranges for edge in pair]
+    gaps = all(last + 1 < first for (_, last), (first, _) in pairwise(ranges))
+    return gaps and edges == sorted(edges) and all(least <= edge <= greatest for edge in edges)
+
+
+# Places: the numbers 1, 2, 3 … of the messages that one sender sends to one receiver through one destination.
+#
+# A channel carries these messages. Its sender's commit gives out the numbers, so a receiver that keeps which ones it has
+# received knows every duplicate, however late it comes, and every receiver sees a sequence without gaps, even if it gets only
+# a part of what the sender sends. On the wire a place travels in the CloudEvents extensions `channel`, `partitionkey` and
+# `sequence`.
+
+
+CHANNEL: Final = "channel"
+RECEIVER: Final = "partitionkey"
+NUMBER: Final = "sequence"
+LARGEST_NUMBER: Final = 2**53 - 1
+"""The store knows doubles only."""
+LONGEST_CHANNEL: Final = 64
+"""Characters of a channel's id that are read: twice as many as the library writes."""
+_DIGITS: Final = 16  # The extension asks for strings that sort as their numbers do.
+
+
+def _require_ascending(ranges: Ranges) -> Ranges:
+    """Refuse stored ranges that contradict one another: a number could be received in one, and missing between others."""
+    if not is_ascending(ranges, 1, LARGEST_NUMBER):
+        raise ValueError("numbers have to be ranges that ascend from 1 on, with gaps between them")
+    return ranges
+
+
+Numbers = Annotated[Ranges, AfterValidator(_require_ascending)]
+"""Numbers of a channel, as ranges. Stored ones that overlap are refused when they are read."""
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a message in a channel.
+
+    Attributes:
+        channel: its id.
+        receiver: the entity that the message is for, as the source of what it sends.
+        number: from 1.
+    """
+
+    channel: str
+    receiver: str
+    number: int
+
+    @property
+    def extensions(self) -> tuple[tuple[str, str], ...]:
+        """As attributes of an envelope, sorted by name."""
+        return ((CHANNEL, self.channel), (RECEIVER, self.receiver), (NUMBER, f"{self.number:0{_DIGITS}d}"))
+
+
+def is_numbered(envelope: Envelope) -> bool:
+    """Whether a message says that it has a place. One that does not is foreign: only records know its duplicates."""
+    return any(name == CHANNEL for name, _ in envelope.extensions)
+
+
+def without_place(envelope: Envelope) -> Envelope:
+    """The message as a foreign one, which has no number."""
+    return replace(envelope, extensions=tuple(one for one in envelope.extensions if one[0] not in (CHANNEL, NUMBER)))
+
+
+def stated_place(envelope: Envelope) -> Place | None:
+    """The place that a message says it has; None if it says none, or one that cannot be."""
+    try:
+        receiver = EntityRef.of_source(str(dict(envelope.extensions).get(RECEIVER)))
+        return place_of(envelope, receiver, "It")
+    except (InvalidMessage, ValueError):
+        return None
+
+
+def place_of(envelope: Envelope, receiver: EntityRef, about: str) -> Place:
+    """The place of a message in its channel.
+
+    Args:
+        envelope: of a message that has to have one.
+        receiver: the entity that takes it.
+        about: what the error is to call it.
+
+    Raises:
+        InvalidMessage: it has none, or one that it cannot have.
+    """
+    extensions = dict(envelope.extensions)
+    if lacking := [name for name in (CHANNEL, RECEIVER, NUMBER) if name not in extensions]:
+        raise InvalidMessage(
+            f"{about} has no {' and no '.join(lacking)}, so its place is not known. Declare whom messages are for where their "
+            "sender is composed, with Destination(..., to=entity) or Destination(..., to=type, entity_by=...)."
+        )
+    channel, addressed, number = extensions[CHANNEL], extensions[RECEIVER], _number(str(extensions[NUMBER]))
+    if not isinstance(channel, str) or not 1 <= number <= LARGEST_NUMBER:
+        raise InvalidMessage(
+            f"{about} has a {NUMBER} that is no number from 1 to 2^53, or a {CHANNEL} that is no string. Correct the sender."
+        )
+    if not 0 < len(channel) <= LONGEST_CHANNEL or not channel.isascii() or not channel.isalnum():
+        raise InvalidMessage(
+            f"{about} has a {CHANNEL} that is not made of 1 to {LONGEST_CHANNEL} letters and digits. Correct the sender."
+        )
+    if addressed != receiver.source:
+        raise InvalidMessage(
+            f"{about} is numbered for {addressed!r}, so the numbers of {receiver} would have gaps. Let the destination's to= "
+            "and entity_by= name the entity that the handler's key= names."
+        )
+    return Place(channel, receiver.source, number)
+
+
+def _number(text: str) -> int:
+    """The number that a text is; 0 if it is none, or too long: thousands of digits are more than Python converts."""
+    digits = text.lstrip("0")
+    return int(digits) if text.isascii() and digits.isdigit() and len(digits) <= _DIGITS else 0
+
+
+# Receptions: how far a read model has received the channels that make it.
+
+
+@with_config(EXACT)
+@dataclass(frozen=True, slots=True)
+class Reception:
+    """How far a read model has received one channel.
+
+    Attributes:
+        channel: its id.
+        source: who sends it.
+        next: the number to handle next.
+        held: numbers above it whose messages are held; and itself, where its handler raised.
+        gap_since: since when messages are held for want of `next`; None if they are not.
+        failing: name of the error that the handler of `next` raised; None if it did not.
+        passed: latest time of its messages that were handled, where sources are brought into one order; None elsewhere.
+    """
+
+    channel: str
+    source: str
+    next: int = 1
+    held: Numbers = ()
+    gap_since: datetime | None = None
+    failing: str | None = None
+    passed: datetime | None = None
 
 
 class Sequence(NamedTuple):

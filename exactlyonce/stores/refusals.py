@@ -8,7 +8,7 @@ from typing import Final
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.errors import DamagedDocument, UniqueKeyTaken
 from exactlyonce.records.companions import KIND
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 MOST_TOGETHER: Final = 100
 """Most documents in one transactional batch of Cosmos DB."""

@@ -17,19 +17,22 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from exactlyonce.attempt import key_of
-from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
-from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.library import Park, Written
+from exactlyonce.effects.entity import Conflict, Publish
+from exactlyonce.effects.library import Park, WriteBook, Written
 from exactlyonce.effects.port import Busy
-from exactlyonce.effects.publish import Publish
 from exactlyonce.telemetry.metrics import Metrics
-from exactlyonce.telemetry.operations import OPERATIONS, Operation
-from exactlyonce.telemetry.spans import ENTITY_TYPE, AttemptSpans, DeliverySpan, Instruments, fail
+from exactlyonce.telemetry.spans import (
+    ENTITY_TYPE,
+    OPERATIONS,
+    AttemptSpans,
+    DeliverySpan,
+    Instruments,
+    Operation,
+    fail,
+)
 from exactlyonce.telemetry.tally import DUPLICATES
-from exactlyonce.values.envelope import TRACEPARENT, TRACESTATE, Envelope, Extensions
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import TRACEPARENT, TRACESTATE, EntityRef, Envelope, Extensions, key_of
 
 NAME: Final = "exactlyonce"
 OUTCOME: Final = "exactlyonce.outcome"

@@ -12,16 +12,14 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.books import Opened, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Together
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.pages import FoundPages
+from exactlyonce.effects.library import FoundPages, OpenNumbers
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import OUTBOX, Ledger, read_entity
-from exactlyonce.records.marks import by_hash
-from exactlyonce.records.pages import Page
-from exactlyonce.values.identity import EntityRef, message_hash
+from exactlyonce.records.ledger import OUTBOX, Ledger, Page, by_hash, read_entity
+from exactlyonce.records.library import Opened
+from exactlyonce.values.envelope import EntityRef, message_hash
 
 Outcome = Literal["processed", "held", "failed", "ledger", "page", "record", "stream", "number", "group"]
 """The outcome of a delivery, or where it was found to be a duplicate.

@@ -15,14 +15,12 @@ from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError, UnknownDestination
 from exactlyonce.handling.calls import Api, read_call
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.messages import decode, encode, model_named
+from exactlyonce.handling.messages import EntityKey, decode, encode, model_named
 from exactlyonce.handling.routes import Destination, Model, name_of
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.records.calls import CALL_TYPE
-from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.outputs import Output
-from exactlyonce.testing.losses import Lost
+from exactlyonce.records.ledger import CALL_TYPE, Ledger, entity_document
+from exactlyonce.records.outbox import Output
+from exactlyonce.testing.interruptions import Lost
 from exactlyonce.testing.runner import NOW
 from exactlyonce.testing.services import Request, Service, Trouble
 from exactlyonce.values.declarations import declared, require, require_callable

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.keys import EntityKey
-from exactlyonce.handling.messages import message_type
+from exactlyonce.handling.messages import EntityKey, message_type
 from exactlyonce.handling.routes import Destination
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.testing.app import App

@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import KEPT, Mark
-from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.outputs import Output, digest
-from exactlyonce.values.identity import EntityRef, derived_id, message_hash
+from exactlyonce.records.ledger import KEPT, Ledger, Mark
+from exactlyonce.records.outbox import OutboxEntry, Output, digest
+from exactlyonce.values.envelope import EntityRef, derived_id, message_hash
 
 Position = tuple[str, int]
 """A channel, and a number in it."""

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
-from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Effect
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import Park, Stage
-from exactlyonce.effects.pages import WritePage
+from exactlyonce.effects.entity import Publish, SaveEntity
+from exactlyonce.effects.library import Park, Stage, WriteOnce, WritePage
 from exactlyonce.effects.port import Busy
-from exactlyonce.effects.publish import Publish
 from exactlyonce.errors import ConfigurationError
+from exactlyonce.stores.memory.partitions import Fate, NoTrouble
 from exactlyonce.stores.port import AsyncStore
+
+# Lost replies of the store, as tests ask for them.
+
+
+Lost = Literal["reply", "request"]
+_FATES: Final[dict[Lost | None, Fate]] = {"reply": Fate.LOST_AFTER, "request": Fate.LOST_BEFORE, None: Fate.ANSWERED}
+
+
+class Losses(NoTrouble):
+    """Loses what is planned, and nothing else.
+
+    Attributes:
+        planned: what is lost of each of the next writes; None for nothing.
+    """
+
+    def __init__(self) -> None:
+        self.planned: deque[Lost | None] = deque()
+
+    def fate(self, operation: str) -> Fate:  # noqa: ARG002
+        return _FATES[self.planned.popleft()] if self.planned else Fate.ANSWERED
+
 
 Reply = TypeVar("Reply")
 Interruption = Literal["reply", "request", "before", "after"]

@@ -13,9 +13,8 @@ from exactlyonce.handling.calls import Api, Call
 from exactlyonce.handling.context import Context
 from exactlyonce.handling.messages import message_type
 from exactlyonce.handling.routes import Destination, Model, Routes, name_of, subscribers_of
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.outputs import MAX_OUTPUT_BYTES
-from exactlyonce.values.identity import EntityRef, Origin, message_key
+from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, Answer
+from exactlyonce.values.envelope import EntityRef, Origin, message_key
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 State = TypeVar("State")

@@ -11,18 +11,19 @@ import base64
 import logging
 import math
 from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from azure.core.credentials_async import AsyncTokenCredential
-from azure.core.exceptions import AzureError, ResourceExistsError, ResourceNotFoundError
+from azure.core.exceptions import AzureError, HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
 from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import SendReply
 
 MAX_BYTES: Final = 48 * 1024
@@ -141,3 +142,44 @@ class StorageQueueTransport:
         if self._credential is None:
             self._own_credential = default_credential()
         return QueueServiceClient(self._account, self._credential or self._own_credential, **patience)
+
+
+# How many messages wait in the queues of a storage account.
+
+
+Length = int | Literal["absent", "refused", "no answer"]
+"""Messages in a queue, about; or why that is not known."""
+
+
+async def lengths(account: str, client_id: str | None, names: Iterable[str]) -> AsyncIterator[tuple[str, Length]]:
+    """The lengths of queues, by name.
+
+    Args:
+        account: a connection string, or the address of the queue service.
+        client_id: of a user-assigned identity, for an address.
+        names: of the queues.
+    """
+    credential = None
+    if "=" in account:
+        service = QueueServiceClient.from_connection_string(account, retry_total=0)
+    else:
+        credential = default_credential(client_id)
+        service = QueueServiceClient(account, credential, retry_total=0)
+    try:
+        for name in names:
+            yield name, await _length(service, name)
+    finally:
+        await service.close()
+        if credential is not None:
+            await credential.close()
+
+
+async def _length(service: QueueServiceClient, name: str) -> Length:
+    try:
+        return (await service.get_queue_client(name).get_queue_properties()).approximate_message_count or 0
+    except ResourceNotFoundError:
+        return "absent"
+    except HttpResponseError:
+        return "refused"
+    except AzureError:
+        return "no answer"

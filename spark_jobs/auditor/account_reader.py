@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType, StructField, StructType
 
-from exactlyonce.records.books import BOOKS
+from exactlyonce.records.library import BOOKS
 from spark_jobs.report.contents import ReadResult
 from spark_jobs.source.port import Made, Query, literal, shown_units
 from spark_jobs.spark.frames import PARSED_OF_A_TASK, gathered, kept, packed, suited

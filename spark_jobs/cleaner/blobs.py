@@ -23,9 +23,8 @@ from exactlyonce.blobs.azure import AzureBlobs
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.blobs import DeleteBlobs
+from exactlyonce.drivers.retry import Backoff, Runtime
+from exactlyonce.effects.library import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import setting

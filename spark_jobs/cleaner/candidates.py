@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import ArrayType, BooleanType, DataType, LongType, StringType, StructField, StructType
 
-from exactlyonce.records.books import BOOKS
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER
-from exactlyonce.values.shapes import SCHEMA
+from exactlyonce.records.library import BOOKS
+from exactlyonce.values.frozen_json import SCHEMA
 from spark_jobs.transforms.names import entity_key, plain_key
 from spark_jobs.transforms.schemas import partition_of
 

@@ -17,14 +17,13 @@ from typing import Any, Final, TypeVar
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import MessageError, StoredDataError, TryAgainLater, UniqueKeyTaken
 from exactlyonce.protocols.outbox.clean import clean_staged
-from exactlyonce.stores.cosmos.layout import staged_id
+from exactlyonce.stores.cosmos.partition import staged_id
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from spark_jobs.cleaner.store import Place
 from spark_jobs.cleaner.verdicts import Reason
 from spark_jobs.source.port import Meter, Outcome

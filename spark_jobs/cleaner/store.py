@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.pace import Allowance
 from spark_jobs.source.port import Meter, placed

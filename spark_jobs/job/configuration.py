@@ -19,7 +19,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from exactlyonce import Colocated, Entity, Outbox, Resequencer, VersionStream
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import setting
-from exactlyonce.values.durations import Duration, Positive
+from exactlyonce.values.lifetimes import Duration, Positive
 from spark_jobs.job import limits
 from spark_jobs.job.problems import problems_of, refusal, require_none
 

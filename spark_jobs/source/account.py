@@ -19,7 +19,7 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpRespons
 from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from exactlyonce.stores.cosmos.replies import answered_at
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.job.exits import AccountError, UnsafeError

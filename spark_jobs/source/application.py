@@ -12,7 +12,7 @@ from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
 from exactlyonce.errors import ConfigurationError, StoredDataError
 from exactlyonce.records.application import KIND, Application, OwnedType, read_application
-from exactlyonce.stores.cosmos.layout import from_library
+from exactlyonce.stores.cosmos.partition import from_library
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, Retention
 from spark_jobs.job.configuration import Job
 from spark_jobs.job.problems import refusal

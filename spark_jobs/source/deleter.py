@@ -22,7 +22,7 @@ from azure.core.exceptions import AzureError
 from azure.cosmos import ContainerProxy
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
-from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
+from exactlyonce.stores.cosmos.partition import MAX_BATCH_OPERATIONS
 from exactlyonce.stores.cosmos.replies import headers_of
 from spark_jobs.job.configuration import Account
 from spark_jobs.job.exits import UnsafeError

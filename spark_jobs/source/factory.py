@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from spark_jobs.job.configuration import Account, Job
 from spark_jobs.source.connector import Connector, jar_of
 from spark_jobs.source.feed_ranges import FeedRanges

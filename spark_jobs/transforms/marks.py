@@ -12,8 +12,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.records.marks import DIGITS, KEPT, SEPARATOR, destination_digit
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.ledger import DIGITS, KEPT, SEPARATOR, destination_digit
+from exactlyonce.values.envelope import message_hash
 
 _HASH: Final = len(message_hash(""))
 _TIME: Final = 7

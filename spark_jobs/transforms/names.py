@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType
 
-from exactlyonce.values.identity import LONGEST_READABLE, EntityRef
+from exactlyonce.values.envelope import LONGEST_READABLE, EntityRef
 from spark_jobs.spark.frames import by_row
 
 _WRITTEN_AS_IT_IS: Final = r'[^"\\\p{Cntrl}]*'

@@ -20,11 +20,10 @@ from azure.cosmos import PartitionKey
 from exactlyonce.effects.library import Park, Written
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from function_host.azurite import ACCOUNT_KEY
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 

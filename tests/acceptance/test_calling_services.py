@@ -21,11 +21,11 @@ from exactlyonce import Envelope
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.protocols.outbox.requests import clean_requests
 from exactlyonce.records.ledger import LEDGER
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite

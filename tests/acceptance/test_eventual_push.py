@@ -21,9 +21,9 @@ from azure.storage.queue.aio import QueueClient
 from demo.hosts import Host
 from demo.stack import ROOT, create_containers
 from exactlyonce import Envelope
-from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.settlement import UNEXPLAINED_ROUNDS
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule

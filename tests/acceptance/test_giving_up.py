@@ -13,7 +13,7 @@ import pytest
 
 from exactlyonce import Context, Destination, Envelope, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.stores.listing import ListedMessage
+from exactlyonce.stores.port import ListedMessage
 from exactlyonce.values.frozen_json import Json
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator

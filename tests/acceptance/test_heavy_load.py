@@ -17,7 +17,7 @@ from azure.storage.queue.aio import QueueClient, QueueServiceClient
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator

@@ -19,10 +19,9 @@ from azure.storage.queue.aio import QueueServiceClient
 
 from exactlyonce import ConfigurationError, Context, Destination, Entity, Outbox, message
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish, SaveEntity
+from exactlyonce.effects.library import WriteOnce
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite

@@ -11,10 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from exactlyonce.attempt import key_of
 from exactlyonce.cli.__main__ import main
 from exactlyonce.effects.library import Park
 from exactlyonce.records.library import ParkedMessage
+from exactlyonce.values.envelope import key_of
 from tests.acceptance.conftest import Bank
 from tests.acceptance.test_bad_input import NOW
 from tests.samples import deposit

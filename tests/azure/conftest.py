@@ -12,19 +12,19 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from azure.identity.aio import DefaultAzureCredential
 
-from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
+from exactlyonce.effects.library import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import Settings, StorageConnection
 from exactlyonce.hosting.config.connections import ServiceBusConnection
-from exactlyonce.hosting.config.environment import load_all
-from exactlyonce.records.books import BOOKS
+from exactlyonce.hosting.config.settings import load_all
+from exactlyonce.records.library import BOOKS
+from exactlyonce.stores.cosmos.application import verify
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer, book_id
+from exactlyonce.stores.cosmos.partition import EntityContainer, book_id
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.cosmos.verify import verify
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import ENTITY_TYPES, LEVELS, OWNED
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 CONTAINERS = [
     EntityContainer(type, type, paths, companions=type in (OWNED, LEVELS)) for type, paths in ENTITY_TYPES.items()

@@ -15,10 +15,10 @@ from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusReceivedMessage, 
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver
 
 from exactlyonce import ConfigurationError
-from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.effects.entity import PUBLISHED
 from exactlyonce.hosting.config.connections import ServiceBusConnection
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import RECEIVER
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import RECEIVER
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.service_bus.binding import read

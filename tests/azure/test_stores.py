@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.records.books import BOOKS
+from exactlyonce.records.library import BOOKS
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import book_id, request_id
 from exactlyonce.stores.cosmos.listing import CosmosListing
-from exactlyonce.stores.listing import AsyncListing
-from exactlyonce.stores.port import AsyncStore
+from exactlyonce.stores.cosmos.partition import book_id, request_id
+from exactlyonce.stores.port import AsyncListing, AsyncStore
 from exactlyonce.testing.contracts.listing import ListingContract
 from exactlyonce.testing.contracts.store import StoreContract
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from tests.azure.conftest import CONTAINERS, Environment
 
 # The SDK hands bodies to aiohttp as bytes; above 1 MiB aiohttp would rather have a stream.

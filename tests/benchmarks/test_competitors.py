@@ -20,7 +20,7 @@ from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.values.identity import EntityRef, message_hash
+from exactlyonce.values.envelope import EntityRef, message_hash
 from tests.benchmarks.in_memory import competing_operations
 from tests.stateful.broken_stores import Careless
 from tests.stateful.machines import Machine, a_message, entity_of, machines, messages

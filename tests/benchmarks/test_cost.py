@@ -18,11 +18,10 @@ from benchmarks.subjects import TIMED, UNTIMED
 from benchmarks.targets import cost_targets, missed
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import Effect, Together
-from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.pages import HasPages
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import HasPages
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 pytestmark = pytest.mark.acceptance
 

@@ -12,11 +12,10 @@ from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce.hosting import Settings
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import ENTITY_TYPES, PLAIN, UNIQUE_KEYS
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.faults import FaultRule
 from tests.contract.starting import SETTINGS

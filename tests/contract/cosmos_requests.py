@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -17,9 +16,28 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, LoadParked, LoadStaged, Park, Stage, Unpark
-from exactlyonce.effects.pages import DeletePages, FindBlobs, FindPages, FindPagesAbove, HasPages, WritePage
-from exactlyonce.effects.requests import CloseRequest, DeleteRequests, KeepAnswers, LoadRequests, OpenRequest
+from exactlyonce.effects.library import (
+    CloseRequest,
+    DeletePages,
+    DeleteRequests,
+    DeleteStaged,
+    FindBlobs,
+    FindPages,
+    FindPagesAbove,
+    HasPages,
+    KeepAnswers,
+    LoadParked,
+    LoadRequests,
+    LoadStaged,
+    NoteSearch,
+    OpenRequest,
+    Park,
+    ReadBooks,
+    Stage,
+    Unpark,
+    WriteBook,
+    WritePage,
+)
 from exactlyonce.records.companions import entry_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import (
@@ -34,8 +52,8 @@ from exactlyonce.testing.contracts.samples import (
     an_entry,
     entity_document,
 )
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 Request = Callable[[CosmosStore, EntityRef], Awaitable[Any]]
 

@@ -18,7 +18,7 @@ from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import PLAIN
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.requests import ConsistencyLevel

@@ -25,7 +25,7 @@ from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved
 from exactlyonce.errors import ConfigurationError, EntityTooLarge
 from exactlyonce.records.companions import id_of
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
@@ -40,7 +40,7 @@ from exactlyonce.testing.contracts.samples import (
     together,
     unique,
 )
-from exactlyonce.values.identity import EntityRef, PartitionValue
+from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag

@@ -12,19 +12,23 @@ from azure.cosmos import CosmosDict, CosmosList
 
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity
-from exactlyonce.effects.library import DeleteStaged, LoadParked, LoadStaged, Park, Stage, Written
-from exactlyonce.effects.pages import FindPages
+from exactlyonce.effects.library import DeleteStaged, FindPages, LoadParked, LoadStaged, Park, Stage, Written
 from exactlyonce.errors import ConfigurationError, DamagedDocument, InvalidMessage, MalformedMessage, OutputTooLarge
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import EntityContainer, parked_id, staged_id
-from exactlyonce.stores.cosmos.partition import CosmosPartition, Document
+from exactlyonce.stores.cosmos.partition import (
+    LIBRARY_CONTAINER,
+    CosmosPartition,
+    Document,
+    EntityContainer,
+    parked_id,
+    staged_id,
+)
 from exactlyonce.stores.cosmos.replies import SESSION_TOKEN
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import PLAIN, a_parked, a_staged, park, staged_now
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag

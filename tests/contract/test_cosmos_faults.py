@@ -16,11 +16,11 @@ from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError, EntityRefused, EntityTooLarge
 from exactlyonce.stores.cosmos import client as cosmos_client
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import OWNED, PLAIN, a_staged, write
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 from tests.contract.cosmos_requests import (

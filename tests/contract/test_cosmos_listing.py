@@ -6,21 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import Written
+from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.errors import ConfigurationError, TryAgainLater
-from exactlyonce.records.books import Book, Search, transaction
-from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import entity_document as with_ledger
+from exactlyonce.records.library import Book, Search, transaction
+from exactlyonce.records.outbox import Kept
 from exactlyonce.stores.cosmos import listing as cosmos_listing
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.listing import CosmosListing
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.listing import AsyncListing, Condition
-from exactlyonce.stores.port import AsyncStore
+from exactlyonce.stores.port import AsyncListing, AsyncStore, Condition
 from exactlyonce.testing.contracts.listing import (
     LATER,
     LONG_AGO,

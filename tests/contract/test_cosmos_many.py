@@ -7,14 +7,13 @@ import pytest
 from exactlyonce.effects.companions import FindEntries, FoundCompanions
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage, Written
-from exactlyonce.effects.requests import FoundRequests, LoadRequests
+from exactlyonce.effects.library import FoundRequests, FoundStaged, LoadRequests, LoadStaged, Stage, Written
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.testing.contracts.requests import opened
+from exactlyonce.testing.contracts.library import opened
 from exactlyonce.testing.contracts.samples import a_request, a_staged, an_entry, owned_entity, together
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import Fault

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from azure.functions.queue import QueueMessage
 
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos.client import cosmos_client
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.envelope import STABLE_TIME, Envelope
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.clock import Clock

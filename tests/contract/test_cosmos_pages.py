@@ -9,30 +9,30 @@ from typing import Literal
 
 import pytest
 
-from exactlyonce.effects.books import FoundBooks, ReadBooks, WriteBook
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import (
+from exactlyonce.effects.library import (
     OTHER,
     DeletePages,
     FindBlobs,
     FindPages,
     FindPagesAbove,
     FoundAbove,
+    FoundBooks,
     FoundPages,
     HasPages,
+    ReadBooks,
+    WriteBook,
     WritePage,
+    Written,
 )
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.marks import Mark
-from exactlyonce.records.marks import written as joined
-from exactlyonce.records.pages import Page
+from exactlyonce.records.ledger import Mark, Page
+from exactlyonce.records.ledger import written as joined
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import page_id
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, page_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import DAY, a_book, a_page, find, write
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.session_tokens import at_or_after
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.replicas import Lag

@@ -7,16 +7,16 @@ from dataclasses import replace
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.pages import FindPages
+from exactlyonce.effects.library import FindPages
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.ledger import entity_document as with_ledger
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import entity_document, find, load, write
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 
 async def test_what_survived_is_found_at_the_new_token(store: CosmosStore, entity: EntityRef) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.records.books import BOOKS
+from exactlyonce.records.library import BOOKS
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import book_id, request_id
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, book_id, request_id
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.store import StoreContract
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from tests.contract.conftest import ENTITY_CONTAINERS
 
 # The SDK hands bodies to aiohttp as bytes; above 1 MiB aiohttp would rather have a stream.

@@ -26,7 +26,7 @@ from exactlyonce.testing.contracts.samples import (
     save,
     together,
 )
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.replicas import Lag
 from tests.contract.conftest import Fault

@@ -12,9 +12,9 @@ import pytest
 from azure.cosmos.aio import CosmosClient, DatabaseProxy
 
 from exactlyonce.errors import ConfigurationError, TryAgainLater
+from exactlyonce.stores.cosmos.application import verify
 from exactlyonce.stores.cosmos.client import cosmos_client
-from exactlyonce.stores.cosmos.layout import EntityContainer
-from exactlyonce.stores.cosmos.verify import verify
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.account import AccountSettings
 from local_cosmos.semantics.faults import FaultRule

@@ -6,12 +6,11 @@ import pytest
 
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import Park, Written
-from exactlyonce.records.ledger import Ledger, entity_document, read_entity
-from exactlyonce.records.marks import Mark
+from exactlyonce.records.ledger import Ledger, Mark, entity_document, read_entity
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.testing.contracts.samples import PLAIN, a_parked, parked
+from exactlyonce.values.envelope import EntityRef, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_key
 
 LONG = ("中" * 255, "🙂" * 250, "\u0627" * 170 + "x" * 80, "%" * 255, "x" * 255)
 

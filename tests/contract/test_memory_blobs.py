@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.blobs.port import AsyncBlobs, AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.library import WriteOnce
 from exactlyonce.records.blobs import Blob
 from exactlyonce.testing.contracts.blobs import BlobContract
 

@@ -7,14 +7,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from exactlyonce.effects.books import WriteBook
+from exactlyonce.effects.library import WriteBook
 from exactlyonce.effects.port import Awaited
-from exactlyonce.records.books import Book
-from exactlyonce.records.kept import Kept
-from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.records.library import Book
+from exactlyonce.records.outbox import Kept
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.port import AsyncStore
+from exactlyonce.stores.port import AsyncListing, AsyncStore
 from exactlyonce.testing.contracts.listing import ListingContract, a_book_id, a_ledger, put
 from exactlyonce.testing.contracts.samples import a_colocated, owned_entity, plain_entity, together
 

@@ -7,12 +7,12 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce.effects.port import Awaited
-from exactlyonce.records.books import BOOKS
+from exactlyonce.records.library import BOOKS
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import UNIQUE_KEYS
 from exactlyonce.testing.contracts.store import StoreContract
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 
 class TestMemoryStore(StoreContract):

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from exactlyonce.testing.contracts.transports import TransportContract
-from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.transports.port import AsyncTransport
+from exactlyonce.transports.port import AsyncTransport, MemoryTransport
 from exactlyonce.values.frozen_json import Json
 
 

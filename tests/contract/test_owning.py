@@ -13,10 +13,10 @@ import pytest
 from azure.cosmos.aio import DatabaseProxy
 
 from exactlyonce import ConfigurationError, Entity, NewerSchema, Outbox, TryAgainLater
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
 from exactlyonce.stores.cosmos.client import cosmos_client
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import ManualClock
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
 from tests.contract.conftest import partition_key

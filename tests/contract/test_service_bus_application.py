@@ -11,9 +11,9 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import ServiceBusError
 
 from exactlyonce import Destination, Envelope
-from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.effects.entity import PUBLISHED
 from exactlyonce.hosting.deliveries.settlement import aside_place
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from exactlyonce.transports.service_bus.binding import read

@@ -12,8 +12,8 @@ import pytest
 from azure.storage.queue.aio import QueueClient
 
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing.contracts.transports import TransportContract
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.transports.storage_queue import StorageQueueTransport

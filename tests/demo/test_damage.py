@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from demo.damage import Database, History, name_of, owed
-from exactlyonce.records.ledger import Ledger, entity_document, read_entity
-from exactlyonce.records.marks import Mark, written
+from exactlyonce.records.ledger import Ledger, Mark, entity_document, read_entity, written
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from handlers.shooting_range import ranges
 
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 import pytest
 from azure.cosmos.aio import ContainerProxy, CosmosClient
 
-from exactlyonce.records.books import Search
+from exactlyonce.records.library import Search
 from exactlyonce.stores.cosmos.client import CosmosConnection
 from exactlyonce.stores.cosmos.listing import CosmosListing
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.listing import Condition
+from exactlyonce.stores.port import Condition
 from exactlyonce.testing.contracts.samples import OWNED, PLAIN
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from local_cosmos.inprocess import running_emulator
 from tests.contract.conftest import ENTITY_CONTAINERS, create_containers
 from tests.contract.cosmos_requests import REQUESTS

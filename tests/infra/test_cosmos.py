@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH
 from local_cosmos.query.parser import parse_query
 from local_cosmos.query.tree import Call, Path, Query, Subquery, parts
 from tests.infra.bicep import deployment, one

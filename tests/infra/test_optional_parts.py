@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exactlyonce.hosting import ServiceBusConnection
-from exactlyonce.hosting.config.environment import load_all
+from exactlyonce.hosting.config.settings import load_all
 from tests.infra.bicep import INFRA, ROOT, deployment, one
 from tests.infra.conftest import ADDRESSES, settings_of
 from tests.infra.test_storage import account

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.listing import AsyncListing
+from exactlyonce.stores.port import AsyncListing
 from tests.contract.cosmos_requests import REQUESTS
 from tests.infra.bicep import deployment, one
 from tests.infra.permissions import ACTIONS, JOBS, needed

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.drivers.shelf import ProcessBook
-from exactlyonce.effects.books import CloseNumbers, FindPaid
+from exactlyonce.drivers.book import ProcessBook
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid
 from exactlyonce.protocols.outbox import draft as drafting
-from exactlyonce.protocols.outbox import owed
-from exactlyonce.records.books import Book
+from exactlyonce.protocols.outbox import protocol as owed
+from exactlyonce.records.library import Book
 from tests.model.careless import COMMIT, OWED_NOT_PUBLISHED
 from tests.model.zoo import Broken
 from verification.scenarios.books import SMALL

@@ -7,11 +7,10 @@ from typing import Any
 
 from exactlyonce import Outbox
 from exactlyonce.effects.effect import NoAnswer
-from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, SaveEntity
 from exactlyonce.effects.library import DeleteStaged
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.steps import save as saving
+from exactlyonce.protocols.steps import load as saving
 from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation

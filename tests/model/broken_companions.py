@@ -7,10 +7,9 @@ from typing import Any
 
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import NoAnswer
-from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.steps import publish_records as publishing
+from exactlyonce.protocols.steps import batch as publishing
 from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation

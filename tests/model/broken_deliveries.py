@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.effects.books import OpenNumbers
 from exactlyonce.effects.effect import Begin
-from exactlyonce.effects.library import Unpark
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.effects.library import OpenNumbers, Unpark
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps import park as parking
 from verification.mutants.named import Mutation, Part, twin_of_parts

@@ -8,9 +8,8 @@ from typing import Any
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Before
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.entity import Publish, SaveEntity
 from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, Written
-from exactlyonce.effects.publish import Publish
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import due

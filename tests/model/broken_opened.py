@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.requests import KeepAnswers
+from exactlyonce.effects.library import KeepAnswers, Written
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import look as looking
-from exactlyonce.protocols.outbox import owed
+from exactlyonce.protocols.outbox import judge as looking
+from exactlyonce.protocols.outbox import protocol as owed
 from tests.model.zoo import Broken
 from verification.scenarios.opened import SMALL
 from verification.twins.alterations import answers, replaced, unasked

@@ -8,8 +8,7 @@ from typing import Any
 
 from exactlyonce.effects.library import FoundParked, Unpark
 from exactlyonce.protocols.steps import park as parking
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import renewed_id
+from exactlyonce.values.envelope import Envelope, renewed_id
 from verification.explorers.renewal import BEFORE, RenewingScenario
 from verification.scenarios.renewals import SMALL
 from verification.twins.alterations import called, replaced

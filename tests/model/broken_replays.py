@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish, Saved, SaveEntity
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream.replay import Replayed
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from tests.model.broken_companions import ONE, STALE, BrokenCompanions, scenario, upserted
 from tests.model.broken_resequencers import FIRST, SECOND, THIRD
 from tests.model.broken_streams import ON_THE_NEWEST_STATE, STREAM

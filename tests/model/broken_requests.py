@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, SaveEntity
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import look as looking
-from exactlyonce.protocols.outbox import owed
-from exactlyonce.records.marks import by_hash
+from exactlyonce.protocols.outbox import judge as looking
+from exactlyonce.protocols.outbox import protocol as owed
+from exactlyonce.records.ledger import by_hash
 from tests.model.careless import COMMIT, OWED_NOT_PUBLISHED, UNKNOWN_SAVE_TAKEN_FOR_DONE
 from tests.model.zoo import Broken
 from verification.scenarios.requests import SMALL

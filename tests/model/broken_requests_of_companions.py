@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from exactlyonce import Colocated
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.protocols import colocated
-from exactlyonce.protocols.steps import publish_records as publishing
+from exactlyonce.protocols.steps import batch as publishing
 from exactlyonce.protocols.stream import protocol as version_stream
 from tests.model.broken_requests import ANSWER, LOST
 from tests.model.zoo import Broken

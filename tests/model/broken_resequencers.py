@@ -7,18 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from exactlyonce.effects.books import CloseNumbers
 from exactlyonce.effects.companions import SaveBatch
-from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
+from exactlyonce.effects.library import CloseNumbers
 from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as total_order
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.records.places import Place, place_of
-from exactlyonce.records.receptions import Reception
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.sequences import Place, Reception, place_of
+from exactlyonce.values.envelope import EntityRef, Envelope
 from tests.model.broken_companions import STALE, BrokenCompanions, scenario, upserted
 from tests.model.zoo import Broken
 from verification.mutants.named import Mutation

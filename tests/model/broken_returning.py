@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.hosting.deliveries import returner as returning_host
 from exactlyonce.hosting.deliveries import settlement as giving_up
+from exactlyonce.hosting.deliveries import settlement as returning_host
 from exactlyonce.hosting.deliveries.settlement import PoisonMessage, Settler
 from exactlyonce.protocols.steps import give_back as returning
 from exactlyonce.protocols.steps import park as parking

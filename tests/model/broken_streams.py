@@ -9,12 +9,12 @@ from typing import Any
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step, Together
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish
 from exactlyonce.protocols.steps import load as loading
 from exactlyonce.protocols.stream import protocol as version_stream
-from exactlyonce.protocols.stream import versions
+from exactlyonce.protocols.stream import protocol as versions
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from tests.model.broken_companions import KEEPS, ONE, STALE, TWO, BrokenCompanions, scenario, upserted
 from tests.model.careless import SAVED, taken_for
 from tests.model.zoo import Broken

@@ -8,9 +8,8 @@ from typing import Any, Final
 from exactlyonce import Outbox
 from exactlyonce.attempt import Finished
 from exactlyonce.effects.effect import NoAnswer
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.outbox import owed
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
+from exactlyonce.protocols.outbox import protocol as owed
 from verification.twins.alterations import answers, ending, unasked
 from verification.twins.modules import Patch, around
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Settled, key_of
+from exactlyonce.attempt import Settled
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.protocols.steps.park import renew, requeue
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import message_hash
+from exactlyonce.values.envelope import Envelope, key_of, message_hash
 from verification.specification.driving import Crash
 from verification.specification.leftovers import Leftover, is_finished, left_by
 from verification.specification.occasions import cleaning_blobs, cleaning_staged, replaying, settling, sweeping

@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
-from exactlyonce.effects.library import DeleteStaged
-from exactlyonce.effects.pages import HasPages
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.effects.library import DeleteStaged, HasPages
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import owed
 from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import protocol as owed
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.mutants.named import Mutation, sources_of, twin_of_parts
 from verification.mutants.reviewed import Tables
 from verification.mutants.source import all_mutants

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.drivers.shelf import Shelf
+from exactlyonce.drivers.book import Shelf
 from exactlyonce.protocols.outbox import draft as drafting
-from exactlyonce.records.marks import by_hash
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.ledger import by_hash
+from exactlyonce.values.envelope import message_hash
 from tests.model import broken_books, broken_memory
 from tests.model.searches import assert_holds, name_of
 from tests.model.zoo import Broken

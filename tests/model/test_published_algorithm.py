@@ -10,15 +10,14 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, Begun, Effect
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED, Publish, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.records.library import Opened
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.model.searches import assert_holds
 from verification.checker.search import explore
 from verification.published.algorithm import AS_PUBLISHED, REPAIRED, WHATEVER, Deletion, PublishedAlgorithm, Repairs

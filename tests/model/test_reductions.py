@@ -12,8 +12,8 @@ import pytest
 
 from exactlyonce.effects.entity import Loaded, LoadEntity
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage
-from exactlyonce.records.marks import by_hash
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.ledger import by_hash
+from exactlyonce.values.envelope import message_hash
 from tests.model.searches import name_of
 from verification.explorers import deliveries
 from verification.explorers import explorer as exploring

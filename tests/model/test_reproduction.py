@@ -13,10 +13,10 @@ from random import Random
 
 import pytest
 
-from exactlyonce.effects.books import FindPaid, OpenNumbers
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import BEHIND, Begin
 from exactlyonce.effects.entity import LoadEntity
+from exactlyonce.effects.library import FindPaid, OpenNumbers
 from local_cosmos.inprocess import RunningEmulator
 from tests.model import broken_books, broken_memory
 from tests.model.broken_chores import BROKEN_CHORES

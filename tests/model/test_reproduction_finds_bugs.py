@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.drivers.shelf import Shelf
-from exactlyonce.effects.books import FindPaid, FoundBooks, ReadBooks, WriteBook
+from exactlyonce.drivers.book import Shelf
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -20,18 +19,24 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import FoundStaged, LoadStaged, Written
-from exactlyonce.effects.pages import (
+from exactlyonce.effects.library import (
     OTHER,
     DeletePages,
     FindPages,
     FindPagesAbove,
+    FindPaid,
     FoundAbove,
+    FoundBooks,
     FoundPages,
+    FoundStaged,
     HasPages,
+    LoadStaged,
+    ReadBooks,
+    WriteBook,
     WritePage,
+    Written,
 )
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator

@@ -17,8 +17,8 @@ import pytest
 
 from exactlyonce import Resequencer, VersionStream
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
-from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.effect import Effect, Step, Together
+from exactlyonce.effects.library import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.records.companions import Event
 from exactlyonce.telemetry.words import Line, words_at
 from exactlyonce.values.envelope import Envelope

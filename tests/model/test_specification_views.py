@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from exactlyonce.attempt import key_of
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved
 from exactlyonce.records.companions import ColocatedRecord, entry_id, record_id
+from exactlyonce.values.envelope import key_of
 from exactlyonce.values.frozen_json import Json
 from verification.specification.pasts import FIRST, ONE, SECOND, TWO, tending
 from verification.specification.playing import finish, play, process

@@ -10,21 +10,13 @@ from typing import Any
 import pytest
 
 from exactlyonce.records.application import Application
-from exactlyonce.records.books import Book, transaction
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.kept import Kept, kept_by
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs, Unparked
-from exactlyonce.records.marks import SEPARATOR, Mark
-from exactlyonce.records.outbox import OutboxEntry, pending
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import Page
-from exactlyonce.records.receptions import Reception
-from exactlyonce.records.sequences import Sequence
-from exactlyonce.values.envelope import Envelope, milliseconds
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, derived_id, message_hash
-from exactlyonce.values.shapes import shape_json
+from exactlyonce.records.ledger import SEPARATOR, Ledger, Mark, Page
+from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs, Unparked, transaction
+from exactlyonce.records.outbox import Kept, OutboxEntry, Output, kept_by, pending
+from exactlyonce.records.sequences import Reception, Sequence
+from exactlyonce.values.envelope import EntityRef, Envelope, derived_id, message_hash, milliseconds
+from exactlyonce.values.frozen_json import Json, shape_json
 from tests.packaging.sources import ROOT
 
 PAGE = (ROOT / "docs" / "what-we-add.md").read_text(encoding="utf-8")

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Context, Destination, Entity, ExactlyOnceError, Outbox, message
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.partitions import Partition
 from exactlyonce.testing.app import App
 from exactlyonce.testing.guarantee import Facts, Violation, violations
-from exactlyonce.testing.history import StoreHistory
+from exactlyonce.testing.world import StoreHistory
 from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from azure.cosmos import CosmosClient
 
 from exactlyonce.records.application import DEFAULT_NAME, KIND, OwnedType, application_document, application_of
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from exactlyonce.values.lifetimes import RETENTION, Retention
 from local_cosmos.administration import Administration
 from spark_jobs.job.configuration import Job

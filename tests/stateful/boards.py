@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from exactlyonce import Context, Destination, Entity, Envelope, Outbox, VersionStream, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.protocols.resequencer.positions import Position
-from exactlyonce.records.outputs import Output
+from exactlyonce.protocols.resequencer.release import Position
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing.world import World
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.samples import SENT
 
 

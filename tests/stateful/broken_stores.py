@@ -7,10 +7,10 @@ from typing import Any
 
 from exactlyonce.effects.companions import ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.pages import FindPages, FoundPages
+from exactlyonce.effects.library import FindPages, FoundPages
 from exactlyonce.records.companions import ColocatedRecord, id_of
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 
 class Careless(MemoryStore):

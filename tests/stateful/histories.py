@@ -12,9 +12,8 @@ from exactlyonce import Entity
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.stores.memory.trouble import Fate, NoTrouble
-from exactlyonce.testing.chance import SeededTrouble
-from exactlyonce.testing.world import World
+from exactlyonce.stores.memory.partitions import Fate, NoTrouble
+from exactlyonce.testing.world import SeededTrouble, World
 from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from tests.asking import sweep
 from tests.samples import SENT, Account, accounts, close, deposit, ledger_queue

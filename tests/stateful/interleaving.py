@@ -10,16 +10,14 @@ from typing import Any
 
 from exactlyonce import Destination
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.books import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.books import BOOK_DIGITS, books_of
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook, Written
+from exactlyonce.records.library import BOOK_DIGITS, books_of
+from exactlyonce.records.outbox import Output
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import SeededTrouble
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import SeededTrouble, World
 from tests.unit.bookkeeping import Bookkeeper
 
 PROCESSES = 2

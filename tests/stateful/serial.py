@@ -10,18 +10,17 @@ from random import Random
 from typing import Any
 
 from exactlyonce import Colocated, Entity, Envelope, HandlerFailed, Outbox
-from exactlyonce.attempt import Again, Before, Handle, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Handle, Handled, Memory, Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.marks import hash_in, split
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.ledger import Ledger, hash_in, read_entity, split
+from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import Sequences
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.testing.history import StoreHistory
+from exactlyonce.testing.world import StoreHistory
+from exactlyonce.values.envelope import EntityRef, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from tests.asking import unhandled
 from tests.stateful.interleaving import Interleaving
 from tests.stateful.machines import DESTINATIONS, LIMITS

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar
 
-from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
-from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.attempt import Again, Memory, Strategy, Work
 from exactlyonce.effects.effect import UNKNOWN, Begin, Step
+from exactlyonce.effects.library import OpenNumbers
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.park import requeue
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.values.envelope import STABLE_TIME, Envelope
-from exactlyonce.values.identity import message_hash
+from exactlyonce.values.envelope import STABLE_TIME, Envelope, key_of, message_hash
 from tests.samples import accounts, deposit, ledger_queue
 from tests.stateful.interleaving import Interleaving
 

@@ -12,11 +12,10 @@ from exactlyonce import Entity, Envelope, Resequencer, TryAgainLater
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.stores.memory.partitions import NoTrouble
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import NoTrouble
-from exactlyonce.testing.chance import InstantClock, SeededTrouble
-from exactlyonce.testing.world import Process, World
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.testing.world import InstantClock, Process, SeededTrouble, World
+from exactlyonce.values.envelope import EntityRef
 from tests.asking import sweep
 from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Board, Played, a_play, boards, played
 from tests.stateful.histories import FATES

@@ -10,20 +10,19 @@ from typing import Any
 import pytest
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Memory, Strategy, Work, key_of
-from exactlyonce.blobs.memory import MemoryBlobs
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.attempt import Again, Memory, Strategy, Work
+from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import UNKNOWN, Begin, Effect, Step
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.pages import FindBlobs
+from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, OpenNumbers, WriteOnce
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.values.envelope import key_of
 from tests.stateful.interleaving import PEACE, Interleaving, unfenced
 from tests.unit.bookkeeping import Bookkeeper
 from tests.unit.protocols.gallery import in_order, painting

@@ -9,11 +9,10 @@ import pytest
 
 from exactlyonce import Colocated, StoredDataError, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import InstantClock, World
 from tests.samples import ledger_queue
 from tests.stateful.broken_stores import Careless, Hasty, Hoarding, Torn
 from tests.stateful.histories import play, troubled_world

@@ -7,15 +7,15 @@ from random import Random
 import pytest
 
 from exactlyonce import Envelope, Resequencer
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Place
 from exactlyonce.testing.guarantee import violations
+from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.stateful.boards import DESTINATIONS, boards
 from tests.stateful.interleaving import Interleaving
 

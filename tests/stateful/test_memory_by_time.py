@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 
 from exactlyonce import Envelope, ExactlyOnceError, MessageFromTheFuture, Outbox, TooOldToJudge
-from exactlyonce.attempt import Again, Before, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.pages import DeletePages, FindPages, FoundPages
+from exactlyonce.effects.library import DeletePages, FindPages, FoundPages
 from exactlyonce.errors import DatabaseRestored
-from exactlyonce.handling.age import AgeCheck
+from exactlyonce.handling.runner import AgeCheck
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.protocol import TRUSTED
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import read_page
-from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
+from exactlyonce.records.ledger import read_page
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import STABLE_TIME, Origin, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import Origin
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.samples import deposit
 from tests.stateful.interleaving import PEACE, Interleaving

@@ -9,9 +9,8 @@ import pytest
 from exactlyonce import Outbox
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import InstantClock
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import InstantClock, World
 from tests.samples import ledger_queue
 from tests.stateful.broken_stores import Careless, Forgetful
 from tests.stateful.histories import play, troubled_world

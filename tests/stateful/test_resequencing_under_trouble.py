@@ -12,8 +12,8 @@ import pytest
 from exactlyonce import Entity, ExactlyOnceError, Rebuild, Resequencer, TryAgainLater
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.protocols.stream.replay import Missing, versions_of
+from exactlyonce.stores.memory.partitions import NoTrouble
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import NoTrouble
 from exactlyonce.testing.guarantee import violations
 from exactlyonce.testing.world import World
 from tests.stateful.boards import DESTINATIONS, OUTBOX, STREAM, Player, a_play, played

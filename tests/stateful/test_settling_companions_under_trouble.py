@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import pytest
 
 from exactlyonce import Colocated, Resequencer, VersionStream
-from exactlyonce.attempt import Memory, Strategy, key_of
+from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import LoadParked, Park, Unpark
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.sequences import Place
+from exactlyonce.values.envelope import Envelope, key_of
 from tests.asking import settle_by, unhandled
 from tests.samples import deposit
 from tests.stateful.interleaving import unfenced

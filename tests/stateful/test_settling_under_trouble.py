@@ -11,8 +11,7 @@ import pytest
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.library import LoadParked, Park, Unpark
-from exactlyonce.effects.pages import FindPages, WritePage
+from exactlyonce.effects.library import FindPages, LoadParked, Park, Unpark, WritePage
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps import park as parking

@@ -12,11 +12,10 @@ import pytest
 from exactlyonce import Entity, Envelope, TryAgainLater, UniqueKeyTaken
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.protocols.outbox import draft
+from exactlyonce.stores.memory.partitions import NoTrouble
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import NoTrouble
-from exactlyonce.testing.chance import InstantClock, SeededTrouble
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import InstantClock, SeededTrouble, World
 from tests.asking import sweep
 from tests.people import UNIQUE_KEYS, Person, leave, move, people, welcomes
 from tests.stateful.histories import FATES

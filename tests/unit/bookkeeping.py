@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
-from exactlyonce.records.books import Book, number_of, transaction
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.records.library import Book, Opened, number_of, transaction
 
 BOOK = "0123456789abcdef0123"
 

@@ -13,11 +13,9 @@ from typing import Any, cast
 import pytest
 
 from exactlyonce import Destination, Entity, Envelope, Resequencer, VersionStream
-from exactlyonce.attempt import key_of
 from exactlyonce.cli.__main__ import main
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.effects.port import Awaited
@@ -27,18 +25,16 @@ from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.sweeper import Sweeper
 from exactlyonce.hosting.wiring import Parts
-from exactlyonce.protocols.steps.save import with_ledger
+from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.application import OwnedType
-from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.places import stated_place
-from exactlyonce.stores.application import MemoryApplicationStore
-from exactlyonce.stores.listing import entity_named
+from exactlyonce.records.outbox import Kept
+from exactlyonce.records.sequences import stated_place
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.world import World
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.stores.port import MemoryApplicationStore, entity_named
+from exactlyonce.testing.world import ManualClock, World
+from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.lifetimes import DELIVERY_LIMIT, Lifetimes
 from tests.samples import Deposited, accounts
 from tests.unit.boards import BOARDS

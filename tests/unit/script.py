@@ -10,25 +10,19 @@ from typing import Any, TypeVar
 
 from exactlyonce import Destination, Envelope
 from exactlyonce.attempt import Again, Finished, Handle, Memory, Strategy, Work
-from exactlyonce.effects.blobs import KEPT, WriteOnce
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import KEPT, CloseNumbers, FindPaid, OpenNumbers, WriteOnce
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.books import Book
 from exactlyonce.records.companions import KIND, Companion, read_companion
-from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.marks import Mark, split
-from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import Page, read_page
-from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequence, Sequences, channel_id
+from exactlyonce.records.ledger import Ledger, Mark, Page, read_entity, read_page, split
+from exactlyonce.records.library import Book
+from exactlyonce.records.outbox import OutboxEntry, Output
+from exactlyonce.records.sequences import Place, Sequence, Sequences, channel_id
 from exactlyonce.stores.memory.store import MemoryStore
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from tests.samples import Deposited, accounts
 from tests.unit.bookkeeping import Bookkeeper

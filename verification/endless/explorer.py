@@ -12,11 +12,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.drivers.shelf import Shelf
-from exactlyonce.effects.books import FindPaid, Opened
+from exactlyonce.drivers.book import Shelf
 from exactlyonce.effects.effect import BEHIND, Begun
 from exactlyonce.effects.entity import Loaded, LoadEntity, SaveEntity
-from exactlyonce.values.identity import message_hash
+from exactlyonce.effects.library import FindPaid
+from exactlyonce.records.library import Opened
+from exactlyonce.values.envelope import message_hash
 from verification.endless.names import NOW, OLDEST, Naming
 from verification.endless.renaming import names_of
 from verification.explorers.ages import AgedExplorer

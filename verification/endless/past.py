@@ -8,11 +8,9 @@ from functools import cache
 from typing import Any
 
 from exactlyonce.effects.entity import Loaded, SaveEntity
-from exactlyonce.effects.pages import FoundPages, WritePage
-from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import by_hash
-from exactlyonce.records.pages import Page
+from exactlyonce.effects.library import FoundPages, WritePage
+from exactlyonce.protocols.steps.load import with_ledger
+from exactlyonce.records.ledger import Ledger, Page, by_hash
 from exactlyonce.values.frozen_json import Json
 from verification.world.mentions import Write
 from verification.world.store import Entity, Library, StoredPage, Version, ledger_of, transactions_of

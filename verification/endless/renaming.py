@@ -16,20 +16,14 @@ from functools import cache, singledispatch
 from itertools import count
 from typing import Any
 
-from exactlyonce.effects.books import Opened
 from exactlyonce.effects.effect import Begun
 from exactlyonce.effects.entity import Loaded, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import FoundPages, WritePage
-from exactlyonce.records.books import number_of, transaction
-from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.marks import Mark, hash_in, is_timed, split, written
-from exactlyonce.records.outbox import OutboxEntry, pending
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import Envelope, milliseconds, time_of
+from exactlyonce.effects.library import FoundPages, WritePage, Written
+from exactlyonce.records.ledger import Ledger, Mark, Page, entity_document, hash_in, is_timed, split, written
+from exactlyonce.records.library import Opened, number_of, transaction
+from exactlyonce.records.outbox import OutboxEntry, Output, pending
+from exactlyonce.values.envelope import Envelope, message_hash, milliseconds, time_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from verification.world.books import BookState, BookWritten
 from verification.world.mentions import WriteDown
 from verification.world.outbox_handler import content_of, output_of

@@ -12,13 +12,12 @@ from itertools import product
 from typing import Final
 
 from exactlyonce.attempt import Finished
-from exactlyonce.effects.books import Opened
 from exactlyonce.effects.companions import FoundCompanions
 from exactlyonce.effects.effect import Begun
 from exactlyonce.errors import DatabaseRestored, MessageError
 from exactlyonce.records.companions import ColocatedRecord
-from exactlyonce.values.envelope import milliseconds
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.library import Opened
+from exactlyonce.values.envelope import message_hash, milliseconds
 from exactlyonce.values.lifetimes import AHEAD
 from verification.explorers.explorer import PASSES, Explorer
 from verification.explorers.moves import Move

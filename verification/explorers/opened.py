@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from exactlyonce.errors import RequestUnknown
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.library import RequestDocument
+from exactlyonce.records.outbox import Answer
 from exactlyonce.values.frozen_json import Json
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State

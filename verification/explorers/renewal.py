@@ -12,13 +12,12 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Final
 
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef, renewed_id
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from verification.explorers.ages import AgedExplorer
 from verification.explorers.choice import explorer_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exactlyonce.attempt import Again, Finished
-from exactlyonce.records.answers import Answer
+from exactlyonce.records.outbox import Answer
 from verification.explorers.explorer import GIVES_BACK, Explorer
 from verification.explorers.moves import Move
 from verification.explorers.reductions import State, without_vain_drafts

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from exactlyonce.attempt import Finished, key_of
+from exactlyonce.attempt import Finished
 from exactlyonce.effects.effect import UNKNOWN, Effect, Step
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Written
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import MessageError
-from exactlyonce.hosting.deliveries.failures import Cause
-from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.settlement import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.triggers import Cause
 from exactlyonce.protocols.steps.park import Requeued
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of
 from verification.explorers.choice import explorer_of
 from verification.explorers.deliveries import POISONED, ever_parked, vanished
 from verification.explorers.explorer import PASSES, Explorer

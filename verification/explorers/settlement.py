@@ -20,12 +20,11 @@ from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.retry import Backoff, Retrying
 from exactlyonce.effects.effect import Begun, Effect, Step
 from exactlyonce.errors import TryAgainLater
-from exactlyonce.hosting.deliveries import returner as returning_host
 from exactlyonce.hosting.deliveries import settlement as deciding
-from exactlyonce.hosting.deliveries.failures import Cause
+from exactlyonce.hosting.deliveries import settlement as returning_host
+from exactlyonce.hosting.deliveries.triggers import Cause
 from exactlyonce.protocols.steps.park import discard
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.world.outbox_handler import dated
 from verification.world.scenario import AT, TICK, Scenario

@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
-from exactlyonce.effects.library import DeleteStaged, Unpark
-from exactlyonce.effects.pages import DeletePages
+from exactlyonce.effects.library import DeletePages, DeleteStaged, Unpark
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.records.marks import split
+from exactlyonce.records.ledger import split
 from verification.explorers.explorer import GIVES_BACK, GOES_ON, PASSES, Explorer
 from verification.explorers.moves import Move
 from verification.explorers.processes import FROM_MEMORY

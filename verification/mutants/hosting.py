@@ -22,7 +22,8 @@ from typing import Final
 from exactlyonce.drivers import publisher
 from exactlyonce.hosting.calls import caller
 from exactlyonce.hosting.deliveries import settlement
-from exactlyonce.hosting.requests import asker, door, opened, opened_door
+from exactlyonce.hosting.requests import asker, door, opened_door
+from exactlyonce.hosting.requests import opened_door as opened
 from exactlyonce.hosting.upkeep import sweeper
 from exactlyonce.protocols.outbox import due
 from verification.mutants.keys import Key

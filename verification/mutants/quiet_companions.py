@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -23,11 +22,11 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.protocols.stream.replay import Replayed
-from exactlyonce.records.books import transaction
 from exactlyonce.records.companions import ColocatedRecord, companion_document
+from exactlyonce.records.library import Opened, transaction
 from exactlyonce.values.frozen_json import Json
 from verification.world.answers import STALE, World
 from verification.world.companions_handler import HAS_WAITED, UNADOPTED, keys_of

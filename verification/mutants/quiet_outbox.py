@@ -12,21 +12,30 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work, key_of
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
+from exactlyonce.attempt import Again, Attempts, Before, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadStaged, Park, Stage, Written
-from exactlyonce.effects.pages import DeletePages, FindPages, FoundPages, HasPages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.books import transaction
-from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.library import StagedOutputs
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    CloseNumbers,
+    DeletePages,
+    DeleteStaged,
+    FindPages,
+    FindPaid,
+    FoundPages,
+    FoundStaged,
+    HasPages,
+    LoadStaged,
+    OpenNumbers,
+    Park,
+    Stage,
+    WritePage,
+    Written,
+)
+from exactlyonce.records.ledger import Page, read_entity
+from exactlyonce.records.library import Opened, StagedOutputs, transaction
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 FREE: Final = (Begin, Publish, OpenNumbers, FindPaid, CloseNumbers)

@@ -13,21 +13,25 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
 from exactlyonce.effects.effect import Begin, Begun, NoAnswer, Step
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, LoadStaged, Stage, Written
-from exactlyonce.effects.pages import FindPages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.steps.since import since_of_outputs
-from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import DeleteStaged, FindPages, LoadStaged, Stage, WritePage, Written
+from exactlyonce.protocols.steps.load import since_of_outputs
+from exactlyonce.records.ledger import (
+    LEDGER,
+    Ledger,
+    Mark,
+    Page,
+    destination_digit,
+    entity_document,
+    hash_in,
+    read_entity,
+)
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.records.marks import Mark, destination_digit, hash_in
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import Envelope, milliseconds
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 
 NONE: Final = -1
 """The version of no page."""

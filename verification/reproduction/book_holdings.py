@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from exactlyonce.records.books import BOOKS, Book, number_of, read_book, transaction
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import book_id, from_library
+from exactlyonce.records.library import BOOKS, Book, number_of, read_book, transaction
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, book_id, from_library
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.reality import Documents, Place, partition_text
 from verification.world.store import Store

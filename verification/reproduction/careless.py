@@ -7,12 +7,10 @@ from typing import Any
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Unknown
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import WritePage
+from exactlyonce.effects.library import WritePage, Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.records.companions import companion_document
-from exactlyonce.stores.cosmos.layout import to_library
-from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing
+from exactlyonce.stores.cosmos.partition import Applied, BatchWrite, creating, replacing, to_library
 from exactlyonce.stores.cosmos.replies import Operation
 from exactlyonce.stores.cosmos.store import CosmosStore
 from verification.reproduction.placing import PLACE

@@ -13,10 +13,10 @@ from exactlyonce.attempt import Before
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.records.companions import NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.sequences import holds
 from exactlyonce.testing.guarantee import Commit, Facts, Position, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
-from exactlyonce.values.identity import message_hash
-from exactlyonce.values.ranges import holds
+from exactlyonce.values.envelope import message_hash
 from verification.reproduction.families import Deeds
 from verification.reproduction.moments import Moment, ledger_in, moments, numbered
 from verification.reproduction.reality import Reality

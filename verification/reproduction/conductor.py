@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from exactlyonce.effects.books import FindPaid, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, SaveEntity
+from exactlyonce.effects.library import FindPaid, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.errors import ExactlyOnceError, LedgerRemoved
-from exactlyonce.records.books import transaction
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.records.library import transaction
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import PASSES
 from verification.explorers.putting_back import REMOVED

@@ -22,12 +22,11 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.pages import DeletePages, FoundAbove, FoundPages
+from exactlyonce.effects.library import DeletePages, FoundAbove, FoundPages
 from exactlyonce.records.companions import Companion, id_of
-from exactlyonce.records.kept import keeper_of
-from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.pages import Page
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.records.ledger import Ledger, Page, read_entity
+from exactlyonce.records.outbox import keeper_of
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.values.frozen_json import Json
 from verification.reproduction.reality import ENTITIES
 from verification.world.store import entity_ref, position_of

@@ -9,12 +9,9 @@ from typing import Any
 
 from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.entity import Loaded
-from exactlyonce.effects.library import FoundStaged
-from exactlyonce.effects.pages import FindPages, FindPagesAbove, FoundAbove, FoundPages, HasPages
-from exactlyonce.effects.publish import Publish
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import page_id
+from exactlyonce.effects.entity import Loaded, Publish
+from exactlyonce.effects.library import FindPages, FindPagesAbove, FoundAbove, FoundPages, FoundStaged, HasPages
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, page_id
 from verification.explorers.trace import Event
 from verification.reproduction.correspondence import Correspondence, TornViewError, library_log, page_name
 from verification.reproduction.families import Deeds, Versioned

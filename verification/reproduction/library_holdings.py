@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from exactlyonce.drivers.overdue import place_of
+from exactlyonce.records.ledger import read_page
 from exactlyonce.records.library import read_parked, read_staged
-from exactlyonce.records.pages import read_page
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import from_library
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, from_library
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from verification.reproduction.book_holdings import book_differences
 from verification.reproduction.correspondence import Correspondence
 from verification.reproduction.placing import taken_from

@@ -11,13 +11,12 @@ from itertools import count
 
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.errors import DatabaseRestored
-from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.ledger import Ledger, hash_in, split
 from exactlyonce.records.library import ParkedMessage, read_parked
-from exactlyonce.records.marks import hash_in, split
-from exactlyonce.stores.cosmos.layout import from_library
+from exactlyonce.stores.cosmos.partition import from_library
 from exactlyonce.testing.guarantee import Commit, Facts, at_most_one_state_change, violations
 from exactlyonce.testing.guarantee import nothing_lost as lost
-from exactlyonce.values.identity import message_hash
+from exactlyonce.values.envelope import message_hash
 from verification.reproduction.families import Deeds
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, read_companion
 from exactlyonce.records.ledger import EntityView, Ledger, read_entity
-from exactlyonce.records.outputs import Output, digest
+from exactlyonce.records.outbox import Output, digest
 from exactlyonce.testing.guarantee import Commit
 from verification.reproduction.placing import taken_from
 from verification.reproduction.reality import ENTITIES, Reality

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Loaded, SaveEntity
-from exactlyonce.stores.cosmos.layout import without_system
+from exactlyonce.stores.cosmos.partition import without_system
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 PLACE: Final = "key"
 """Property with the partition key: of an entity's document, and of its companions."""

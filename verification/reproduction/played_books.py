@@ -8,13 +8,11 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Final
 
-from exactlyonce.drivers.book import Books
-from exactlyonce.drivers.runtime import Clock, Runtime, SystemClock
-from exactlyonce.drivers.shelf import Shelf
-from exactlyonce.effects.books import FindPaid, Opened, OpenNumbers, WriteBook
+from exactlyonce.drivers.book import Books, Shelf
+from exactlyonce.drivers.retry import Clock, Runtime, SystemClock
 from exactlyonce.effects.effect import UNKNOWN, Unknown
-from exactlyonce.effects.library import Written
-from exactlyonce.records.books import number_of, transaction
+from exactlyonce.effects.library import FindPaid, OpenNumbers, WriteBook, Written
+from exactlyonce.records.library import Opened, number_of, transaction
 from verification.world.scenario import AT
 
 _LATER: Final = AT + timedelta(days=10)

@@ -14,15 +14,12 @@ from typing import Any, Final, cast
 from exactlyonce.attempt import Finished, Memory, Settled
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime, SystemClock
-from exactlyonce.effects.books import WriteBook
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
 from exactlyonce.effects.effect import UNKNOWN, Effect
-from exactlyonce.effects.entity import Loaded
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Loaded, Publish
+from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.protocols.outbox.protocol import TRUSTED
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.transports.port import SendReply

@@ -15,13 +15,12 @@ from unittest import mock
 from azure.cosmos import PartitionKey
 from azure.cosmos.aio import ContainerProxy, _retry_utility_async
 
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer, without_system
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, LIBRARY_PATH, EntityContainer, without_system
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from local_cosmos.inprocess import RunningEmulator, running_emulator
 from local_cosmos.semantics.clock import Clock
 from local_cosmos.semantics.faults import FaultRule

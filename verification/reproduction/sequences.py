@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from exactlyonce.values.identity import message_hash
+from exactlyonce.values.envelope import message_hash
 from verification.reproduction.moments import Made, Moment, ledger_in, numbered
 from verification.world.companions_handler import HAS_WAITED, by_key, channel_of
 from verification.world.scenario import Message, Scenario

@@ -9,15 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from exactlyonce.effects.books import ReadBooks
 from exactlyonce.effects.companions import FindEntries, FindNumbered, FindOwing, HasCompanions, LoadCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
-from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.library import LoadStaged
-from exactlyonce.effects.pages import FindPages, FindPagesAbove, HasPages
-from exactlyonce.effects.publish import Publish
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER
-from exactlyonce.stores.cosmos.layout import MAX_BATCH_OPERATIONS
+from exactlyonce.effects.entity import LoadEntity, Publish
+from exactlyonce.effects.library import FindPages, FindPagesAbove, HasPages, LoadStaged, ReadBooks
+from exactlyonce.stores.cosmos.partition import LIBRARY_CONTAINER, MAX_BATCH_OPERATIONS
 from verification.explorers.trace import BEST_EFFORT, Event
 from verification.reproduction.book_holdings import books_in, pays
 from verification.reproduction.correspondence import Log, TornViewError, log_of, lsn_of

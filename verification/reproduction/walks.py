@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.pages import DeletePages, FoundPages
+from exactlyonce.effects.library import DeletePages, FoundPages
 from exactlyonce.records.companions import id_of
 from verification.explorers.choice import explorer_of
 from verification.explorers.explorer import Explorer

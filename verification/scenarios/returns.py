@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from exactlyonce.hosting.deliveries.failures import Cause
-from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.settlement import UNEXPLAINED_ROUNDS
+from exactlyonce.hosting.deliveries.triggers import Cause
 from verification.explorers.returns import ASIDE, REFUSED, REQUEUED, RETURNED, STAYS, TOO_OLD
 from verification.explorers.settlement import ReturningScenario
 from verification.scenarios.outbox import LATE, OTHER, PARKED

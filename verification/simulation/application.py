@@ -10,7 +10,7 @@ from exactlyonce import Colocated, Entity, Envelope, Outbox, Resequencer, Versio
 from exactlyonce.attempt import Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.simulation.protocols import Protocols
 from verification.simulation.workload import RELAYED, SHOWN, Count
 

@@ -21,7 +21,7 @@ from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.testing.loop import START
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts
 from verification.simulation.plans import Plan

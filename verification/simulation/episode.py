@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from exactlyonce import Envelope
 from exactlyonce.effects.library import Park
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import START, Interrupted, Overdue, VirtualClock, VirtualLoop
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.simulation.application import Application
 from verification.simulation.caretakers import Caretakers
 from verification.simulation.history import History, Violation

@@ -11,7 +11,7 @@ from typing import Final
 
 from exactlyonce import Envelope, ExactlyOnceError, HandlerFailed, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.testing.loop import VirtualClock
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.simulation.model import LAST
 from verification.simulation.processes import Body, Process, Settings
 from verification.simulation.wire import Surrounding

@@ -14,12 +14,11 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from exactlyonce import Envelope
-from exactlyonce.attempt import key_of
 from exactlyonce.effects.library import Park
 from exactlyonce.hosting.deliveries.settlement import aside_place
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.testing.loop import START
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, key_of
 from verification.simulation.application import Application
 from verification.simulation.host import Hosts, Message
 from verification.simulation.plans import Plan

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final, Literal
 from zlib import crc32
 
-from exactlyonce.drivers.memories import BUDGET
+from exactlyonce.drivers.lanes import BUDGET
 from exactlyonce.values.lifetimes import Expiry, Lifetimes, Retention
 from verification.simulation.application import Application
 from verification.simulation.processes import Settings

@@ -16,21 +16,18 @@ from exactlyonce import Entity, Envelope, TryAgainLater
 from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.drivers.store_time import StoreTime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, StoreTime
 from exactlyonce.effects.effect import Step
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
-from exactlyonce.hosting.deliveries.returner import Returner
-from exactlyonce.hosting.deliveries.settlement import Outcome
+from exactlyonce.hosting.deliveries.settlement import Outcome, Returner
+from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.hosting.upkeep.sweeper import Swept
 from exactlyonce.stores.memory.listing import MemoryListing
 from exactlyonce.testing.loop import VirtualClock
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.application import Application
 from verification.simulation.sending import SendingWire

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import SendReply
 from verification.simulation.wire import Surrounding
 from verification.simulation.workload import MAX_BYTES

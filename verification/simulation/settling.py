@@ -8,14 +8,12 @@ from datetime import timedelta
 from typing import Any, Final
 
 from exactlyonce import Entity, Envelope
-from exactlyonce.attempt import key_of
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
-from exactlyonce.hosting.deliveries.returner import UNEXPLAINED_ROUNDS
-from exactlyonce.hosting.deliveries.settlement import Outcome
+from exactlyonce.hosting.deliveries.settlement import UNEXPLAINED_ROUNDS, Outcome
 from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of, id_of
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.loop import VirtualClock
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, key_of
 from verification.simulation.wire import Surrounding
 
 _SLACK: Final = timedelta(hours=1)  # Messages grow older while they are settled.

@@ -12,33 +12,31 @@ from types import ModuleType
 from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
-from exactlyonce.attempt import Finished, key_of
+from exactlyonce.attempt import Finished
 from exactlyonce.drivers import book as keeping
 from exactlyonce.drivers import lanes as combining
-from exactlyonce.drivers.book import Books
-from exactlyonce.drivers.shelf import ProcessBook, Shelf
-from exactlyonce.effects.books import CloseNumbers
+from exactlyonce.drivers.book import Books, ProcessBook, Shelf
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import OTHER, FindPages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import OTHER, CloseNumbers, FindPages, WritePage, Written
 from exactlyonce.hosting.deliveries import receiver as receiving
-from exactlyonce.hosting.deliveries.failures import Cause
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import Settler
-from exactlyonce.hosting.deliveries.triggers import delivery_of
+from exactlyonce.hosting.deliveries.triggers import Cause, delivery_of
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import draft, judge, look, owed
+from exactlyonce.protocols.outbox import draft, judge
+from exactlyonce.protocols.outbox import judge as look
+from exactlyonce.protocols.outbox import protocol as owed
 from exactlyonce.protocols.resequencer import gaps
-from exactlyonce.protocols.resequencer import order as total_order
 from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as total_order
 from exactlyonce.protocols.resequencer.release import Release
-from exactlyonce.protocols.steps import publish_records
+from exactlyonce.protocols.steps import batch as publish_records
 from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import protocol as versions
 from exactlyonce.protocols.stream import replay as replaying
-from exactlyonce.protocols.stream import versions
+from exactlyonce.values.envelope import key_of
 from exactlyonce.values.lifetimes import Lifetimes
 from verification.simulation.protocols import COLOCATED, SNAPSHOTS, STREAM, Protocols
 from verification.twins.alterations import answers, asks, called, deferred, first, followed, replaced, unasked

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.drivers.overdue import TOO_OLD
-from exactlyonce.effects.books import NoteSearch, ReadBooks, WriteBook
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -26,24 +25,34 @@ from exactlyonce.effects.companions import (
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, FoundStaged, LoadParked, LoadStaged, Park, Stage, Unpark
-from exactlyonce.effects.pages import (
+from exactlyonce.effects.library import (
     OTHER,
     DeletePages,
+    DeleteRequests,
+    DeleteStaged,
     FindBlobs,
     FindPages,
     FindPagesAbove,
     FoundPages,
+    FoundStaged,
     HasPages,
+    LoadParked,
+    LoadRequests,
+    LoadStaged,
+    NoteSearch,
+    Park,
+    ReadBooks,
+    Stage,
+    Unpark,
+    WriteBook,
     WritePage,
 )
 from exactlyonce.effects.port import Busy, Reply
-from exactlyonce.effects.requests import DeleteRequests, LoadRequests
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.testing.loop import VirtualClock, VirtualLoop
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from verification.simulation.board_reports import note_numbers
 from verification.simulation.history import History
 from verification.simulation.weather import Weather

@@ -13,8 +13,9 @@ from typing import Any, Final
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
-from exactlyonce.protocols.outbox import look, requests
+from exactlyonce.protocols.outbox import judge as look
 from exactlyonce.protocols.outbox import protocol as outbox
+from exactlyonce.protocols.outbox import requests
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.steps import clean_blobs
 from exactlyonce.protocols.steps import give_back as returning

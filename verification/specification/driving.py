@@ -10,7 +10,7 @@ from typing import Any, Final
 from exactlyonce import Resequencer
 from exactlyonce.attempt import Again, Finished, Settled
 from exactlyonce.effects.effect import Effect, Together
-from exactlyonce.effects.requests import Closed, FoundRequests
+from exactlyonce.effects.library import Closed, FoundRequests
 from exactlyonce.errors import HandlerError, NonDeterministicHandler
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.outbox.requests import Opened

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import OUTBOX, Ledger
+from exactlyonce.records.ledger import OUTBOX, Ledger, Mark, Page, split
 from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.marks import Mark, split
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.pages import Page
-from exactlyonce.values.identity import message_hash
-from exactlyonce.values.ranges import holds
+from exactlyonce.records.sequences import holds
+from exactlyonce.values.envelope import message_hash
 from verification.specification.playing import Occasion
 from verification.specification.settings import IN_TIME
 from verification.specification.stored import ENTITY, Stored

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from exactlyonce.attempt import Handle, Memory, key_of
+from exactlyonce.attempt import Handle, Memory
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.steps.give_back import give_back, send
@@ -15,10 +15,10 @@ from exactlyonce.protocols.steps.park import SendLimit, discard, put_aside, rene
 from exactlyonce.protocols.stream.replay import Missing, replay, versions_of
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.records.companions import StreamEntry
+from exactlyonce.records.ledger import Page
 from exactlyonce.records.library import StagedOutputs
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import Envelope, key_of
 from verification.specification.pasts import (
     ASKED,
     EARLY,

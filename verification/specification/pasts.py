@@ -11,11 +11,10 @@ from typing import Final
 from exactlyonce import Resequencer
 from exactlyonce.attempt import Before, Handled, Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions
-from exactlyonce.effects.pages import DeletePages
+from exactlyonce.effects.library import DeletePages
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
-from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.pages import Page
-from exactlyonce.records.places import Place
+from exactlyonce.records.ledger import LEDGER, Page
+from exactlyonce.records.sequences import Place
 from exactlyonce.values.envelope import Envelope, milliseconds
 from exactlyonce.values.frozen_json import Json
 from verification.specification.playing import (

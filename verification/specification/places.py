@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.effects.effect import Effect, Step, Together
-from exactlyonce.protocols.outbox import look
+from exactlyonce.protocols.outbox import judge as look
 from exactlyonce.telemetry.words import Line, Words, words_at
 
 PROCESSING: Final = Outbox._process  # noqa: SLF001  # Their steps have parts of their own.

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.effect import Step
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Answer, Output
 from exactlyonce.records.sequences import numbered
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from verification.specification.replies import usual
 from verification.specification.settings import STRATEGIES

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeVar
 
-from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import (
     DeleteCompanions,
     FindEntries,
@@ -20,39 +18,38 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Together
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteStaged,
-    FoundParked,
-    FoundStaged,
-    LoadParked,
-    LoadStaged,
-    Park,
-    Stage,
-    Unpark,
-)
-from exactlyonce.effects.pages import (
     OTHER,
+    CloseNumbers,
+    CloseRequest,
+    DeleteBlobs,
     DeletePages,
+    DeleteRequests,
+    DeleteStaged,
     FindBlobs,
     FindPages,
     FindPagesAbove,
+    FindPaid,
     FoundAbove,
+    FoundParked,
+    FoundRequests,
+    FoundStaged,
     HasPages,
+    KeepAnswers,
+    LoadParked,
+    LoadRequests,
+    LoadStaged,
+    OpenNumbers,
+    OpenRequest,
+    Park,
+    Stage,
+    Unpark,
+    WriteOnce,
     WritePage,
 )
-from exactlyonce.effects.publish import Publish
-from exactlyonce.effects.requests import (
-    CloseRequest,
-    DeleteRequests,
-    FoundRequests,
-    KeepAnswers,
-    LoadRequests,
-    OpenRequest,
-)
-from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.pages import Page
+from exactlyonce.records.ledger import LEDGER, Page
+from exactlyonce.records.library import Opened, ParkedMessage, RequestDocument, StagedOutputs
 from exactlyonce.values.frozen_json import Json
 from verification.specification.companion_replies import seen_companions
 from verification.specification.stored import NOW, PAGE, TOKEN, Stored, ledger_of, position_of

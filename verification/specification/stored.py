@@ -9,23 +9,35 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import CloseNumbers
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark, Written
-from exactlyonce.effects.pages import OTHER, DeletePages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.effects.requests import CLOSED, CloseRequest, DeleteRequests, KeepAnswers, OpenRequest
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    CLOSED,
+    KEPT,
+    OTHER,
+    CloseNumbers,
+    CloseRequest,
+    DeleteBlobs,
+    DeletePages,
+    DeleteRequests,
+    DeleteStaged,
+    KeepAnswers,
+    OpenRequest,
+    Park,
+    Stage,
+    Unpark,
+    WriteOnce,
+    WritePage,
+    Written,
+)
 from exactlyonce.errors import StoredDataError
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, id_of
-from exactlyonce.records.ledger import LEDGER, Ledger, read_entity
+from exactlyonce.records.ledger import LEDGER, Ledger, Page, read_entity
 from exactlyonce.records.library import LibraryRecord
-from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 ENTITY: Final = EntityRef("account", ("a",), "a")
 NOW: Final = 1_000_000

@@ -14,32 +14,34 @@ from functools import cache, lru_cache
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from exactlyonce.drivers import shelf
+from exactlyonce.drivers import book as shelf
 from exactlyonce.protocols import colocated
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import draft as drafting
-from exactlyonce.protocols.outbox import due, owed
+from exactlyonce.protocols.outbox import due
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import look as looking
+from exactlyonce.protocols.outbox import judge as looking
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.resequencer import gaps, positions
-from exactlyonce.protocols.resequencer import order as total_order
+from exactlyonce.protocols.outbox import protocol as owed
+from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
+from exactlyonce.protocols.resequencer import release as positions
 from exactlyonce.protocols.resequencer import release as resequencing
-from exactlyonce.protocols.steps import answers as keeping
+from exactlyonce.protocols.resequencer import release as total_order
 from exactlyonce.protocols.steps import batch as batching
+from exactlyonce.protocols.steps import batch as publishing
 from exactlyonce.protocols.steps import clean_blobs
 from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import load as keeping
 from exactlyonce.protocols.steps import load as loading
+from exactlyonce.protocols.steps import load as saving
+from exactlyonce.protocols.steps import load as times
 from exactlyonce.protocols.steps import park as parking
-from exactlyonce.protocols.steps import publish_records as publishing
-from exactlyonce.protocols.steps import save as saving
-from exactlyonce.protocols.steps import settle as settling
-from exactlyonce.protocols.steps import since as times
+from exactlyonce.protocols.steps import park as settling
 from exactlyonce.protocols.stream import protocol as version_stream
+from exactlyonce.protocols.stream import protocol as versions
 from exactlyonce.protocols.stream import replay as replaying
-from exactlyonce.protocols.stream import versions
-from exactlyonce.records import books as recorded_books
+from exactlyonce.records import library as recorded_books
 from verification.twins.all_effects import effects
 
 STEPS: Final = (keeping, times, loading, saving, parking, settling, truncation, clean_blobs, batching, publishing)

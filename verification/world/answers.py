@@ -26,31 +26,29 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteStaged,
-    FoundParked,
-    FoundStaged,
-    LoadParked,
-    LoadStaged,
-    Park,
-    Stage,
-    Unpark,
-)
-from exactlyonce.effects.pages import (
     DeletePages,
+    DeleteStaged,
     FindPages,
     FindPagesAbove,
     FoundAbove,
     FoundPages,
+    FoundParked,
+    FoundStaged,
     HasPages,
+    KeepAnswers,
+    LoadParked,
+    LoadRequests,
+    LoadStaged,
+    Park,
+    Stage,
+    Unpark,
     WritePage,
 )
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.effects.requests import KeepAnswers, LoadRequests
 from exactlyonce.records.companions import ColocatedRecord, StreamEntry
-from exactlyonce.records.marks import by_hash, split, written
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.ledger import by_hash, split, written
+from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import Envelope
 from verification.world.companions_handler import keys_of
 from verification.world.companions_judge import CompanionsJudge

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta, timezone
 from itertools import count, islice, product
 from typing import Final
 
-from exactlyonce.drivers.shelf import ProcessBook, Shelf
-from exactlyonce.effects.books import CloseNumbers, FindPaid, FoundBooks, OpenNumbers
-from exactlyonce.records.books import Book, number_of, transaction
+from exactlyonce.drivers.book import ProcessBook, Shelf
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers
+from exactlyonce.records.library import Book, number_of, transaction
 
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 _LATER: Final = _SOME_TIME + timedelta(days=10_000)

@@ -7,14 +7,12 @@ from datetime import timedelta
 from functools import cache, reduce
 from typing import Final
 
-from exactlyonce.attempt import Before, Handled, key_of
+from exactlyonce.attempt import Before, Handled
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import Event
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequences, numbered
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.outbox import Answer, Output
+from exactlyonce.records.sequences import Place, Sequences, numbered
+from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from verification.world.outbox_handler import grown
 from verification.world.scenario import AT, Message

@@ -11,11 +11,10 @@ from exactlyonce.attempt import Before
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outputs import Output, digest
-from exactlyonce.records.sequences import Sequences
+from exactlyonce.records.outbox import Output, digest
+from exactlyonce.records.sequences import Sequences, holds
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
-from exactlyonce.values.ranges import holds
 from verification.world.companions_handler import ENTITY, by_key, channel_of, envelope_of, handle, id_of_output
 from verification.world.judge import Commit, Committed, Judge
 from verification.world.order import out_of_order

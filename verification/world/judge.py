@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from verification.world.scenario import Scenario
 from verification.world.store import Entity, Store
 

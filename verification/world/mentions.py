@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark
-from exactlyonce.effects.pages import DeletePages, WritePage
-from exactlyonce.effects.requests import KeepAnswers
-from exactlyonce.records.books import transaction
+from exactlyonce.effects.library import DeletePages, DeleteStaged, KeepAnswers, Park, Stage, Unpark, WritePage
 from exactlyonce.records.companions import Companion, NumberedMessage
-from exactlyonce.records.marks import split
+from exactlyonce.records.ledger import split
+from exactlyonce.records.library import transaction
 from verification.world.books import BookWritten
 from verification.world.store import messages_of, transactions_of
 

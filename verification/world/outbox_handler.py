@@ -11,16 +11,22 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Before, Handled, Work, key_of
-from exactlyonce.handling.age import AgeCheck
+from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.handling.runner import AgeCheck
 from exactlyonce.protocols.outbox.due import RELEASE
-from exactlyonce.records.answers import LARGE, Answer
-from exactlyonce.records.calls import ReplyTo
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.ledger import ReplyTo
+from exactlyonce.records.outbox import LARGE, Answer, Output
 from exactlyonce.records.sequences import numbered
-from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
+from exactlyonce.values.envelope import (
+    STABLE_TIME,
+    Envelope,
+    key_of,
+    message_hash,
+    message_key,
+    milliseconds,
+    stable_text,
+)
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash, message_key
 from verification.world.scenario import AT, TICK, Ages, Request, Scenario
 from verification.world.store import entity_ref, token_at
 

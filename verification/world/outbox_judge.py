@@ -6,10 +6,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import hash_in, split
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.ledger import Ledger, hash_in, split
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import message_hash
 from verification.world.judge import Commit, Committed, Judge
 from verification.world.outbox_handler import (
     CANCELLED,

@@ -13,10 +13,10 @@ from exactlyonce.protocols.resequencer.gaps import REPLAY, Rebuild, read_request
 from exactlyonce.protocols.stream.replay import Missing, Replayed
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import holds
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.ranges import holds
 from verification.world.companions_handler import CHANNEL, by_key, channel_of
 from verification.world.scenario import Scenario
 from verification.world.store import Entity, Store, view_of

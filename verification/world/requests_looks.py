@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from exactlyonce.effects.requests import FoundRequests, LoadRequests
+from exactlyonce.effects.library import FoundRequests, LoadRequests
 from verification.world.store import Store, entity_number, position_of, token_at
 from verification.world.writes import Answer
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
-from exactlyonce.drivers.shelf import ProcessBook, Shelf
+from exactlyonce.drivers.book import ProcessBook, Shelf
 from exactlyonce.effects.effect import Step
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.resequencer.gaps import Rebuild
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import replay as replaying
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import Book
-from exactlyonce.records.pages import Page
+from exactlyonce.records.ledger import Page
+from exactlyonce.records.library import Book
+from exactlyonce.records.outbox import Answer
 from exactlyonce.values.lifetimes import SETTLING_IN, Lifetimes, Retention
 from verification.twins.room import outbox
 from verification.world.books import Books, Clerk, fresh_id

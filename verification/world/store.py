@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from exactlyonce.records.companions import Companion, NumberedMessage
-from exactlyonce.records.ledger import EntityView, Ledger, read_entity
+from exactlyonce.records.ledger import EntityView, Ledger, Page, read_entity
 from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.pages import Page
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from verification.world.books import BookState
 
 _TOKEN: Final = "0:-1#"  # noqa: S105

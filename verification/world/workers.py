@@ -10,15 +10,16 @@ from itertools import permutations
 from typing import Any, Final
 
 from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Settled, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun, Effect, Step, Together
 from exactlyonce.effects.entity import Conflict, Loaded
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError, HandlerFailed, TryAgainLater
 from exactlyonce.protocols.outbox.clean import Cleaned
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.protocols.steps.park import Requeued
 from exactlyonce.protocols.stream.replay import Replayed
+from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from verification.world import companions_handler, outbox_handler

@@ -11,10 +11,8 @@ from typing import Any, Final
 
 from exactlyonce.effects.companions import DeleteCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Park, Stage, Unpark, Written
-from exactlyonce.effects.pages import OTHER as OTHER_PAGE
-from exactlyonce.effects.pages import DeletePages, WritePage
-from exactlyonce.effects.requests import KeepAnswers
+from exactlyonce.effects.library import OTHER as OTHER_PAGE
+from exactlyonce.effects.library import DeletePages, DeleteStaged, KeepAnswers, Park, Stage, Unpark, WritePage, Written
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from verification.world.books import book_in, with_book
 from verification.world.judge import Commit, Judge

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from exactlyonce.drivers.runtime import Clock
+from exactlyonce.drivers.retry import Clock
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.records.application import Application, OwnedType, application_of
-from exactlyonce.stores.application import AsyncApplicationStore, StoredApplication
+from exactlyonce.stores.port import AsyncApplicationStore, StoredApplication
 from exactlyonce.values.lifetimes import RETENTION, Expiry, Lifetimes, Retention
 
 REFRESH: Final = timedelta(hours=1)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from typing import Protocol
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
 
 from exactlyonce.blobs.port import AsyncBlobs
+from exactlyonce.drivers.observer import Observer
 from exactlyonce.drivers.publisher import Address
+from exactlyonce.drivers.retry import Runtime
+from exactlyonce.errors import ConfigurationError
+from exactlyonce.handling.entities import Entity
+from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Ownership
 from exactlyonce.hosting.calls.wire import Wire
-from exactlyonce.stores.listing import AsyncListing
-from exactlyonce.stores.port import AsyncStore
+from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.stores.port import AsyncListing, AsyncStore
 
 
 class Accounts(Protocol):
@@ -66,3 +75,98 @@ class Accounts(Protocol):
     async def close(self) -> None:
         """Close the clients. Calling it twice does no harm."""
         ...
+
+
+# What an application needs in its accounts, for tools that create it.
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What has to exist in the accounts of an application.
+
+    Attributes:
+        database: of Cosmos DB.
+        containers: for each container of its entities, the paths of the partition key.
+        library_container: where the library keeps its documents; its partition key is `/pk`, its `defaultTtl` -1.
+        queues: queues, or topics, that its destinations lead to.
+        blob_container: for large messages; None for none.
+    """
+
+    database: str
+    containers: Mapping[str, tuple[str, ...]]
+    library_container: str
+    queues: tuple[str, ...]
+    blob_container: str | None
+
+    @classmethod
+    def of(cls, entities: Iterable[Entity[Any]], destinations: Iterable[Destination], settings: Settings) -> Needs:
+        """The needs of an application with these entities, destinations and settings."""
+        names = (one.name for one in destinations)
+        return cls(
+            database=settings.database,
+            containers={one.container: one.paths for one in entities},
+            library_container=settings.library_container,
+            queues=tuple(settings.destinations.get(name, name) for name in names),
+            blob_container=settings.blob_container,
+        )
+
+
+# Start-up: what an application makes sure of before it asks any account for anything.
+
+
+class Startup:
+    """Binds an application to its event loop, finds its observer, and verifies its accounts, each on first use.
+
+    Args:
+        resources: verified before the store is asked, and closed when the event loop ends.
+        runtime: holds the observer.
+        end: awaited before the clients are closed.
+    """
+
+    def __init__(self, resources: Accounts, runtime: Runtime, end: Callable[[], Awaitable[None]]) -> None:
+        self._resources = resources
+        self._runtime = runtime
+        self._lifetime = resources.lifetime(end)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def begin(self) -> None:
+        """Bind the application to the running event loop, and look for an observer. No account is asked.
+
+        Raises:
+            ConfigurationError: the application was used on another event loop before, to which its clients belong.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+            await anext(self._lifetime)  # The end of the loop finishes this generator, which closes the clients.
+        if self._loop is not loop:
+            raise ConfigurationError(
+                "The application is used from a second event loop. Let an `async def` function await it."
+            )
+        self._runtime.observer_slot.look(lambda: observer_of_this_process(self._runtime.clock.now))
+
+    async def ready(self) -> None:
+        """Begin, and verify the accounts and whose the library's container is.
+
+        Raises:
+            As `begin` and `Accounts.ready` do.
+        """
+        await self.begin()
+        await self._resources.ready()
+
+
+# Finds the OpenTelemetry SDK of a process.
+
+
+def observer_of_this_process(now: Callable[[], datetime]) -> Observer | None:
+    """An observer that reports to this process's SDK; None if it has none.
+
+    Args:
+        now: the time of day.
+    """
+    # Configuring an SDK imports the API, so a process that has not imported it has no SDK and need not load this adapter.
+    if "opentelemetry" not in sys.modules:
+        return None
+    from exactlyonce.telemetry.opentelemetry import configured  # noqa: PLC0415
+
+    return configured(now)

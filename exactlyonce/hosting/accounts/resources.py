@@ -11,24 +11,21 @@ from azure.core.credentials_async import AsyncTokenCredential
 
 from exactlyonce.credentials import default_credential
 from exactlyonce.drivers.publisher import Address
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
 from exactlyonce.hosting.calls.wire import HttpWire
 from exactlyonce.hosting.config.connections import Connections
-from exactlyonce.hosting.config.environment import require_fit
-from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.hosting.config.settings import Settings, require_fit
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.stores.cosmos.application import CosmosApplicationStore
+from exactlyonce.stores.cosmos.application import CosmosApplicationStore, verify
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.companions import unfit_for_companions
-from exactlyonce.stores.cosmos.layout import EntityContainer
 from exactlyonce.stores.cosmos.listing import CosmosListing
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.replies import FAILURES
-from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.stores.cosmos.verify import verify
+from exactlyonce.stores.cosmos.store import CosmosStore, unfit_for_companions
 
 if TYPE_CHECKING:
     from exactlyonce.blobs.azure import AzureBlobs

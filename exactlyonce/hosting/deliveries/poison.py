@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import azure.functions as func
 
-from exactlyonce.attempt import key_of
 from exactlyonce.errors import (
     ConfigurationError,
     ExactlyOnceError,
@@ -31,15 +30,21 @@ from exactlyonce.errors import (
 )
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.adapters import Adapter
-from exactlyonce.hosting.deliveries.failures import described, named
 from exactlyonce.hosting.deliveries.settlement import Outcome, PoisonMessage, Settlement, Settler
-from exactlyonce.hosting.deliveries.triggers import Delivered, broker_says, delivery_of, envelope_of, id_of
+from exactlyonce.hosting.deliveries.triggers import (
+    Adapter,
+    Delivered,
+    broker_says,
+    delivery_of,
+    described,
+    envelope_of,
+    id_of,
+    named,
+)
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.raised import Show, causes_of, is_librarys, shown
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, key_of, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
 
 UNREADABLE: Final = "exactlyonce.unreadable"
 """Source and type of the envelope around a body that is not an envelope."""

@@ -9,25 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from exactlyonce.attempt import key_of
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
-from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
-from exactlyonce.handling.runner import Runner
+from exactlyonce.handling.runner import AgeCheck, Runner
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.adapters import Adapter
-from exactlyonce.hosting.deliveries.failures import Failures, named
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Settlement
-from exactlyonce.hosting.deliveries.triggers import Delivered, delivery_of, envelope_of, id_of
+from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, Failures, delivery_of, envelope_of, id_of, named
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.steps.park import discard
 from exactlyonce.raised import Show, shown
-from exactlyonce.records.calls import is_reply
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.ledger import is_reply
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 
 _MOST_NAMED: Final = 3

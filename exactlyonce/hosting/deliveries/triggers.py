@@ -3,17 +3,133 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import azure.functions as func
 
-from exactlyonce.errors import ExactlyOnceError, MalformedMessage
-from exactlyonce.hosting.deliveries.adapters import Adapter, PlainJson
-from exactlyonce.raised import ApplicationsCode, class_of
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError, MalformedMessage, NewerSchema, TryAgainLater
+from exactlyonce.handling.messages import message_type
+from exactlyonce.raised import ApplicationsCode, causes_of, class_of, is_librarys
 from exactlyonce.transports.service_bus.binding import Content, read
-from exactlyonce.values.declarations import kind_of
-from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, REQUEUED, Envelope, printable
-from exactlyonce.values.frozen_json import read_json
+from exactlyonce.values.declarations import kind_of, require, require_plain
+from exactlyonce.values.envelope import (
+    MAX_MESSAGE_BYTES,
+    MAX_SOURCE_LENGTH,
+    MOST_NESTED,
+    REQUEUED,
+    Envelope,
+    printable,
+    require_name,
+)
+from exactlyonce.values.frozen_json import Json, read_json
+
+# Adapters: make envelopes of the messages of queues that carry something else.
+
+
+class Adapter(Protocol):
+    """Makes an envelope of the body of a queue message. Raises `MalformedMessage`, as `Envelope` does for attributes that no
+    receiver could read: ids with control characters, or of more than 1,024 characters.
+
+    Where all copies of a message certainly have its time, the adapter returns `envelope.with_stable_time()`: so receivers need
+    not look for copies in what has left the entity.
+
+    It never gets a message that the library returned to its queue: that is a marked envelope already.
+    """
+
+    def __call__(self, body: bytes) -> Envelope: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainJson:
+    """An adapter for bodies that are one JSON object each, all of one type.
+
+    Attributes:
+        model: the registered message type of the objects.
+        source: the sender; part of every message's identity.
+        id: takes the message's id from the object. Copies of a message must have the same id, and two messages must have
+            different ones, so take an order number or a request id. The id of the queue message will not do: a sender that
+            tries again gets a new one.
+        time: takes the time at which the message came about from the object, with a time zone. A receiver refuses messages that
+            are older than the retention, since it could not know their copies; so the time at which the queue got the message
+            will not do.
+        stable_time: whether all copies of a message certainly have the same time. If not, they are known all the same, but each
+            message costs a look for copies in what has left the entity.
+
+    Raises:
+        ConfigurationError: an attribute is of another kind, or no source.
+    """
+
+    model: type
+    source: str
+    id: Callable[[dict[str, Any]], str]
+    time: Callable[[dict[str, Any]], datetime]
+    stable_time: bool = False
+
+    def __post_init__(self) -> None:
+        message_type(self.model)
+        require_name("source= of a PlainJson", self.source, MAX_SOURCE_LENGTH)
+        require("stable_time= of a PlainJson", self.stable_time, bool, "True or False")
+        for name in ("id", "time"):
+            require_plain(f"{name}= of a PlainJson,", getattr(self, name), ("body",))
+
+    def __call__(self, body: bytes) -> Envelope:
+        if len(body) > MAX_MESSAGE_BYTES:
+            raise MalformedMessage(f"The message has {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are read.")
+        try:
+            content = read_json(body)
+            data = Json.of(content)
+        except (ValueError, RecursionError) as error:
+            raise MalformedMessage(f"The message is not JSON. {error}") from None
+        if not isinstance(content, dict):
+            raise MalformedMessage(f"The message is not a JSON object but a {type(content).__name__}.")
+        if "specversion" in content:
+            raise MalformedMessage(
+                "The message is an envelope already, so its content would be read as another message. Send it to a queue "
+                "whose function has no adapter."
+            )
+        with _taking("id"):
+            id = self.id(content)
+            if not isinstance(id, str) or not id:
+                raise MalformedMessage(
+                    f"The message's id is {kind_of(id)}; without an id duplicates cannot be recognized. Return a string from "
+                    "id=; use str() for numbers."
+                )
+        with _taking("time"):
+            time = self.time(content)
+            if not isinstance(time, datetime) or time.utcoffset() is None:
+                raise MalformedMessage(
+                    f"The message's time is {kind_of(time)}, or has no time zone. Return a datetime with one from time=."
+                )
+        envelope = Envelope(self.source, id, message_type(self.model).name, data, time)
+        return envelope.with_stable_time() if self.stable_time else envelope
+
+    def require_own(self, envelope: Envelope) -> None:
+        """Raise `MalformedMessage` unless an envelope has the source and type that this adapter gives.
+
+        A sender to this queue chooses the ids of its messages, but must not pass for another source by sending a body that is
+        marked as returned.
+        """
+        known = message_type(self.model)
+        if envelope.source != self.source or envelope.type not in (known.name, *known.formerly):
+            raise MalformedMessage(
+                f"The message was returned to a queue whose adapter makes {known.name!r} of source {self.source!r}, but it has "
+                "another type or source. Send it to the queue that it came from."
+            )
+
+
+def _taking(what: str) -> ApplicationsCode:
+    """For what the application's functions take from a foreign body, which need not have it."""
+    return ApplicationsCode(
+        lambda error: MalformedMessage(f"The message's {what} cannot be taken from it ({class_of(error)})."),
+        MalformedMessage,
+    )
+
 
 Delivered = func.QueueMessage | func.ServiceBusMessage
 """A message as a trigger delivers it."""
@@ -102,3 +218,102 @@ def _properties(message: Delivered) -> dict[str, Any]:
     """Application properties, under their present and their former name."""
     named = (getattr(message, name, None) for name in ("user_properties", "application_properties"))
     return {name: value for properties in named if isinstance(properties, dict) for name, value in properties.items()}
+
+
+# Failures of deliveries that this process saw: they give the cause when one of the messages is given up later.
+
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+MOST: Final = 1_000
+"""Most messages that are remembered."""
+
+ENVIRONMENT: Final = (TryAgainLater, ConfigurationError, NewerSchema)
+"""Errors that are not the message's fault: the store, a queue, or how this process is configured or deployed, is to blame."""
+
+
+class Cause(Enum):
+    """The cause of a message's last failure, as far as this process knows."""
+
+    OWN = "its own"
+    """The message cannot be processed as it is: any process would fail with it."""
+    ENVIRONMENT = "its environment's"
+    """The failure is not the message's fault; it is processed as soon as the environment answers."""
+    UNKNOWN = "not known"
+    """Another process saw the failure, or this process was started since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The last failures of messages, by entity type and key. Bodies are never kept."""
+
+    _seen: OrderedDict[tuple[str, str], _Failure] = field(default_factory=OrderedDict)
+
+    def note(self, entity: str, message: str, error: ExactlyOnceError, delivery: int | None) -> None:
+        """Remember the failure of a delivery.
+
+        Args:
+            entity: name of the entity type.
+            message: its key.
+            error: the error that it failed with.
+            delivery: number of the delivery, from 1; None if the host did not say.
+        """
+        counted = "" if delivery is None else f"delivery {delivery} "
+        cause = Cause.ENVIRONMENT if isinstance(error, ENVIRONMENT) else Cause.OWN
+        self._seen[entity, message] = _Failure(cause, f"{counted}failed with {described(error)}")
+        self._seen.move_to_end((entity, message))
+        if len(self._seen) > MOST:
+            self._seen.popitem(last=False)
+
+    def cause(self, entity: str, message: str) -> Cause:
+        """The cause of a message's last failure."""
+        seen = self._seen.get((entity, message))
+        return Cause.UNKNOWN if seen is None else seen.cause
+
+    def reason(self, entity: str, message: str, who: str = "its queue") -> str:
+        """What gave a message up, and why, as far as this process knows."""
+        seen = self._seen.get((entity, message))
+        return f"{who} gave it up; {'this process did not see why' if seen is None else seen.text}"
+
+
+def named(error: BaseException) -> str:
+    """The class of an error, and that of its first cause. Texts are left out: other libraries' errors may quote a message."""
+    *_, cause = causes_of(error)
+    name, deepest = class_of(error), class_of(cause)
+    return name if name == deepest else f"{name} ({deepest})"
+
+
+def described(error: BaseException) -> str:
+    """The class of an error, and the part of its text that may be kept with a parked message."""
+    for one in causes_of(error):
+        if is_librarys(one) and one.kept:
+            return f"{named(error)}: {one.kept}"
+    return named(error)
+
+
+def told(
+    door: Callable[Concatenate[Any, Arguments], Awaitable[Result]],
+) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
+    """Decorator of a method of an application that a trigger calls: what it raises is for the host, which logs it whole.
+
+    So an error of the library has only such causes as may be logged. Nothing else is changed: not even the error's class.
+    """
+
+    @wraps(door)
+    async def through(self: Any, /, *args: Arguments.args, **named: Arguments.kwargs) -> Result:
+        try:
+            return await door(self, *args, **named)
+        except ExactlyOnceError as error:
+            if self._parts.texts:
+                raise
+            failure = self._parts.show(error)
+        raise failure  # Outside of the block above, whose exception it would have as its context.
+
+    return through

@@ -2,16 +2,391 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import datetime
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType
+from typing import Any, Final, Literal
 
+import azure.functions as func
+
+from exactlyonce.attempt import Strategy
+from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.hosting.application import ExactlyOnce
 from exactlyonce.hosting.config.checks import unheard_by
-from exactlyonce.hosting.doctor.accounts import of_cosmos, of_queues, verified
-from exactlyonce.hosting.doctor.finding import Finding
-from exactlyonce.hosting.doctor.functions import function_app_of, of_host_json, of_triggers, queues_of, triggers_of
+from exactlyonce.hosting.config.connections import StorageConnection
+from exactlyonce.hosting.config.settings import Settings
+from exactlyonce.protocols.colocated import Colocated
+from exactlyonce.protocols.outbox.protocol import Outbox
+from exactlyonce.protocols.resequencer.protocol import Resequencer
+from exactlyonce.protocols.stream.protocol import VersionStream
+from exactlyonce.stores.cosmos.client import CosmosConnection
+from exactlyonce.stores.cosmos.inspection import Inspection, Throughput, inspected
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
+from exactlyonce.stores.cosmos.replies import FAILURES
+from exactlyonce.transports.storage_queue import Length, lengths
+
+# What the doctor finds.
+
+
+Level = Literal["wrong", "unknown", "advice", "cost", "fine"]
+"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: it could not be looked at. `advice`: it works,
+and would work better. `cost`: what is paid for at rest. `fine`: it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    Attributes:
+        level: how bad it is.
+        subject: what was looked at, such as `container 'games'`.
+        text: what was found, and what to change.
+    """
+
+    level: Level
+    subject: str
+    text: str
+
+
+# Indexes: which paths the library's searches select by, and whether a container's policy indexes them.
+
+
+LIBRARY: Final = ("/pk/?", "/kind/?", "/begin/?", "/until/?", "/number/?", "/hashes/[]/?")
+_OWING: Final = "/_ledger/outbox/[]/tx/?"
+_COMPANIONS: Final = ("/_kind/?", "/owing_since/?", "/entity/?")
+_BY_STRATEGY: Final[Mapping[type, tuple[str, ...]]] = {
+    Outbox: (_OWING, "/_ledger/kept/[]/due/?"),
+    Colocated: _COMPANIONS,
+    VersionStream: _COMPANIONS,
+    Resequencer: (_OWING, "/_ledger/receptions/[]/held/*", "/_ledger/receptions/[]/gap_since/?"),
+}
+
+
+def searched(strategy: Strategy) -> tuple[str, ...]:
+    """The paths by which the sweeper searches the container of a strategy's entities; none for strategies of others."""
+    return next((paths for kind, paths in _BY_STRATEGY.items() if isinstance(strategy, kind)), ())
+
+
+def unindexed(policy: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
+    """The paths that a container's indexing policy does not index.
+
+    Args:
+        policy: of the container's properties; an empty one is the service's default, which indexes everything.
+        paths: each ends with `/?`, for one value, or `/*`, for everything below.
+    """
+    if policy.get("indexingMode", "consistent").lower() == "none":
+        return list(paths)
+    included = [one["path"] for one in policy.get("includedPaths", [{"path": "/*"}])]
+    excluded = [one["path"] for one in policy.get("excludedPaths", [])]
+    return [path for path in paths if _closeness(included, path) <= _closeness(excluded, path)]
+
+
+def _closeness(entries: Sequence[str], path: str) -> int:
+    """How closely the nearest of the entries names a path; 0 for none of them. The service takes the closer of two."""
+    return max(
+        (len(one) for one in entries if one == path or (one.endswith("*") and path.startswith(one[:-1]))), default=0
+    )
+
+
+# What the Functions host gets of an application: host.json, and the triggers of its functions.
+
+
+POISON: Final = "-poison"
+_SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
+_MONTH: Final = 30.4 * 24 * 3600
+_USD_PER_POLL: Final = 0.004 / 10_000
+"""List price of an operation on a queue."""
+_HOST: Final = "host.json"
+_FEWEST_DELIVERIES: Final = 5
+_SHORTEST_OUTAGE: Final = 120.0
+_LONGEST_INTERVAL: Final = 10.0
+"""Seconds."""
+
+
+def function_app_of(module: ModuleType) -> func.FunctionApp | None:
+    """The function app at the top level of a module; None if there is none."""
+    return next((one for one in vars(module).values() if isinstance(one, func.FunctionApp)), None)
+
+
+def triggers_of(app: func.FunctionApp) -> list[dict[str, Any]]:
+    """The triggers of an app's functions, as the host gets them."""
+    found = (function.get_trigger() for function in app.get_functions())
+    return [dict(one.get_dict_repr()) for one in found if one is not None]
+
+
+def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
+    """The storage queues that have a function."""
+    return [str(one["queueName"]) for one in triggers if one.get("type") == "queueTrigger"]
+
+
+def of_triggers(triggers: list[dict[str, Any]], *, swept: bool) -> Iterator[Finding]:
+    """Whether every queue has a poison function, and something sweeps.
+
+    Args:
+        triggers: of the app.
+        swept: whether a strategy of the app can owe outputs.
+    """
+    queues = queues_of(triggers)
+    for queue in queues:
+        if not queue.endswith(POISON) and f"{queue}{POISON}" not in queues:
+            yield Finding(
+                "wrong",
+                f"queue {queue!r}",
+                f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add a function "
+                f"on {queue + POISON!r} that awaits once.settle(…).",
+            )
+    if swept and not any(one.get("type") == "timerTrigger" for one in triggers):
+        yield Finding(
+            "wrong",
+            "functions",
+            "no function has a timer, so nothing sweeps: outputs of a process that died wait for the next message of their "
+            "entity. Add once.sweep_on(app), or a timer that awaits once.sweep().",
+        )
+
+
+def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
+    """Whether `host.json` suits the library, and what polling costs at rest.
+
+    Args:
+        folder: of the app.
+        queues: how many storage queues have a function.
+    """
+    try:
+        given = json.loads((folder / _HOST).read_text("utf-8-sig"))
+        options = given.get("extensions", {}).get("queues", {})
+        most, visible, interval, encoding = (
+            int(options.get("maxDequeueCount", 5)),
+            _seconds(options.get("visibilityTimeout", "00:00:00")),
+            _seconds(options.get("maxPollingInterval", "00:01:00")),
+            str(options.get("messageEncoding", "base64")),
+        )
+    except FileNotFoundError:
+        yield Finding("wrong", _HOST, "there is none in this folder: run this in the folder of the function app.")
+        return
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        yield Finding(
+            "wrong", _HOST, f"it cannot be read ({type(error).__name__}): correct it; the host refuses it, too."
+        )
+        return
+    if not queues:
+        return
+    yield from _of_options(most, visible, interval, encoding)
+    yield Finding(
+        "cost",
+        "polling of empty queues",
+        f"{queues} queues, each asked every {interval:g} s by an idle instance: about "
+        f"{queues * _MONTH / interval * _USD_PER_POLL:.2f} USD a month while one runs.",
+    )
+
+
+def _of_options(most: int, visible: float, interval: float, encoding: str) -> Iterator[Finding]:
+    if encoding.lower() != "base64":
+        yield Finding(
+            "wrong", _HOST, f'messageEncoding is {encoding!r}, and the library sends base64: set it to "base64".'
+        )
+    if most < _FEWEST_DELIVERIES:
+        yield Finding(
+            "advice",
+            _HOST,
+            f"maxDequeueCount is {most}: set it to {_FEWEST_DELIVERIES} or more, since a poison function that fails so often "
+            "loses its message to the host, too.",
+        )
+    if most * visible < _SHORTEST_OUTAGE:
+        yield Finding(
+            "advice",
+            _HOST,
+            f"a message is given up on after failing for {most * visible:g} s (maxDequeueCount x visibilityTimeout): set "
+            'visibilityTimeout to "00:00:30", so that a short outage does not send every message through its poison queue.',
+        )
+    if interval > _LONGEST_INTERVAL:
+        yield Finding(
+            "advice",
+            _HOST,
+            f"an empty queue is asked only every {interval:g} s, which is how late a message may start, once for every queue "
+            'it crosses: set maxPollingInterval to "00:00:02".',
+        )
+
+
+def _seconds(span: str) -> float:
+    found = _SPAN.fullmatch(span)
+    if found is None:
+        raise ValueError(span)
+    days, hours, minutes, seconds = (int(one or 0) for one in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
+# What the accounts of an application show: containers, rights, the clock, queues, and what is paid for at rest.
+
+
+_SKEW_ADVISED: Final = timedelta(seconds=5)
+_SKEW_WRONG: Final = timedelta(minutes=1)
+_USD_PER_100_RU: Final = 5.84
+"""A month of manual throughput in one region, by the list price."""
+_AUTOSCALE_AT_REST: Final = 0.1 * 1.5
+"""A tenth of the maximum, at 1.5 times the price."""
+
+
+async def verified(once: ExactlyOnce) -> list[Finding]:
+    """What the check at start-up says, and whose the library's container is."""
+    settings, _ = once.configuration
+    try:
+        ownership = await once.ownership()
+        stored = await ownership.stored()
+    except ConfigurationError as error:
+        lines = str(error).splitlines()
+        problems = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+        return [Finding("wrong", "accounts", line) for line in problems or lines]
+    except ExactlyOnceError as error:
+        return [Finding("unknown", "accounts", str(error))]
+    found = [Finding("fine", "accounts", "they are set up as the library needs them")]
+    if stored is None:
+        found.append(
+            Finding("advice", "application", "it has never started: its first start stores name and retention")
+        )
+    elif stored.application.name != settings.application:
+        found.append(
+            Finding(
+                "wrong",
+                "application",
+                f"the library's container belongs to {stored.application.name!r}, and this is {settings.application!r}: set "
+                "EXACTLYONCE__container to a container of its own.",
+            )
+        )
+    elif settings.retention not in (None, stored.application.retention.current):
+        found.append(
+            Finding(
+                "wrong",
+                "application",
+                f"EXACTLYONCE__retention is {settings.retention}, and stored is {stored.application.retention.current}: remove "
+                "the setting, or run 'exactlyonce ops retention'.",
+            )
+        )
+    return found
+
+
+async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Finding]:
+    """Indexes, rights, clock and throughput. What `verified` says of containers is not said again.
+
+    Args:
+        once: the application.
+        now: this machine's time of day.
+    """
+    settings, _ = once.configuration
+    ahead: list[timedelta] = []
+    connection = CosmosConnection(
+        settings.account_endpoint,
+        settings.database,
+        key=settings.account_key.get_secret_value() if settings.account_key else None,
+        client_id=settings.client_id,
+        dated=lambda service: ahead.append(now() - service),
+    )
+    found: list[Finding] = []
+    try:
+        database = (await connection.client()).get_database_client(settings.database)
+        for name, (paths, searches) in _containers(once, settings).items():
+            inspection = await inspected(database, name, paths)
+            if inspection is not None:  # Else `verified` says why.
+                found += _of_container(name, searches, inspection)
+    except FAILURES as error:
+        found.append(Finding("unknown", "Cosmos DB", f"it could not be reached ({type(error).__name__})."))
+    finally:
+        await connection.close()
+    return [*found, *_of_clock(ahead)]
+
+
+def _containers(once: ExactlyOnce, settings: Settings) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """By container: the paths of its partition key, and the paths that the library searches by."""
+    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {settings.library_container: ((LIBRARY_PATH,), LIBRARY)}
+    for entity in once.entities:
+        known = found.get(entity.container, (entity.paths, ()))[1]
+        found[entity.container] = entity.paths, tuple(dict.fromkeys((*known, *searched(entity.strategy))))
+    return found
+
+
+def _of_container(name: str, searches: tuple[str, ...], found: Inspection) -> Iterator[Finding]:
+    subject = f"container {name!r}"
+    for path in unindexed(found.policy, searches):
+        dear = (
+            "every look for an old message reads all that is kept of its entity"
+            if searches == LIBRARY
+            else "the sweeper reads the whole container every minute"
+        )
+        yield Finding("advice", subject, f"it does not index {path}, so {dear}: add the path to its indexes.")
+    if found.refused:
+        yield Finding(
+            "wrong",
+            subject,
+            f"the identity of this command may not {', '.join(found.refused)}: give it the data-plane role of the app on the "
+            "database (infra/README.md, Roles). The app's own identity may have it.",
+        )
+    yield Finding("cost", subject, _cost(found.throughput))
+
+
+def _cost(throughput: Throughput | str) -> str:
+    if not isinstance(throughput, Throughput):
+        if throughput == "none":
+            return "it has no throughput of its own: 0.25 USD a month for each GB, if the account is serverless"
+        return "not known: this identity may not read its throughput"
+    month = throughput.rate / 100 * _USD_PER_100_RU
+    if throughput.autoscale:
+        return f"autoscale to {throughput.rate} RU/s: about {month * _AUTOSCALE_AT_REST:.0f} USD a month"
+    return f"{throughput.rate} RU/s: about {month:.0f} USD a month"
+
+
+def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
+    """How far this machine's clock is from the service's. The `Date` of a reply is up to a second old, so the least counts."""
+    if not ahead:
+        return
+    skew = min(ahead, key=abs)
+    if abs(skew) < _SKEW_ADVISED:
+        yield Finding(
+            "fine", "clock", f"it agrees with that of Cosmos DB, to {max(1, round(abs(skew).total_seconds()))} s"
+        )
+        return
+    yield Finding(
+        "wrong" if abs(skew) >= _SKEW_WRONG else "advice",
+        "clock",
+        f"it is {abs(skew).total_seconds():.0f} s {'ahead of' if skew > timedelta() else 'behind'} that of Cosmos DB: set this "
+        "machine's clock. Where the app runs, the sweeper comes early or late by as much.",
+    )
+
+
+async def of_queues(connection: StorageConnection, names: Iterable[str]) -> list[Finding]:
+    """Which storage queues are there, and how many messages wait in poison queues.
+
+    Args:
+        connection: of the storage account.
+        names: of the queues.
+    """
+    known = lengths(connection.account, connection.client_id, names)
+    return [one async for name, length in known if (one := _of_queue(name, length)) is not None]
+
+
+def _of_queue(name: str, length: Length) -> Finding | None:
+    subject, is_poison = f"queue {name!r}", name.endswith(POISON)
+    match length:
+        case "absent" if is_poison:
+            return None  # The host creates it with its first message.
+        case "absent":
+            return Finding(
+                "advice", subject, "it is not there: create it, or correct its name. A first send creates it, too."
+            )
+        case "refused":
+            return Finding("unknown", subject, "the account refuses to show it to this identity")
+        case "no answer":
+            return Finding("unknown", subject, "the account did not answer: is it running?")
+    if length and is_poison:
+        return Finding(
+            "advice",
+            subject,
+            f"{length} messages wait in it. If they stay for an hour, its function is disabled or fails: they expire after "
+            "7 days.",
+        )
+    return Finding("fine", subject, f"{length} messages wait in it")
 
 
 async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Callable[[], datetime]) -> list[Finding]:

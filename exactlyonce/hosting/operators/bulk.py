@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from exactlyonce.drivers.runtime import Clock
+from exactlyonce.drivers.retry import Clock
 from exactlyonce.errors import ExactlyOnceError, TryAgainLater
 from exactlyonce.hosting.operators.operator import Operator
-from exactlyonce.stores.listing import ListedMessage, entity_named
+from exactlyonce.stores.port import ListedMessage, entity_named
 
 AT_ONCE: Final = 16
 """Messages that are under way at a time."""

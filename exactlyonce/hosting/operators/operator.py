@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from exactlyonce.attempt import Memory, key_of
+from exactlyonce.attempt import Memory
 from exactlyonce.drivers.overdue import TOO_OLD
 from exactlyonce.effects.effect import NoAnswer
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.effects.library import LoadParked
 from exactlyonce.errors import ConfigurationError, HandlerError, MessageError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.deliveries.failures import named
 from exactlyonce.hosting.deliveries.poison import require_readable
+from exactlyonce.hosting.deliveries.triggers import named
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.protocols.outbox.protocol import Outbox
@@ -25,10 +25,9 @@ from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, read_entity
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.stores.listing import AsyncListing, ListedBook, ListedMessage, entity_named
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.stores.port import AsyncListing, ListedBook, ListedMessage, entity_named
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import AHEAD, Lifetimes, Retention
 
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from exactlyonce.attempt import Again, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.deadlines import Deadline
-from exactlyonce.drivers.retry import Retrying
+from exactlyonce.drivers.retry import Deadline, Retrying
 from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.errors import ConfigurationError, InvalidMessage, TryAgainLater
@@ -21,8 +20,7 @@ from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 
 Result = TypeVar("Result")

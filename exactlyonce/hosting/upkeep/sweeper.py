@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.books import NoteSearch
+import azure.functions as func
+
+from exactlyonce.drivers.retry import Runtime
+from exactlyonce.effects.library import NoteSearch
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.raised import Show, shown
-from exactlyonce.records.books import KEPT_FOR, SEARCHED_AGAIN, Search, number_of
-from exactlyonce.stores.listing import AsyncListing, ListedBook
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.library import KEPT_FOR, SEARCHED_AGAIN, Search, number_of
+from exactlyonce.stores.port import AsyncListing, ListedBook
+from exactlyonce.values.envelope import EntityRef
 
 AT_ONCE: Final = 32
 """Entities that one run sweeps concurrently: 20,000 reminders that are due at once are to be released in two minutes."""
@@ -264,3 +266,26 @@ async def _alone(
 def _reason(error: Exception) -> str:
     """The class of an error, and the text of the library's own errors: those of others may quote a body."""
     return f"{type(error).__name__}: {error}" if isinstance(error, ExactlyOnceError) else type(error).__name__
+
+
+# Timers that the library registers on a function app.
+
+
+EVERY_MINUTE = "0 * * * * *"
+
+
+def register_sweeper(
+    app: func.FunctionApp | func.Blueprint, sweep: Callable[[], Awaitable[object]], schedule: str
+) -> None:
+    """Register a timer that sweeps.
+
+    Args:
+        app: the function app, or a blueprint of it.
+        sweep: to be called.
+        schedule: six fields of NCRONTAB.
+    """
+
+    async def exactlyonce_sweep(timer: func.TimerRequest) -> None:  # noqa: ARG001  # The host passes it.
+        await sweep()
+
+    app.timer_trigger(arg_name="timer", schedule=schedule)(exactlyonce_sweep)

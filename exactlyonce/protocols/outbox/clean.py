@@ -8,10 +8,9 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.library import DeleteStaged
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.protocols.steps.load import load
-from exactlyonce.protocols.steps.save import fence
+from exactlyonce.protocols.steps.load import fence, load
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

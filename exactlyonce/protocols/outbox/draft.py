@@ -7,21 +7,20 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from exactlyonce.attempt import Before, Handled, Work
-from exactlyonce.effects.books import Opened
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError
 from exactlyonce.protocols.outbox.judge import Arrival, Failed, answered
-from exactlyonce.protocols.steps.answers import Answers
-from exactlyonce.protocols.steps.load import View
-from exactlyonce.protocols.steps.since import since_of_outputs
+from exactlyonce.protocols.steps.load import Answers, View, since_of_outputs
 from exactlyonce.records.blobs import Blob
-from exactlyonce.records.calls import Calls
-from exactlyonce.records.kept import Kept, kept_by
-from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.library import StagedOutputs
-from exactlyonce.records.marks import (
+from exactlyonce.records.ledger import (
     KEPT,
+    MAX_DOCUMENT_BYTES,
+    Calls,
+    KeptAnswer,
+    Ledger,
     Mark,
+    Page,
     destination_digit,
+    entity_document,
     hash_in,
     is_after,
     is_timed,
@@ -30,14 +29,11 @@ from exactlyonce.records.marks import (
     written,
     written_time,
 )
-from exactlyonce.records.outbox import OutboxEntry, pending
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import KeptAnswer, Page
+from exactlyonce.records.library import Opened, StagedOutputs
+from exactlyonce.records.outbox import Kept, OutboxEntry, Output, kept_by, pending
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.values.envelope import MILLISECOND, milliseconds
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.shapes import shape_json
+from exactlyonce.values.envelope import MILLISECOND, EntityRef, milliseconds
+from exactlyonce.values.frozen_json import Json, shape_json
 
 MOST_MARKS: Final = 31
 """Marks above which the oldest leave the ledger with the next commit."""

@@ -7,18 +7,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.attempt import Again, Before, Finished, Handled, Work, key_of
-from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers
+from exactlyonce.attempt import Again, Before, Finished, Handled, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.library import LoadStaged
+from exactlyonce.effects.library import CloseNumbers, LoadStaged, OpenNumbers
 from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.outbox.draft import Draft, draft_commit
 from exactlyonce.protocols.outbox.judge import Arrival, Failed
 from exactlyonce.protocols.steps.load import View
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef, derived_id, message_hash, message_key
+from exactlyonce.records.library import Opened
+from exactlyonce.records.outbox import Kept, Output
+from exactlyonce.values.envelope import EntityRef, Envelope, derived_id, key_of, message_hash, message_key
 
 RELEASE: Final = "release:"
 """Stands before the id of a kept message in the key of its release."""

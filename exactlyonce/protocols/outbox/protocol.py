@@ -20,16 +20,26 @@ from datetime import datetime
 from typing import Final
 
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
-from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers
 from exactlyonce.effects.effect import NoAnswer, Step, Together
-from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Stage
-from exactlyonce.effects.pages import OTHER, DeletePages, FindBlobs, HasPages, WritePage
-from exactlyonce.effects.requests import FoundRequests
+from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    OTHER,
+    CloseNumbers,
+    DeletePages,
+    FindBlobs,
+    FindPaid,
+    FoundRequests,
+    HasPages,
+    KeepAnswers,
+    OpenNumbers,
+    Stage,
+    WritePage,
+)
 from exactlyonce.errors import LedgerRemoved
 from exactlyonce.protocols.outbox.draft import Draft, draft_commit, leaving, next_ledger
 from exactlyonce.protocols.outbox.due import release
 from exactlyonce.protocols.outbox.judge import (
+    BEHIND_LEDGER,
     Arrived,
     Failed,
     Judged,
@@ -37,25 +47,113 @@ from exactlyonce.protocols.outbox.judge import (
     answers_of,
     arrived,
     contents_of,
+    first_look,
     is_behind,
     is_read_too_early,
     judged,
+    look_apart,
+    lost_pages,
     proof_of,
+    take_back,
     unanswered,
 )
-from exactlyonce.protocols.outbox.look import BEHIND_LEDGER, first_look, look_apart, lost_pages, take_back
-from exactlyonce.protocols.outbox.owed import paid_of, pay, publish_owed
-from exactlyonce.protocols.steps.load import View, admitted, from_memory, load, remembering
-from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
-from exactlyonce.protocols.steps.settle import settle
+from exactlyonce.protocols.steps.load import (
+    View,
+    admitted,
+    fence,
+    from_memory,
+    load,
+    remembering,
+    start_over,
+    with_ledger,
+    write_blobs,
+)
+from exactlyonce.protocols.steps.park import settle
 from exactlyonce.records.blobs import Author
-from exactlyonce.records.calls import is_reply
-from exactlyonce.records.ledger import OUTBOX, EntityView, Ledger
-from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import Envelope, milliseconds
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.ledger import OUTBOX, EntityView, Ledger, Page, is_reply
+from exactlyonce.records.library import Opened, RequestDocument
+from exactlyonce.records.outbox import OutboxEntry, Output
+from exactlyonce.values.envelope import EntityRef, Envelope, milliseconds
 from exactlyonce.values.session_tokens import is_before
+
+# Paying what entries owe: their outputs are published, and their answers are kept.
+
+
+def paid_of(entity: EntityRef, ledger: Ledger, needed: tuple[OutboxEntry, ...]) -> FindPaid:
+    """The question which entries of a ledger are paid; the answer has to be certain of those that are needed."""
+    owing = ledger.outbox
+    attempts = tuple(entry.at for entry in owing)
+    return FindPaid(
+        entity, ledger.version, tuple(entry.tx for entry in owing), attempts, tuple(entry.tx for entry in needed)
+    )
+
+
+def pay(
+    entity: EntityRef,
+    outputs: tuple[Output, ...],
+    entries: tuple[OutboxEntry, ...],
+    numbers: tuple[str, ...],
+    memory: Memory,
+) -> Step[Memory | Again]:
+    """Publish what a commit owes, keep its answers, close its numbers. At most 3 effects.
+
+    Args:
+        entity: of the commit.
+        outputs: of the commit.
+        entries: of the commit.
+        numbers: all transactions that the attempt opened.
+        memory: what this process knows of the entity.
+    """
+    if outputs:
+        # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are acknowledged,
+        # so that none is lost.
+        published = yield from Publish(outputs)
+        if published is not PUBLISHED:
+            return Again(memory, "the outputs could not be published")
+    kept = yield from _keep_answers(entity, entries, memory)
+    if isinstance(kept, Again):
+        return kept
+    # Close the numbers. From now on the book proves that nothing of them is owed, and the next commit drops their entries.
+    yield from CloseNumbers(numbers)
+    return kept
+
+
+def publish_owed(entity: EntityRef, entries: tuple[OutboxEntry, ...], view: View) -> Step[Memory | Again]:
+    """Publish what these entries owe, keep their answers, and note that they are paid. At most 3 effects."""
+    if not entries:
+        return view.memory
+    outputs = tuple(
+        output for entry in entries for output in entry.owed_outputs(entity, view.ledger.to, view.ledger.sequences)
+    )
+    if outputs:
+        # Publish what entries owe. Copies do no harm: their ids and their times are the same.
+        published = yield from Publish(outputs, entity)
+        if published is not PUBLISHED:
+            return Again(view.memory, "owed outputs could not be published")
+    kept = yield from _keep_answers(entity, entries, view.memory)
+    if isinstance(kept, Again):
+        return kept
+    # Note that the entries are paid, also those of other processes.
+    yield from CloseNumbers(tuple(entry.tx for entry in entries))
+    return kept
+
+
+def _keep_answers(entity: EntityRef, entries: tuple[OutboxEntry, ...], memory: Memory) -> Step[Memory | Again]:
+    """Keep the answers of entries in the documents of their requests. At most one effect."""
+    documents = tuple(
+        RequestDocument(entity.key, entry.request, entry.at, None, entry.answer)
+        for entry in entries
+        if entry.request is not None
+    )
+    if not documents:
+        return memory
+    # Keep the answers, each in the document of its request, if that is there. A document that is gone was closed by its caller:
+    # written anew, it would stay for ever.
+    kept = yield from KeepAnswers(entity, documents)
+    if isinstance(kept, NoAnswer):
+        return Again(memory, "whether the answers were kept is not known")
+    return replace(memory, library_token=kept.token)
+
 
 GROUP_LIMIT: Final = 100
 """Most messages in one commit."""

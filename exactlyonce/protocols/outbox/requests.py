@@ -8,10 +8,9 @@ from datetime import datetime
 
 from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.requests import Closed, CloseRequest, DeleteRequests, FoundRequests, LoadRequests, OpenRequest
+from exactlyonce.effects.library import Closed, CloseRequest, DeleteRequests, FoundRequests, LoadRequests, OpenRequest
 from exactlyonce.records.library import RequestDocument
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, Envelope
 
 
 @dataclass(frozen=True, slots=True)

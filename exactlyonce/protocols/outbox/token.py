@@ -10,10 +10,8 @@ from exactlyonce.effects.effect import BEHIND, NoAnswer, Step
 from exactlyonce.effects.entity import Saved, SaveEntity
 from exactlyonce.effects.library import FoundStaged, LoadStaged
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.protocols.steps.fresh_token import fresh_token
-from exactlyonce.protocols.steps.load import View, load
-from exactlyonce.protocols.steps.save import start_over, with_ledger
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.protocols.steps.load import View, fresh_token, load, start_over, with_ledger
+from exactlyonce.values.envelope import EntityRef
 
 _NOBODYS: Final = "exactlyonce/reset-token"
 """Key of no message: messages of this source are nobody's."""

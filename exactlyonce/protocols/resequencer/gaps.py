@@ -8,29 +8,23 @@ from typing import Any, Final
 
 from pydantic import ValidationError, with_config
 
-from exactlyonce.attempt import Again, Work, key_of
+from exactlyonce.attempt import Again, Work
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.entity import Saved
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.handling.entities import Entity
 from exactlyonce.protocols.resequencer.release import BATCH_DOCUMENTS
-from exactlyonce.protocols.steps.load import View
-from exactlyonce.protocols.steps.save import start_over
+from exactlyonce.protocols.steps.load import View, start_over
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import entity_document
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import RECEIVER, Place
-from exactlyonce.records.receptions import Reception
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import RECEIVER, Place, Reception
 from exactlyonce.values.declarations import require, require_text
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin
-from exactlyonce.values.shapes import EXACT, write_shape
-from exactlyonce.values.validation import adapter, problems
+from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
+from exactlyonce.values.frozen_json import EXACT, Json, adapter, problems, write_shape
 
 REPLAY: Final = "exactlyonce.replay"
 """Type of the message that asks an entity to send again what a read model lacks."""

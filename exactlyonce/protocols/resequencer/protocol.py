@@ -16,30 +16,26 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work, key_of
-from exactlyonce.effects.books import CloseNumbers, OpenNumbers
+from exactlyonce.attempt import Again, Finished, Memory, Settled, Unfinished, Work
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ConfigurationError, InvalidMessage
-from exactlyonce.protocols.outbox.owed import paid_of, publish_owed
+from exactlyonce.protocols.outbox.protocol import paid_of, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
-from exactlyonce.protocols.resequencer.positions import Known, held_and_gone
-from exactlyonce.protocols.resequencer.release import Release
+from exactlyonce.protocols.resequencer.release import Known, Release, held_and_gone
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
-from exactlyonce.protocols.steps.load import View, load
-from exactlyonce.protocols.steps.save import fence, start_over, with_ledger, write_blobs
-from exactlyonce.protocols.steps.settle import companions_know, settle
+from exactlyonce.protocols.steps.load import View, fence, load, start_over, with_ledger, write_blobs
+from exactlyonce.protocols.steps.park import companions_know, settle
 from exactlyonce.records.blobs import Author
 from exactlyonce.records.companions import NumberedMessage, numbered_id
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.places import place_of
+from exactlyonce.records.sequences import place_of
 from exactlyonce.values.declarations import require
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

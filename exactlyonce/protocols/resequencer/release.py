@@ -3,31 +3,133 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Final
 
-from exactlyonce.attempt import Before, Handled, Work, key_of
-from exactlyonce.effects.books import Opened
-from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
-from exactlyonce.protocols.resequencer.order import Head, earliest, is_late, later
-from exactlyonce.protocols.resequencer.positions import Known, Position, require_sense, two_with_one_number
+from exactlyonce.attempt import Before, Handled, Work
+from exactlyonce.errors import DamagedDocument, EntityTooLarge, ExactlyOnceError, InvalidMessage, TryAgainLater
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
-from exactlyonce.protocols.steps.load import View
-from exactlyonce.protocols.steps.since import since_of_outputs
+from exactlyonce.protocols.steps.load import View, since_of_outputs
 from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import Companion, NumberedMessage, id_of
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.outbox import OutboxEntry, pending
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place, place_of
-from exactlyonce.records.receptions import Reception
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
-from exactlyonce.values.ranges import from_number, holds, with_number
-from exactlyonce.values.shapes import shape_json
+from exactlyonce.records.library import Opened
+from exactlyonce.records.outbox import OutboxEntry, Output, pending
+from exactlyonce.records.sequences import Place, Reception, from_number, holds, place_of, with_number
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
+from exactlyonce.values.frozen_json import Json, shape_json
+
+# Positions in channels, and those that make no sense.
+
+
+Position = tuple[str, int]
+"""A channel, and a number in it."""
+Known = Mapping[Position, tuple[NumberedMessage, str]]
+"""Documents of numbers, each with its ETag."""
+
+FARTHEST_AHEAD: Final = 100_000
+"""A number so far above the next one is taken for a mistake of its sender."""
+
+
+def require_sense(entity: EntityRef, envelope: Envelope, place: Place, reception: Reception, *, timed: bool) -> None:
+    """Refuse a place that a message for this read model cannot have.
+
+    Args:
+        entity: the read model.
+        envelope: the message.
+        place: of the message.
+        reception: how far its channel is received.
+        timed: whether it needs a time, to be brought into one order with others.
+
+    Raises:
+        InvalidMessage: it cannot have it.
+    """
+    about = f"Message {key_of(envelope)} for read model {entity}"
+    if envelope.source != reception.source:
+        raise InvalidMessage(
+            f"{about} comes in channel {place.channel}, which is of {reception.source}. It was not held. Correct the sender."
+        )
+    if timed and envelope.time is None:
+        raise InvalidMessage(f"{about} has no time, by which messages of several sources are brought into one order.")
+    if place.number >= reception.next + FARTHEST_AHEAD:
+        raise InvalidMessage(
+            f"{about} has the number {place.number}, but {reception.next} is next: more than {FARTHEST_AHEAD} ahead. It was "
+            "not held. Correct the sender; or, where that many messages are lost, rebuild the read model."
+        )
+
+
+def two_with_one_number(entity: EntityRef, envelope: Envelope, position: Position, other: str | None) -> InvalidMessage:
+    """The error of a message whose number another one has."""
+    channel, number = position
+    return InvalidMessage(
+        f"Message {key_of(envelope)} for read model {entity} has the number {number} in channel {channel} of "
+        f"{envelope.source}, which message {other} has. It was not handled. Was the source restored from a backup, so that it "
+        "gives out numbers a second time? Then give the read model a new key, and rebuild it."
+    )
+
+
+def held_and_gone(entity: EntityRef, position: Position) -> DamagedDocument:
+    """The error of a message that a read model holds, where there is no document that does."""
+    channel, number = position
+    return DamagedDocument(
+        f"Read model {entity} holds number {number} of channel {channel}, but the document that should hold the message is "
+        "gone. Nothing was changed. Restore it from a backup, or rebuild the read model."
+    )
+
+
+# One order for the messages of several sources: by their time, then by their source, each channel's own order kept.
+#
+# A source that is silent may still send an earlier message, so the earliest one waits until every source has passed its time,
+# or until it has waited long enough. A message that comes too late is handled late, and reported.
+
+
+_LONG_AGO: Final = datetime.min.replace(tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The next message of a channel, and since when it is there."""
+
+    envelope: Envelope
+    since: datetime
+
+
+def earliest(
+    heads: Mapping[str, Head], receptions: Iterable[Reception], at: datetime, max_wait: timedelta
+) -> str | None:
+    """The channel whose next message is to be handled; None if all have to wait.
+
+    Args:
+        heads: the next message of each channel that has one.
+        receptions: of all channels known.
+        at: the present.
+        max_wait: how long a message waits, at most.
+    """
+    # One without a time was held before there was an order by time.
+    timed = [(one.envelope.time or _LONG_AGO, one.envelope.source, channel) for channel, one in heads.items()]
+    if not timed:
+        return None
+    first = min(timed)
+    silent = (one for one in receptions if one.channel not in heads)
+    # One that has passed just this time may send more of it: a handler's messages all have the time of their attempt.
+    if all(one.passed is not None and (one.passed, one.source, one.channel) > first for one in silent):
+        return first[2]
+    # The message that has waited longest decides: earlier ones of other sources would keep it waiting for ever.
+    return first[2] if at - min(head.since for head in heads.values()) >= max_wait else None
+
+
+def is_late(envelope: Envelope, receptions: Iterable[Reception]) -> bool:
+    """Whether a message that should have come after this one was handled already."""
+    handled = ((one.passed, one.source) for one in receptions if one.passed is not None)
+    return envelope.time is not None and any(before > (envelope.time, envelope.source) for before in handled)
+
+
+def later(passed: datetime | None, time: datetime | None) -> datetime | None:
+    """The later of two times, of which either may be lacking."""
+    return max((one for one in (passed, time) if one is not None), default=None)
+
 
 BATCH_DOCUMENTS: Final = 99
 """Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from exactlyonce.attempt import Before, Handled, Work
-from exactlyonce.effects.effect import Begun
+from exactlyonce.attempt import Again, Before, Finished, Handled, Memory, Work
+from exactlyonce.effects.companions import FindOwing, FoundCompanions, ReplaceCompanions
+from exactlyonce.effects.effect import Begun, Step
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import EntityTooLarge, ExactlyOnceError, TryAgainLater
-from exactlyonce.protocols.steps.load import View
-from exactlyonce.protocols.steps.since import since_of_outputs
+from exactlyonce.protocols.steps.load import View, since_of_outputs
 from exactlyonce.records.blobs import Blob
-from exactlyonce.records.companions import Companion, companion_document
+from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry, companion_document
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 BATCH_BYTES: Final = 1_900_000
 """Most that the documents of a batch may have together: the service takes 2 MB of operations."""
@@ -147,3 +147,50 @@ def _fitting(entity: EntityRef, ledger: Ledger, batch: Batch, grown: Batch) -> B
 
 def _too_large(told: str, sizes: str, advice: str) -> EntityTooLarge:
     return EntityTooLarge(f"{told} {sizes}. {advice}", kept=sizes)
+
+
+# Publishing what companions owe: co-located records, and entries of requests in a stream.
+
+
+Found = tuple[tuple[Companion, str | None], ...]
+"""Companions, each with the ETag that is known of it."""
+
+
+def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Again | None]:
+    """Publish what these records owe, and drop it from them; None if that is done. At most 2 effects."""
+    owing = settled(found)
+    outputs: tuple[Output, ...] = tuple(
+        output
+        for record, _ in found
+        if isinstance(record, ColocatedRecord | StreamEntry)
+        for output in record.owed or ()
+    )
+    if outputs:
+        # Publish what records owe. Copies do no harm: their ids are the same.
+        published = yield from Publish(outputs, entity)
+        if published is not PUBLISHED:
+            return Again(memory, "owed outputs could not be published")
+    if owing:
+        # Drop the outputs from the records, as they were read. Best effort: what a record still owes is published once
+        # more.
+        yield from ReplaceCompanions(entity, owing)
+    return None
+
+
+def sweep_records(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
+    """Publish what records of the entity owe, and drop it. At most 3 effects."""
+    # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
+    found = yield from FindOwing(entity)
+    if not isinstance(found, FoundCompanions):
+        return Again(memory, "the records that owe could not be read")
+    outcome = yield from publish_records(entity, found.companions, memory)
+    return outcome or Finished(memory)
+
+
+def settled(found: Found) -> Found:
+    """Those of the records that owe, owing nothing."""
+    return tuple(
+        (replace(record, owed=None, owing_since=None), etag)
+        for record, etag in found
+        if isinstance(record, ColocatedRecord | StreamEntry) and record.owed is not None
+    )

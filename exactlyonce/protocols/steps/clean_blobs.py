@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from exactlyonce.attempt import Again, Memory, Strategy
-from exactlyonce.effects.blobs import DeleteBlobs
 from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.protocols.steps.load import load
-from exactlyonce.protocols.steps.save import fence
+from exactlyonce.effects.library import DeleteBlobs
+from exactlyonce.protocols.steps.load import fence, load
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.companions import Companion, NumberedMessage
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ from exactlyonce.effects.effect import NoAnswer, Step
 from exactlyonce.protocols.steps.load import load
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 Kind = Literal["processed", "entry", "numbered"]
 

@@ -12,11 +12,11 @@ from typing import Final, Literal
 
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import NoAnswer, Step
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import LoadParked
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.protocols.steps.fresh_token import fresh_token
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.protocols.steps.load import fresh_token
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import EntityRef
 
 _NOBODYS: Final = "exactlyonce/returning"
 """Key of no message: messages of this source are nobody's."""

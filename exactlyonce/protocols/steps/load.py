@@ -5,20 +5,84 @@ A view may be stale. Nothing relies on what a view lacks without a fence, or a c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from exactlyonce.attempt import Again, Memory, Remembered, Strategy
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions
-from exactlyonce.effects.effect import NoAnswer, Step, Together
-from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.pages import HasPages
+from exactlyonce.effects.effect import Begin, NoAnswer, Step, Together
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.library import KEPT, DeleteStaged, HasPages, Stage, WriteOnce
 from exactlyonce.errors import ConfigurationError, LedgerRemoved
-from exactlyonce.records.companions import Companion
-from exactlyonce.records.ledger import LEDGER, EntityView, Ledger, read_entity
-from exactlyonce.records.library import RequestDocument
-from exactlyonce.records.pages import Page
+from exactlyonce.records.blobs import Blob
+from exactlyonce.records.companions import ColocatedRecord, Companion, StreamEntry
+from exactlyonce.records.ledger import LEDGER, EntityView, Ledger, Page, entity_document, read_entity
+from exactlyonce.records.library import RequestDocument, StagedOutputs
+from exactlyonce.records.outbox import Answer
+from exactlyonce.values.envelope import MILLISECOND, EntityRef, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+
+# Answers to requests, and digests of messages, as what is committed holds them.
+
+
+Contents = tuple[tuple[str, str], ...]
+"""Key and `Envelope.content` of each message."""
+Answers = tuple[tuple[str, Answer], ...]
+"""Key and committed answer of each request."""
+
+
+def contents_in(committed: Iterable[ColocatedRecord]) -> Contents:
+    """The contents of messages that records hold."""
+    return tuple((one.message, one.content) for one in committed if one.content is not None)
+
+
+def answers_beside(companions: Iterable[Companion]) -> Answers:
+    """The answers that companions hold."""
+    records = (one for one in companions if isinstance(one, ColocatedRecord | StreamEntry))
+    return tuple((one.message, one.answer) for one in records if one.answer is not None)
+
+
+# The stable time of what a message causes, by which its receivers judge and remember it.
+
+
+def since_of_outputs(since: int | None, at: datetime, send_limit: timedelta) -> int | None:
+    """The stable time of what a message causes, in milliseconds since 1970: that of the message; None for none.
+
+    A message may be handled again, as after a restore. Then its outputs have the same identity, so they need the same time.
+    Where the message is untimed, or too old to send under its time, they are untimed, too: receivers look for them by hash.
+
+    Args:
+        since: of the message; None if it is untimed.
+        at: time of the attempt.
+        send_limit: age above which nothing is sent under its time.
+    """
+    too_old = since is not None and milliseconds(at) - since > send_limit // MILLISECOND
+    return None if too_old else since
+
+
+# A session token of the present: a view at that token shows everything that was written before.
+
+
+def fresh_token(entity: EntityRef, purpose: str) -> Step[str | None]:
+    """The session token of a write made now in the library's partition of an entity; None if it is not known.
+
+    At most 3 effects.
+
+    Args:
+        entity: whose partition it is.
+        purpose: key of no message, for the document that is written.
+    """
+    # Begin. The next document needs an id.
+    begun = yield from Begin(more=1)
+    (tx,) = begun.given
+    # Write a document for its session token. A view at that token shows everything that was written before.
+    staged = yield from Stage(entity, (StagedOutputs(entity.key, purpose, tx, begun.at, ()),))
+    if isinstance(staged, NoAnswer) or staged.token is None:
+        return None
+    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
+    yield from DeleteStaged(entity, (tx,))
+    return staged.token
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +237,59 @@ def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy, m
                 "still arrive, delete the library's documents of this entity."
             )
     return recorded is False
+
+
+# Saving an entity: fences, what a save that was not acknowledged leads to, and what is written before a commit.
+#
+# A read alone proves no absence: the view may be stale, and a commit that has yet to land looks like one that never will. A
+# fence, which saves the entity as it was loaded if it is still so, proves both at once: the view was current, and every
+# commit still under way fails, since its condition is an older version. Whatever is begun later loads the entity anew.
+
+
+def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
+    """Save the entity unchanged, if it is still as it was loaded; return what to remember. One effect.
+
+    A document without a ledger stays without one: its new ETag is all that a fence needs, and whether to adopt it is for the
+    first message that is processed. An absent entity becomes a tombstone, since without a document there is no condition that
+    a create under way could fail on.
+
+    Args:
+        entity: to be fenced.
+        view: what was loaded of it.
+        absent: what to save if there is nothing: the document's id and partition key properties.
+    """
+    document = view.document
+    if document is None:
+        document = entity_document(absent, replace(view.ledger, deleted=True))
+    # Fence: save the entity unchanged, or a tombstone if it is absent. If it is saved, the view was current, and every
+    # commit still under way will fail.
+    saved = yield from SaveEntity(entity, document, view.etag)
+    if not isinstance(saved, Saved):
+        return start_over(view.memory, saved)
+    return replace(view.memory, entity_token=saved.token, saved=None)
+
+
+def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
+    """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
+    if isinstance(reply, NoAnswer):
+        return Again(replace(memory, saved=None), "whether the entity was saved is not known")
+    token = reply.token or memory.entity_token
+    return Again(replace(memory, saved=None, entity_token=token), "the entity was changed meanwhile, or saved twice")
+
+
+def with_ledger(document: Json, ledger: Ledger) -> Json:
+    """The document with this ledger in place of its own."""
+    properties = document.value
+    del properties[LEDGER]
+    return entity_document(Json.of(properties), ledger)
+
+
+def write_blobs(blobs: tuple[Blob, ...], memory: Memory) -> Step[Again | None]:
+    """Write blobs before the commit that relies on them; None if they are there. At most one effect."""
+    if blobs:
+        # Write blobs. Before the commit, so that every committed address has its blob. Names are fresh: one that exists was
+        # written by an earlier send of this request.
+        kept = yield from WriteOnce(blobs)
+        if kept is not KEPT:
+            return Again(memory, "whether the blobs were written is not known")
+    return None

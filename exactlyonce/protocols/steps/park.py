@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from exactlyonce.attempt import Again, Memory, Settled, key_of
+from exactlyonce.attempt import Again, Memory, Settled, Strategy, Work
+from exactlyonce.effects.companions import LoadCompanions
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import NOTED_FOR, LoadParked, Park, Unpark
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import DamagedDocument, MalformedMessage
-from exactlyonce.protocols.steps.load import View
-from exactlyonce.protocols.steps.save import fence
+from exactlyonce.protocols.steps.load import View, fence, load
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import is_numbered, stated_place, without_place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import is_numbered, stated_place, without_place
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of, renewed_id
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, renewed_id
 from exactlyonce.values.lifetimes import AHEAD
 
 SendLimit = Callable[[datetime], timedelta]
@@ -238,3 +237,67 @@ def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["to
     if time - now > AHEAD:
         return "ahead"
     return "too old" if now - time > limit(now) else None
+
+
+# Deciding about messages that the host gave up on: the steps that all protocols share.
+#
+# A record proves that a message was processed, in however old a view. Its absence proves nothing until a fence holds. Behind
+# the fence the ledger was current, and so was every record in a view at its token, or the record was deleted when no copy
+# could still arrive. No commit is still to come, but of attempts that load the entity from now on. If one of them processes
+# another copy, the parked message is a duplicate like any other.
+
+
+def settle(
+    strategy: Strategy,
+    work: Work,
+    delivered: Envelope,
+    reason: str,
+    memory: Memory,
+    *,
+    finish: Callable[[View], Step[Settled | Again | None]],
+    ids: tuple[str, ...] = (),
+) -> Step[Settled | Again]:
+    """Finish a message that was processed, or park it. At most 7 effects, and those of `finish`.
+
+    Args:
+        strategy, work, delivered, reason, memory: as for `Strategy.settle`.
+        finish: publishes what the message owes, if this view proves that it was processed; None if nothing does.
+        ids: of the companions that would prove it.
+    """
+    view = yield from load(work.entity, strategy, memory)
+    if isinstance(view, Again):
+        return view
+    if ids:
+        # Look for the companion that proves the message processed. At the entity's session token, so that behind the fence
+        # it is known to be absent.
+        found = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
+        if isinstance(found, NoAnswer):
+            return Again(view.memory, "whether the message was processed could not be read")
+        view = replace(view, companions=found.companions)
+    finished = yield from finish(view)
+    if finished is not None:
+        return finished
+    parked = yield from park(work.entity, delivered, reason, work.absent, view)
+    return parked
+
+
+def companions_know(
+    strategy: Strategy, entity: EntityRef, envelope: Envelope, ids: tuple[str, ...], memory: Memory
+) -> Step[bool | Again]:
+    """Whether a companion proves a message processed. At most 4 effects.
+
+    Args:
+        strategy, entity, envelope, memory: as for `Strategy.knows`.
+        ids: of the companions that would prove it.
+    """
+    view = yield from load(entity, strategy, memory)
+    if isinstance(view, Again):
+        return view
+    message = key_of(envelope)
+    if not ids:
+        return False
+    # Look for the companion that proves the message processed.
+    found = yield from LoadCompanions(entity, ids, view.memory.entity_token)
+    if isinstance(found, NoAnswer):
+        return Again(view.memory, "the companions of the entity could not be read")
+    return any(one.message == message for one, _ in found.companions)

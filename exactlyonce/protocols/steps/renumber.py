@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from exactlyonce.attempt import Again, Memory, Strategy
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.protocols.steps.load import load
-from exactlyonce.protocols.steps.save import start_over, with_ledger
+from exactlyonce.protocols.steps.load import load, start_over, with_ledger
 from exactlyonce.records.sequences import Sequences
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 
 @dataclass(frozen=True, slots=True)

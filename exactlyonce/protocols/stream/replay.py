@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from exactlyonce.attempt import Again, Memory, Work
 from exactlyonce.effects.companions import FindEntries, FindNumbered
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish, Saved, SaveEntity
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
-from exactlyonce.protocols.steps.load import View, load
-from exactlyonce.protocols.steps.save import start_over
-from exactlyonce.protocols.stream.protocol import VersionStream, outputs_again, require_same_kind
-from exactlyonce.protocols.stream.versions import Point, part_from, point_before
+from exactlyonce.protocols.steps.load import View, load, start_over
+from exactlyonce.protocols.stream.protocol import (
+    Point,
+    VersionStream,
+    outputs_again,
+    part_from,
+    point_before,
+    require_same_kind,
+)
 from exactlyonce.records.companions import StreamEntry
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.outbox import Output
+from exactlyonce.values.envelope import EntityRef, Envelope
 
 
 @dataclass(frozen=True, slots=True)

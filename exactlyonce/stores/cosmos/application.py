@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from azure.cosmos.aio import ContainerProxy, CosmosClient, DatabaseProxy
+from azure.cosmos.documents import DatabaseAccount
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.errors import TryAgainLater
+from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.records.application import KIND, Application, application_document, read_application
-from exactlyonce.stores.application import StoredApplication
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, from_library
-from exactlyonce.stores.cosmos.partition import Applied, CosmosPartition, Document
-from exactlyonce.stores.cosmos.replies import Absent
+from exactlyonce.stores.cosmos.partition import (
+    LIBRARY_CONTAINER,
+    LIBRARY_PATH,
+    TIME_LIMIT,
+    Applied,
+    CosmosPartition,
+    Document,
+    EntityContainer,
+    from_library,
+)
+from exactlyonce.stores.cosmos.replies import CREATING, FAILURES, Absent, Operation, meaning_of
+from exactlyonce.stores.cosmos.store import unfit_for_companions
+from exactlyonce.stores.port import StoredApplication
 
 _TRIES: Final = 3
 
@@ -63,3 +78,184 @@ class CosmosApplicationStore:
 
 def _document(application: Application) -> dict[str, Any]:
     return {"id": KIND, LIBRARY_PATH[1:]: KIND, **application_document(application)}
+
+
+# Checks at start-up what the guarantee rests on and only an operator can change. All problems are reported at once.
+
+
+Answer = TypeVar("Answer")
+_TOO_WEAK: Final = ("ConsistentPrefix", "Eventual")
+_ABSENT: Final[dict[str, Any]] = {}
+
+
+async def verify(
+    client: CosmosClient, database: str, entities: Iterable[EntityContainer], library_container: str
+) -> None:
+    """Check account, database and containers against the configuration. It reads properties and changes nothing.
+
+    Args:
+        client: open.
+        database: name of the database.
+        entities: where each entity type lives.
+        library_container: name of the container of the library.
+
+    Raises:
+        ConfigurationError: names everything that has to be changed, and what the account refuses.
+        TryAgainLater: nothing is known to be wrong, but the account could not be asked for everything.
+    """
+    inquiry = _Inquiry()
+    account = await inquiry.ask("the account", _account(client))
+    problems = [] if account is None else [*_of_account(account)]
+    problems += await _of_database(client.get_database_client(database), tuple(entities), library_container, inquiry)
+    problems += [f"{', '.join(sorted(what))}: {why}" for why, what in sorted(inquiry.refused.items())]
+    silent = ", ".join(f"{what} ({type(error).__name__})" for what, error in sorted(inquiry.unanswered.items()))
+    if problems:
+        problems += [f"Nothing is known yet of what did not answer: {silent}."] if silent else []
+        raise ConfigurationError(
+            "Cosmos DB is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
+        )
+    for error in inquiry.unanswered.values():
+        raise TryAgainLater(
+            f"Cosmos DB could not be asked for its settings: {silent}. If this stays, check the account's endpoint and the "
+            "network."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """Asks, and goes on asking when an answer fails, so that all problems are found.
+
+    Attributes:
+        refused: by the reason, what the account refuses to show.
+        unanswered: what got no answer, with the error; it may get one later.
+    """
+
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    unanswered: dict[str, Exception] = field(default_factory=dict)
+
+    async def ask(self, what: str, question: Awaitable[Answer]) -> Answer | None:
+        """The answer; None if there was none, which is noted."""
+        try:
+            return await question
+        except FAILURES as error:
+            try:
+                meaning_of(error, Operation.OPEN)
+            except ConfigurationError as refusal:
+                self.refused.setdefault(str(refusal), []).append(what)
+            else:
+                self.unanswered[what] = error
+            return None
+
+
+async def _account(client: CosmosClient) -> DatabaseAccount:
+    """The account's properties. azure-cosmos 4.17 has no public method for them, and no other way to learn about several
+    write regions; it calls this one of `client_connection`, a public attribute, itself."""
+    return await client.client_connection.GetDatabaseAccount()
+
+
+def _of_account(account: DatabaseAccount) -> Iterator[str]:
+    level = (account.ConsistencyPolicy or {}).get("defaultConsistencyLevel")
+    if level in _TOO_WEAK:
+        yield (
+            f"The account's default consistency is {level}: set it to Session or stronger. Reads could miss what this "
+            "library has written before."
+        )
+    if account._EnableMultipleWritableLocations:  # noqa: SLF001  # It has no public name.
+        yield (
+            "The account writes in several regions: turn multi-region writes off. Conditions on ETags hold in one region "
+            "only, and the other's write would be undone later."
+        )
+
+
+async def _of_database(
+    database: DatabaseProxy, entities: tuple[EntityContainer, ...], library_container: str, inquiry: _Inquiry
+) -> list[str]:
+    if await inquiry.ask(f"database {database.id!r}", _properties(database)) == _ABSENT:
+        return [f"There is no database {database.id!r}: create it, or correct its name in COSMOS__database."]
+    names = [*(entity.container for entity in entities), library_container]
+    whats = [*(_name(entity) for entity in entities), _name_of_library(library_container)]
+    *found, library = await asyncio.gather(
+        *(
+            inquiry.ask(what, _properties(database.get_container_client(name)))
+            for what, name in zip(whats, names, strict=True)
+        )
+    )
+    problems: list[str] = []
+    for entity, properties in zip(entities, found, strict=True):
+        if properties is not None:
+            problems += _of_entity_container(entity, properties)
+    if library is not None:
+        problems += _of_library_container(library_container, library)
+    return problems
+
+
+async def _properties(resource: DatabaseProxy | ContainerProxy) -> dict[str, Any]:
+    try:
+        return dict(await resource.read())
+    except CosmosResourceNotFoundError as error:
+        if error.sub_status == CREATING:
+            raise
+        return _ABSENT
+
+
+def _name(entity: EntityContainer) -> str:
+    return f"container {entity.container!r} of entity {entity.type!r}"
+
+
+def _name_of_library(container: str) -> str:
+    return f"container {container!r} of the library"
+
+
+def _of_entity_container(entity: EntityContainer, properties: dict[str, Any]) -> Iterator[str]:
+    name = _name(entity)
+    if properties == _ABSENT:
+        yield f"There is no {name}: create it with the partition key {', '.join(entity.paths)}, or correct its name."
+        return
+    paths = tuple(properties["partitionKey"]["paths"])
+    if paths != entity.paths:
+        yield (
+            f"The {name} has the partition key {', '.join(paths)}, but the entity declares {', '.join(entity.paths)}: correct "
+            "partition_key= of the entity. A container's partition key cannot be changed."
+        )
+    lifetime = properties.get("defaultTtl")
+    if lifetime is not None and lifetime > 0:
+        yield (
+            f"The {name} lets documents expire after {lifetime} s (defaultTtl): set it to -1 or remove it. With an entity goes "
+            "the knowledge of what it has processed."
+        )
+    if entity.companions:
+        yield from unfit_for_companions(entity)
+        if _unique_keys(properties):
+            yield (
+                f"The {name} has unique keys: create it anew without them, or choose a protocol that keeps its records apart, "
+                "such as Outbox(). Companions have none of these properties, and the service "
+                "would take only one such document in a partition."
+            )
+
+
+def _of_library_container(container: str, properties: dict[str, Any]) -> Iterator[str]:
+    name = _name_of_library(container)
+    if properties == _ABSENT:
+        yield (
+            f"There is no {name}: create it with the partition key {LIBRARY_PATH} and defaultTtl -1, or correct its name in "
+            "EXACTLYONCE__container."
+        )
+        return
+    paths = tuple(properties["partitionKey"]["paths"])
+    if paths != (LIBRARY_PATH,):
+        yield f"The {name} has the partition key {', '.join(paths)}: create it anew with {LIBRARY_PATH}."
+    if properties.get("defaultTtl") != -1:
+        yield (
+            f"The {name} has the defaultTtl {properties.get('defaultTtl')}: set it to -1, so that pages and books expire when "
+            "they are to, and nothing else does."
+        )
+    if _unique_keys(properties):
+        yield (
+            f"The {name} has unique keys: create it anew without them. The library's documents have none of these properties, "
+            "and the service would take only one of them for each entity."
+        )
+
+
+def _unique_keys(properties: dict[str, Any]) -> list[Any]:
+    """The unique keys of a container; the service returns an empty list for those that have none."""
+    return list((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or ())

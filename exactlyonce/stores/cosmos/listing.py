@@ -14,15 +14,21 @@ from datetime import datetime
 from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError, TryAgainLater
-from exactlyonce.records.books import BOOKS, Search, read_book
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER, read_entity
+from exactlyonce.records.library import BOOKS, Search, read_book
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.containers import LIBRARY_CONTAINER, TIME_LIMIT
-from exactlyonce.stores.cosmos.layout import EntityContainer, from_library, without_system
-from exactlyonce.stores.cosmos.partition import CosmosPartition, Documents
+from exactlyonce.stores.cosmos.partition import (
+    LIBRARY_CONTAINER,
+    TIME_LIMIT,
+    CosmosPartition,
+    Documents,
+    EntityContainer,
+    from_library,
+    without_system,
+)
 from exactlyonce.stores.cosmos.replies import FAILURES, after_query
-from exactlyonce.stores.listing import (
+from exactlyonce.stores.port import (
     Condition,
     ListedBook,
     ListedMessage,
@@ -31,8 +37,8 @@ from exactlyonce.stores.listing import (
     oldest_first,
     text_of,
 )
+from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, PartitionValue
 
 _PAGE: Final = 1_000
 _MOST_SEARCHES: Final = 50

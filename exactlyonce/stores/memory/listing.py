@@ -7,10 +7,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.records.books import BOOKS, Search, read_book
 from exactlyonce.records.companions import KIND
 from exactlyonce.records.ledger import LEDGER, read_entity
-from exactlyonce.stores.listing import (
+from exactlyonce.records.library import BOOKS, Search, read_book
+from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
+from exactlyonce.stores.port import (
     Condition,
     ListedBook,
     ListedMessage,
@@ -19,9 +20,8 @@ from exactlyonce.stores.listing import (
     oldest_first,
     text_of,
 )
-from exactlyonce.stores.memory.partitions import MemoryPartitions, Partition, Version
+from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, PartitionValue
 
 _KEPT = ("kind", "message", "tx", "version", "at", "source", "owing_since")
 

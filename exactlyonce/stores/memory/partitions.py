@@ -10,15 +10,51 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from enum import Enum
+from typing import Any, Final, Protocol, TypeVar
 
 from exactlyonce.effects.effect import UNKNOWN, Unknown
 from exactlyonce.effects.port import Adapter, Busy
 from exactlyonce.errors import UniqueKeyTaken
 from exactlyonce.records.companions import KIND
-from exactlyonce.stores.memory.trouble import Fate, NoTrouble, Trouble
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+
+# The fault model as a port of the memory store: what the world may do to a write or a read.
+
+
+class Fate(Enum):
+    """What becomes of one write."""
+
+    ANSWERED = "answered"
+    LOST_BEFORE = "lost before applying"
+    LOST_AFTER = "applied, the reply lost"
+    REPEATED = "applied, the reply lost, sent again by the client library"
+    DELAYED = "takes effect later, whatever its sender does meanwhile"
+    BUSY = "refused, not applied"
+
+
+class Trouble(Protocol):
+    """Decides the fate of writes and the age of views. Injected, so that a test can script it or seed it."""
+
+    def fate(self, operation: str) -> Fate:
+        """The fate of one write; `operation` is the name of the store's method."""
+        ...
+
+    def replica(self, newest: int) -> int:
+        """The position of the replica that answers one read: 0 (empty) to `newest`."""
+        ...
+
+
+class NoTrouble:
+    """A world in which every write is answered and every read is fresh."""
+
+    def fate(self, operation: str) -> Fate:  # noqa: ARG002
+        return Fate.ANSWERED
+
+    def replica(self, newest: int) -> int:
+        return newest
+
 
 Reply = TypeVar("Reply")
 _TOKEN: Final = "0:-1#"  # noqa: S105

@@ -18,9 +18,9 @@ from uuid import uuid4
 import pytest
 
 from exactlyonce.blobs.port import AsyncBlobs
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 
 ENTITIES = (
     EntityRef("range", ("game-7",), "game-7"),

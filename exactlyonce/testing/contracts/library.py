@@ -1,31 +1,61 @@
 """The contract of a store for the library's documents; a part of `StoreContract`."""
 
-# ruff: noqa: S101  # A suite asserts.
-
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.library import (
+    CLOSED,
+    OTHER,
+    CloseRequest,
+    DeletePages,
+    DeleteRequests,
     DeleteStaged,
+    FindBlobs,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    FoundBooks,
+    FoundPages,
     FoundParked,
+    FoundRequests,
     FoundStaged,
+    HasPages,
+    KeepAnswers,
+    LoadRequests,
     LoadStaged,
+    NoteSearch,
+    OpenRequest,
+    ReadBooks,
     Stage,
     Unpark,
+    WriteBook,
+    WritePage,
     Written,
 )
+from exactlyonce.records.ledger import KeptAnswer
+from exactlyonce.records.library import Book, RequestDocument
+from exactlyonce.records.outbox import Answer
 from exactlyonce.stores.port import AsyncStore
 from exactlyonce.testing.contracts.samples import (
     AWKWARD,
+    DAY,
     MEGABYTE,
+    a_book,
+    a_page,
     a_parked,
+    a_request,
     a_staged,
+    an_answered,
     entity_document,
+    find,
     load,
+    now,
     park,
     parked,
     parked_now,
@@ -34,6 +64,11 @@ from exactlyonce.testing.contracts.samples import (
     unique,
     write,
 )
+from exactlyonce.values.envelope import EntityRef
+from exactlyonce.values.session_tokens import at_or_after
+
+# ruff: noqa: S101  # A suite asserts.
+
 
 HOUR: Final = 3600
 
@@ -155,3 +190,328 @@ class LibraryContract:
         assert again.message == a_parked(entity, "web/m-1")
         await store.perform(Unpark(entity, "web/m-1", first.etag))
         assert (await parked_now(store, entity, "web/m-1")).etag == again.etag
+
+
+# The part of the contract for stores that is about requests that callers open.
+
+
+# ruff: noqa: S101  # A suite asserts.
+
+
+class RequestsContract:
+    """A request is opened, answered as long as it is there, and closed."""
+
+    async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
+        """The ETag of a request's document, as clean-up reads it; the port has no request for it."""
+        raise NotImplementedError("Override the method `etag_of_request`.")
+
+    async def test_an_opened_request_is_found_as_it_was_stored(self, store: AsyncStore) -> None:
+        entity, document = plain_entity(), a_request(plain_entity(), unique())
+        token = await opened(store, entity, document)
+        assert await requests(store, entity, document.request, token=token) == (document,)
+        assert await requests(store, entity, document.request, unique(), token=token) == (document,)
+        assert await requests(store, plain_entity(), document.request) == ()
+
+    async def test_a_request_is_opened_once_under_its_id(self, store: AsyncStore) -> None:
+        entity, document = plain_entity(), a_request(plain_entity(), unique())
+        token = await opened(store, entity, document)
+        again = await store.perform(OpenRequest(entity, document))
+        assert isinstance(again, Conflict)
+        assert at_or_after(again.token, token)
+
+    async def test_the_view_that_shows_a_request_has_a_token_that_shows_it(self, store: AsyncStore) -> None:
+        entity, document = plain_entity(), a_request(plain_entity(), unique())
+        token = await opened(store, entity, document)
+        found = await store.perform(LoadRequests(entity, (document.request,), token))
+        assert isinstance(found, FoundRequests)
+        assert at_or_after(found.token, token)
+
+    async def test_answers_are_kept_in_place_of_the_messages(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        ids = (unique(), unique())
+        for id in ids:
+            await opened(store, entity, a_request(entity, id))
+        answered = tuple(an_answered(entity, id) for id in ids)
+        token = await kept(store, entity, *answered)
+        assert set(await requests(store, entity, *ids, token=token)) == {*answered}
+        assert at_or_after(await kept(store, entity, *answered), token)
+        assert set(await requests(store, entity, *ids, token=token)) == {*answered}
+
+    async def test_an_answer_is_not_kept_in_a_request_that_is_gone(self, store: AsyncStore) -> None:
+        entity, id, there = plain_entity(), unique(), unique()
+        token = await opened(store, entity, a_request(entity, id))
+        await opened(store, entity, a_request(entity, there))
+        assert await store.perform(CloseRequest(entity, id)) is CLOSED
+        after = await kept(store, entity, an_answered(entity, id))
+        assert at_or_after(after, token)
+        assert await requests(store, entity, id, token=after) == (), "the token shows it gone"
+        both = await kept(store, entity, an_answered(entity, id), an_answered(entity, there))
+        assert await requests(store, entity, id, there, token=both) == (an_answered(entity, there),)
+
+    async def test_closing_takes_a_request_whatever_became_of_it_and_may_be_repeated(self, store: AsyncStore) -> None:
+        entity, id = plain_entity(), unique()
+        await opened(store, entity, a_request(entity, id))
+        await kept(store, entity, an_answered(entity, id))
+        for _ in range(2):
+            assert await store.perform(CloseRequest(entity, id)) is CLOSED
+        assert await requests(store, entity, id, token=await now(store, entity)) == ()
+
+    async def test_clean_up_deletes_requests_as_they_were_read(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        left, answered = unique(), unique()
+        for id in (left, answered):
+            await opened(store, entity, a_request(entity, id))
+        etags = tuple([(id, await self.etag_of_request(store, entity, id)) for id in (left, answered)])
+        await kept(store, entity, an_answered(entity, answered))
+        await store.perform(DeleteRequests(entity, etags))
+        token = await now(store, entity)
+        assert await requests(store, entity, left, answered, token=token) == (an_answered(entity, answered),)
+        await store.perform(DeleteRequests(entity, etags[:1]))
+
+
+async def opened(store: AsyncStore, entity: EntityRef, document: RequestDocument) -> str:
+    """Open a request; the token of the write."""
+    reply = await store.perform(OpenRequest(entity, document))
+    assert isinstance(reply, Written)
+    return reply.token
+
+
+async def kept(store: AsyncStore, entity: EntityRef, *documents: RequestDocument) -> str:
+    """Keep answers; the token of the write."""
+    reply = await store.perform(KeepAnswers(entity, documents))
+    assert isinstance(reply, Written)
+    return reply.token
+
+
+async def requests(
+    store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
+) -> tuple[RequestDocument, ...]:
+    """The documents of requests."""
+    reply = await store.perform(LoadRequests(entity, ids, token))
+    assert isinstance(reply, FoundRequests)
+    return reply.documents
+
+
+# The contract of a store for pages and books; a part of `StoreContract`.
+
+
+# ruff: noqa: S101  # A suite asserts.
+
+
+_MANY: Final = 100
+"""Messages that are processed together at most."""
+
+
+class PagesContract:
+    """Pages are created once and found by what their messages have; books are written over."""
+
+    async def etag_of_book(self, store: AsyncStore, book: str) -> str:
+        """The ETag of a book, as the sweeper reads it; the port has no request for it."""
+        raise NotImplementedError("Override the method `etag_of_book`.")
+
+    async def test_no_page_is_found_where_none_was_written(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        assert await find(store, entity, "m-1", times=(10_000,), newest=1, token=None) == []
+        assert await above(store, entity, 0, token=None) == {}
+
+    async def test_a_page_is_found_as_it_was_written_without_what_it_is_searched_by(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        answer = KeptAnswer("m-1", Answer(201, (("X-Kind", "ÄÖÜ"),), '{"whole":1.0}', "f"))
+        page = replace(a_page(entity, hashes=("m-1",), blobs=("5f.0000001",)), to=("ÄÖÜ 🎯",), answers=(answer,))
+        token = await write(store, entity, page)
+        assert await store.perform(FindPages(entity, (10_000,), ("m-1",), 1, token)) == FoundPages(
+            (replace(page, hashes=(), blobs=()),)
+        )
+        found = await store.perform(FindPagesAbove(entity, 0, token))
+        assert isinstance(found, FoundAbove)
+        assert [one for one, _ in found.pages] == [page]
+
+    @pytest.mark.parametrize(("time", "found"), [(19_999, []), (20_000, [2]), (29_000, [2]), (29_001, [])])
+    async def test_pages_are_found_by_times_from_their_oldest_to_their_newest_mark(
+        self, store: AsyncStore, time: int, found: list[int]
+    ) -> None:
+        entity = plain_entity()
+        token = await three_pages(store, entity)
+        assert await find(store, entity, times=(time,), token=token) == found
+
+    async def test_pages_whose_times_overlap_are_all_found(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        await three_pages(store, entity)
+        token = await write(store, entity, replace(a_page(entity, 4), begin=15_000, until=25_000))
+        assert await find(store, entity, times=(21_000,), token=token) == [2, 4]
+        assert await find(store, entity, times=(15_000, 25_000), token=token) == [1, 2, 4]
+
+    async def test_pages_are_found_by_the_hashes_that_they_name(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        await write(store, entity, a_page(entity, 1, hashes=("m-1", "m-2")))
+        token = await write(store, entity, a_page(entity, 2, hashes=("m-2", "m-3")))
+        assert await find(store, entity, "m-1", token=token) == [1]
+        assert await find(store, entity, "m-2", token=token) == [1, 2]
+        assert await find(store, entity, "m-4", "m-3", token=token) == [2]
+        assert await find(store, entity, "M-1", "m-", token=token) == []
+
+    async def test_the_newest_page_is_always_among_them(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        token = await three_pages(store, entity)
+        assert await find(store, entity, times=(10_000,), newest=3, token=token) == [1, 3]
+        assert await find(store, entity, "m-1", newest=2, token=token) == [2]
+        assert await find(store, entity, times=(35_000,), newest=3, token=token) == [3]
+        assert await find(store, entity, newest=3, token=token) == [3]
+
+    async def test_pages_of_many_messages_are_found_each_once(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        pages = [a_page(entity, number, hashes=(f"m-{number}", "m-all")) for number in range(1, _MANY + 1)]
+        for page in pages:
+            token = await write(store, entity, page)
+        every = [page.number for page in pages]
+        times, hashes = [page.begin for page in pages], [page.hashes[0] for page in pages]
+        assert await find(store, entity, times=(*times,), token=token) == every
+        assert await find(store, entity, *hashes, token=token) == every
+        assert await find(store, entity, *hashes[:50], "m-all", times=(*times[50:],), newest=1, token=token) == every
+        assert await find(store, entity, *hashes[60:], times=(*times[:40],), newest=50, token=token) == [
+            *every[:40],
+            50,
+            *every[60:],
+        ]
+
+    async def test_a_page_that_is_written_twice_is_written_and_the_token_shows_it(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await write(store, entity)
+        again = await store.perform(WritePage(entity, a_page(entity), 2 * DAY))
+        assert isinstance(again, Written)
+        assert at_or_after(again.token, first)
+        assert await find(store, entity, newest=1, token=again.token) == [1]
+        assert len(await above(store, entity, 0, token=again.token)) == 1
+
+    async def test_another_page_with_the_same_number_is_told_from_it_and_changes_nothing(
+        self, store: AsyncStore
+    ) -> None:
+        entity = plain_entity()
+        page = a_page(entity)
+        token = await write(store, entity, page)
+        for other in (replace(page, marks=""), replace(page, version=11), replace(page, blobs=("5f",))):
+            assert await store.perform(WritePage(entity, other, DAY)) is OTHER
+        assert await store.perform(FindPages(entity, (10_000,), (), 1, token)) == FoundPages((page,))
+
+    async def test_of_sixteen_pages_with_one_number_written_at_once_one_is_written(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        pages = [replace(a_page(entity), version=10 + number % 2) for number in range(16)]
+        replies = await asyncio.gather(*(store.perform(WritePage(entity, page, DAY)) for page in pages))
+        found = await store.perform(FindPagesAbove(entity, 0, await now(store, entity)))
+        assert isinstance(found, FoundAbove)
+        ((there, _),) = found.pages
+        for page, reply in zip(pages, replies, strict=True):
+            assert isinstance(reply, Written) if page == there else reply is OTHER
+
+    async def test_pages_above_a_number_are_those_that_were_cut_later(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        token = await three_pages(store, entity)
+        for number, found in [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, [])]:
+            assert sorted(await above(store, entity, number, token=token)) == found
+
+    async def test_pages_are_deleted_as_they_were_read(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        etags = await above(store, entity, 0, token=await three_pages(store, entity))
+        await store.perform(DeletePages(entity, ((1, etags[1]),)))
+        assert sorted(await above(store, entity, 0, token=await now(store, entity))) == [2, 3]
+        await store.perform(DeletePages(entity, ((2, etags[2]), (3, etags[3]))))
+        assert await above(store, entity, 0, token=await now(store, entity)) == {}
+        assert await find(store, entity, times=(10_000,), newest=3, token=await now(store, entity)) == []
+
+    async def test_a_page_that_took_the_place_of_a_deleted_one_stays_and_hinders_no_other(
+        self, store: AsyncStore
+    ) -> None:
+        entity = plain_entity()
+        etags = await above(store, entity, 0, token=await three_pages(store, entity))
+        await store.perform(DeletePages(entity, ((2, etags[2]),)))
+        await write(store, entity, replace(a_page(entity, 2), version=21))
+        await store.perform(DeletePages(entity, ((2, etags[2]),)))
+        assert sorted(await above(store, entity, 0, token=await now(store, entity))) == [1, 2, 3]
+        await store.perform(DeletePages(entity, ((1, etags[1]), (2, etags[2]), (3, etags[3]), (8, etags[3]))))
+        assert sorted(await above(store, entity, 0, token=await now(store, entity))) == [2]
+
+    async def test_whether_an_entity_has_pages_can_be_asked(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        assert await store.perform(HasPages(entity)) is False
+        await store.perform(Stage(entity, (a_staged(entity),)))
+        await store.perform(OpenRequest(entity, a_request(entity, unique())))
+        await park(store, entity, a_parked(entity, "web/m-1"))
+        assert await store.perform(HasPages(entity)) is False
+        await write(store, entity)
+        assert await store.perform(HasPages(entity)) is True
+        assert await store.perform(HasPages(plain_entity())) is False
+
+    async def test_transactions_whose_blobs_were_committed_are_found(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        await write(store, entity, a_page(entity, 1, blobs=("a.1", "a.2")))
+        await write(store, entity, a_page(entity, 2))
+        token = await write(store, entity, a_page(entity, 3, blobs=("b.1",)))
+        for asked, found in [((), ()), (("a.3",), ()), (("a.2", "b.1", "a"), ("a.2", "b.1")), (("a.1",), ("a.1",))]:
+            assert await store.perform(FindBlobs(entity, asked, token)) == frozenset(found)
+        assert await store.perform(FindBlobs(plain_entity(), ("a.1",), None)) == frozenset()
+
+    async def test_pages_of_two_entities_are_kept_apart(self, store: AsyncStore) -> None:
+        one, other = plain_entity(), plain_entity()
+        await write(store, one, a_page(one, 1))
+        token = await write(store, other, a_page(other, 2))
+        assert await find(store, other, times=(10_000, 20_000), newest=1, token=token) == [2]
+
+    async def test_books_are_read_as_they_were_written_last_and_absent_ones_left_out(self, store: AsyncStore) -> None:
+        first, second, absent = unique(), unique(), unique()
+        assert await books(store, first) == set()
+        await keep(store, a_book(first, 1))
+        await keep(store, a_book(second))
+        await keep(store, replace(a_book(first), ended=True))
+        written = {replace(a_book(first), ended=True), a_book(second)}
+        assert await books(store, first, absent, second) == written
+        assert await books(store, first, absent) | await books(store, second) == written
+        assert await books(store, absent) == await books(store) == set()
+
+    async def test_of_a_hundred_books_all_are_read(self, store: AsyncStore) -> None:
+        ids = [unique() for _ in range(_MANY)]
+        await asyncio.gather(*(keep(store, a_book(id)) for id in ids))
+        assert {book.id for book in await books(store, *ids)} == {*ids}
+
+    async def test_a_book_that_lands_late_is_the_one_that_is_read(self, store: AsyncStore) -> None:
+        id = unique()
+        for used in (900, 812):
+            await keep(store, a_book(id, used))
+        assert await books(store, id) == {a_book(id, 812)}
+
+    async def test_that_a_book_was_searched_is_noted_only_in_the_book_that_was_read(self, store: AsyncStore) -> None:
+        book, searched = a_book(unique()), replace(a_book(unique()), ended=True)
+        await store.perform(NoteSearch(searched, '"etag"', DAY))
+        await keep(store, book)
+        await store.perform(NoteSearch(replace(book, ended=True), '"etag"', DAY))
+        assert await books(store, book.id, searched.id) == {book}
+        etag = await self.etag_of_book(store, book.id)
+        for noted in (replace(book, ended=True), replace(book, used=1)):
+            await store.perform(NoteSearch(noted, etag, DAY))
+            assert await books(store, book.id) == {replace(book, ended=True)}
+
+
+async def three_pages(store: AsyncStore, entity: EntityRef) -> str:
+    """Write pages 1 to 3; the token of the last write."""
+    for number in (1, 2, 3):
+        token = await write(store, entity, a_page(entity, number))
+    return token
+
+
+async def above(store: AsyncStore, entity: EntityRef, number: int, *, token: str | None) -> dict[int, str]:
+    """The ETags of the pages with numbers above this one, by their numbers."""
+    reply = await store.perform(FindPagesAbove(entity, number, token))
+    assert isinstance(reply, FoundAbove)
+    return {page.number: etag for page, etag in reply.pages}
+
+
+async def keep(store: AsyncStore, book: Book) -> None:
+    """Write a book."""
+    assert isinstance(await store.perform(WriteBook(book, DAY)), Written)
+
+
+async def books(store: AsyncStore, *ids: str) -> set[Book]:
+    """The books that there are."""
+    reply = await store.perform(ReadBooks(ids))
+    assert isinstance(reply, FoundBooks)
+    assert len({*reply.books}) == len(reply.books)
+    return {*reply.books}

@@ -15,19 +15,15 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from exactlyonce.effects.books import NoteSearch, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.entity import Saved, SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.records.books import BOOK_DIGITS, Book, Search, transaction
-from exactlyonce.records.kept import Kept
+from exactlyonce.effects.library import NoteSearch, WriteBook, Written
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.ledger import entity_document as with_ledger
-from exactlyonce.records.outbox import OutboxEntry, Pending
-from exactlyonce.records.places import Place
-from exactlyonce.records.receptions import Reception
-from exactlyonce.stores.listing import AsyncListing, Condition, ListedBook
-from exactlyonce.stores.port import AsyncStore
+from exactlyonce.records.library import BOOK_DIGITS, Book, Search, transaction
+from exactlyonce.records.outbox import Kept, OutboxEntry, Pending
+from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.stores.port import AsyncListing, AsyncStore, Condition, ListedBook
 from exactlyonce.testing.contracts.samples import (
     LEVELS,
     OWNED,
@@ -45,8 +41,8 @@ from exactlyonce.testing.contracts.samples import (
     unique,
     write,
 )
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 LONG_AGO: Final = datetime(2001, 1, 1, tzinfo=timezone.utc)
 LATER: Final = LONG_AGO + timedelta(minutes=1)

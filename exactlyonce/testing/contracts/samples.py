@@ -12,19 +12,25 @@ from uuid import uuid4
 
 from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import FoundParked, FoundStaged, LoadParked, LoadStaged, Park, Written
-from exactlyonce.effects.pages import FindPages, FoundPages, WritePage
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import Book
+from exactlyonce.effects.library import (
+    FindPages,
+    FoundPages,
+    FoundParked,
+    FoundStaged,
+    LoadParked,
+    LoadStaged,
+    Park,
+    WritePage,
+    Written,
+)
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.records.library import ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.marks import Mark, written
-from exactlyonce.records.outputs import Output, OutputRef
-from exactlyonce.records.pages import Page
-from exactlyonce.records.places import LARGEST_NUMBER, Place
+from exactlyonce.records.ledger import Mark, Page, written
+from exactlyonce.records.library import Book, ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.outbox import Answer, Output, OutputRef
+from exactlyonce.records.sequences import LARGEST_NUMBER, Place
 from exactlyonce.stores.port import AsyncStore
+from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, PartitionValue
 
 PLAIN: Final = "contract-plain"
 OWNED: Final = "contract-owned"

@@ -17,17 +17,422 @@ earlier runs have left.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
 import pytest
 
+from exactlyonce.effects.companions import SaveBatch
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.errors import UniqueKeyTaken
+from exactlyonce.records.companions import Companion, StreamEntry, entry_id, id_of
 from exactlyonce.stores.port import AsyncStore
-from exactlyonce.testing.contracts.batches import BatchContract
-from exactlyonce.testing.contracts.companions import CompanionContract
-from exactlyonce.testing.contracts.entities import EntityContract
-from exactlyonce.testing.contracts.library import LibraryContract
-from exactlyonce.testing.contracts.pages import PagesContract
-from exactlyonce.testing.contracts.requests import RequestsContract
-from exactlyonce.testing.contracts.samples import ENTITY_TYPES, UNIQUE_KEYS
-from exactlyonce.testing.contracts.streams import StreamContract
+from exactlyonce.testing.contracts.companions import CompanionContract, StreamContract
+from exactlyonce.testing.contracts.library import LibraryContract, PagesContract, RequestsContract
+from exactlyonce.testing.contracts.samples import (
+    AWKWARD,
+    ENTITY_TYPES,
+    LEVELS,
+    MEGABYTE,
+    OWNED,
+    PLAIN,
+    UNIQUE,
+    UNIQUE_KEYS,
+    a_colocated,
+    a_numbered,
+    a_page,
+    an_entry,
+    companions_now,
+    companions_of,
+    entity_document,
+    find,
+    load,
+    owned_entity,
+    plain_entity,
+    save,
+    together,
+    unique,
+    write,
+)
+from exactlyonce.values.envelope import EntityRef, PartitionValue
+from exactlyonce.values.frozen_json import Json
+
+# The contract of a store for entity documents; a part of `StoreContract`.
+
+
+# ruff: noqa: S101  # A suite asserts.
+
+
+ALL_TIMES: Final = tuple(range(10_000, 100_000, 10_000))
+"""Of the first nine pages of `a_page`."""
+
+
+class EntityContract:
+    """Loading and saving entities, and keeping them apart."""
+
+    async def test_an_entity_nobody_saved_is_absent(self, store: AsyncStore) -> None:
+        reply = await store.perform(LoadEntity(plain_entity()))
+        assert isinstance(reply, Loaded)
+        assert (reply.document, reply.etag, reply.timestamp) == (None, None, 0)
+
+    async def test_a_created_entity_is_loaded_as_it_was_saved(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        saved = await save(store, entity, total=1)
+        loaded = await load(store, entity, saved.token)
+        assert loaded.document == entity_document(entity, total=1)
+        assert loaded.etag == saved.etag
+        assert loaded.timestamp > 0
+
+    async def test_creating_an_existing_entity_is_a_conflict_and_changes_nothing(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        await save(store, entity, total=1)
+        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=2), None))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document == entity_document(entity, total=1)
+
+    async def test_a_save_with_the_current_etag_replaces(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await save(store, entity, total=1)
+        second = await save(store, entity, first.etag, total=2)
+        assert second.etag != first.etag
+        assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
+
+    async def test_saving_the_same_document_again_changes_the_etag(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await save(store, entity, total=1)
+        assert (await save(store, entity, first.etag, total=1)).etag != first.etag
+
+    async def test_a_save_with_an_old_etag_is_a_conflict_whose_token_shows_the_winner(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        first = await save(store, entity, total=1)
+        await save(store, entity, first.etag, total=2)
+        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=3), first.etag))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document == entity_document(entity, total=2)
+
+    async def test_replacing_an_entity_that_is_not_there_is_a_conflict_and_creates_nothing(
+        self, store: AsyncStore
+    ) -> None:
+        entity = plain_entity()
+        etag = (await save(store, plain_entity(), total=1)).etag
+        reply = await store.perform(SaveEntity(entity, entity_document(entity, total=2), etag))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document is None
+
+    @pytest.mark.parametrize("together", [False, True])
+    async def test_a_save_that_takes_a_unique_key_of_another_entity_is_refused_and_changes_nothing(
+        self, store: AsyncStore, *, together: bool
+    ) -> None:
+        owner = unique()
+        first, second = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        await save(store, first, email="a@x", name={"first": "Ann", "last": "Ash"})
+        for taken in ({"email": "a@x"}, {"email": "b@x", "name": {"last": "Ash", "first": "Ann"}}):
+            with pytest.raises(UniqueKeyTaken, match=second.id):
+                await _saving(store, second, None, together=together, **taken)
+        saved = await save(store, second, email="b@x")
+        with pytest.raises(UniqueKeyTaken, match=second.id):
+            await _saving(store, second, saved.etag, together=together, email="a@x")
+        loaded = await load(store, second, saved.token)
+        assert (loaded.document, loaded.etag) == (entity_document(second, email="b@x"), saved.etag)
+
+    @pytest.mark.parametrize("together", [False, True])
+    async def test_saving_twice_or_too_late_is_a_conflict_and_not_about_the_unique_keys_it_shares_with_itself(
+        self, store: AsyncStore, *, together: bool
+    ) -> None:
+        owner = unique()
+        entity, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        saved = await save(store, entity, email="a@x")
+        assert isinstance(await _saving(store, entity, None, together=together, email="a@x"), Conflict)
+        again = await _saving(store, entity, saved.etag, together=together, email="a@x")
+        assert isinstance(again, Saved)
+        await save(store, other, email="b@x", name={"first": "Ann"})
+        assert isinstance(await _saving(store, entity, saved.etag, together=together, email="b@x"), Conflict)
+
+    async def test_a_unique_key_is_free_in_another_partition_and_when_nobody_has_it_any_more(
+        self, store: AsyncStore
+    ) -> None:
+        owner = unique()
+        one, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        saved = await save(store, one, email="a@x")
+        await save(store, owned_entity(type=UNIQUE), email="a@x")
+        await save(store, one, saved.etag, email="b@x", name={"first": "Ann"})
+        await save(store, other, email="a@x")
+
+    async def test_of_entities_without_the_property_of_a_unique_key_a_partition_takes_one(
+        self, store: AsyncStore
+    ) -> None:
+        owner = unique()
+        one, other = owned_entity(owner, UNIQUE), owned_entity(owner, UNIQUE)
+        await save(store, one, name={"first": "Ann"})
+        with pytest.raises(UniqueKeyTaken, match="null"):
+            await _saving(store, other, None, email=None, name={"first": "Bob"})
+        await save(store, other, email="", name={"first": "Bob"})
+
+    async def test_of_sixteen_concurrent_saves_one_wins(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        etag: str | None = None
+        for _ in range(2):  # First of creates, then of replaces.
+            saves = (store.perform(SaveEntity(entity, entity_document(entity, total=n), etag)) for n in range(16))
+            replies = await asyncio.gather(*saves)
+            winners = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]
+            assert len(winners) == 1
+            assert all(isinstance(reply, Saved | Conflict) for reply in replies)
+            winner, saved = winners[0]
+            assert (await load(store, entity, saved.token)).document == entity_document(entity, total=winner)
+            etag = saved.etag
+
+    async def test_every_kind_of_json_comes_back_as_it_went(self, store: AsyncStore) -> None:
+        values: dict[str, Any] = {
+            "none": None,
+            "booleans": [True, False],
+            "numbers": [0, -1, 0.5, -2.25e-3, 9_007_199_254_740_991, 1e21],
+            "texts": ["", "ÄÖÜ €", "消息 🎯", '\u0000\u2028"\\/', "_ts"],
+            "empty": [{}, [], [[]]],
+            "nested": {"_etag": "mine", "$type": "x", "a b": {"": 1}},
+        }
+        entity = plain_entity()
+        saved = await save(store, entity, **values)
+        loaded = await load(store, entity, saved.token)
+        assert loaded.document is not None
+        assert loaded.document.value == entity_document(entity, **values).value
+
+    async def test_properties_keep_their_order(self, store: AsyncStore) -> None:
+        entity = plain_entity()
+        saved = await save(store, entity, zulu=1, alpha=2, mike=3)
+        loaded = await load(store, entity, saved.token)
+        assert loaded.document is not None
+        assert list(loaded.document.value) == ["id", "zulu", "alpha", "mike"]
+
+    @pytest.mark.parametrize("character", ["x", "ж", "🎯"])
+    async def test_a_document_of_1_4_megabytes_can_be_stored(self, store: AsyncStore, character: str) -> None:
+        entity = plain_entity()
+        text = character * (14 * MEGABYTE // 10 // len(character.encode()))
+        saved = await save(store, entity, text=text)
+        saved = await save(store, entity, saved.etag, text=text, more=1)
+        assert (await load(store, entity, saved.token)).document == entity_document(entity, text=text, more=1)
+
+    async def test_entities_live_under_hierarchical_partition_keys(self, store: AsyncStore) -> None:
+        entity = EntityRef(LEVELS, (unique(), "north", 7), "a")
+        saved = await save(store, entity, total=1)
+        saved = await save(store, entity, saved.etag, total=2)
+        assert (await load(store, entity, saved.token)).document == entity_document(entity, total=2)
+        token = await write(store, entity)
+        assert await find(store, entity, newest=1, token=token) == [1]
+
+    async def test_entities_of_one_id_in_different_partitions_are_different(self, store: AsyncStore) -> None:
+        tenant = unique()
+        partitions: list[tuple[PartitionValue, ...]] = [
+            (tenant, "north", 2),
+            (tenant, "north", "2"),
+            (tenant, "north", True),
+            (tenant, "2", 2),
+        ]
+        entities = [EntityRef(LEVELS, partition, "a") for partition in partitions]
+        tokens = [
+            ((await save(store, entity, total=number)).token, await write(store, entity, a_page(entity, number + 1)))
+            for number, entity in enumerate(entities)
+        ]
+        for number, (entity, (saved, written)) in enumerate(zip(entities, tokens, strict=True)):
+            assert (await load(store, entity, saved)).document == entity_document(entity, total=number)
+            assert await find(store, entity, times=ALL_TIMES, token=written) == [number + 1]
+
+    async def test_pages_of_entities_whose_names_run_together_are_kept_apart(self, store: AsyncStore) -> None:
+        fresh = unique()
+        entities = [
+            EntityRef(PLAIN, (fresh + "/a",), "b"),
+            EntityRef(PLAIN, (fresh, "a"), "b"),
+            EntityRef(PLAIN, (fresh,), 'a","b'),
+            EntityRef(LEVELS, (fresh,), "a"),
+            EntityRef(PLAIN, (fresh,), "a"),
+        ]
+        tokens = [await write(store, entity, a_page(entity, number)) for number, entity in enumerate(entities, start=1)]
+        for number, (entity, token) in enumerate(zip(entities, tokens, strict=True), start=1):
+            assert await find(store, entity, times=ALL_TIMES, token=token) == [number]
+
+
+async def _saving(
+    store: AsyncStore, entity: EntityRef, etag: str | None, *, together: bool = False, **properties: Any
+) -> object:
+    """The reply to a save: of the entity alone, or of a batch."""
+    document = entity_document(entity, **properties)
+    if together:
+        return await store.perform(SaveBatch(entity, document, etag))
+    return await store.perform(SaveEntity(entity, document, etag))
+
+
+# The contract of a store's transactional batches of an entity and companions; a part of `StoreContract`.
+
+
+# ruff: noqa: S101  # A suite asserts.
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An entity with two companions, before and after a change of the second."""
+
+    entity: EntityRef
+    old: Saved
+    new: Saved
+    unchanged: tuple[StreamEntry, str]
+    changed: tuple[StreamEntry, str]
+
+    @property
+    def document(self) -> Json:
+        return entity_document(self.entity, total=9)
+
+    def effect(self, etag: str | None, *create: Companion, replace: tuple[tuple[Companion, str], ...] = ()) -> Any:
+        """A save together with a companion that can be created, and other writes."""
+        return SaveBatch(self.entity, self.document, etag, (an_entry(self.entity, 9, "web/9"), *create), replace)
+
+
+Way = Callable[[Scene], Any]
+WAYS_TO_FAIL: Final[dict[str, Way]] = {
+    "the entity has changed": lambda scene: scene.effect(scene.old.etag),
+    "the entity exists": lambda scene: scene.effect(None),
+    "a companion exists": lambda scene: scene.effect(scene.new.etag, scene.unchanged[0]),
+    "a companion is created twice": lambda scene: scene.effect(
+        scene.new.etag, *[an_entry(scene.entity, 8, "web/8")] * 2
+    ),
+    "a companion to replace has changed": lambda scene: scene.effect(
+        scene.new.etag, replace=(scene.unchanged, scene.changed)
+    ),
+    "a companion to replace is absent": lambda scene: scene.effect(
+        scene.new.etag, replace=(scene.unchanged, (an_entry(scene.entity, 8, "web/8"), scene.unchanged[1]))
+    ),
+    "a companion is replaced twice": lambda scene: scene.effect(scene.new.etag, replace=(scene.unchanged,) * 2),
+}
+
+
+async def a_scene(store: AsyncStore) -> Scene:
+    """Make the writes of a case's past."""
+    entity = owned_entity()
+    one, other = an_entry(entity, 1, "web/1"), an_entry(entity, 2, "web/2")
+    old = await together(store, entity, one, other, total=1)
+    unchanged, changed = await companions_of(
+        store, entity, entry_id(entity, "web/1"), entry_id(entity, "web/2"), token=old.token
+    )
+    later = replace(other, digest="another")
+    new = await store.perform(
+        SaveBatch(entity, entity_document(entity, total=2), old.etag, replace=((later, changed[1]),))
+    )
+    assert isinstance(new, Saved)
+    return Scene(entity, old, new, (one, unchanged[1]), (other, changed[1]))
+
+
+class BatchContract:
+    """All of a batch, or nothing."""
+
+    @pytest.mark.parametrize("type", [OWNED, LEVELS])
+    async def test_a_view_at_the_token_of_a_save_shows_the_entity_and_its_companions(
+        self, store: AsyncStore, type: str
+    ) -> None:
+        entity = owned_entity(type=type)
+        companions = (a_colocated(entity, "web/1", owes=True), an_entry(entity, 1), a_numbered(entity))
+        saved = await together(store, entity, *companions, total=1)
+        loaded = await load(store, entity, saved.token)
+        assert (loaded.document, loaded.etag) == (entity_document(entity, total=1), saved.etag)
+        found = await companions_of(store, entity, *(id_of(entity, one) for one in companions), token=saved.token)
+        assert tuple(companion for companion, _ in found) == companions
+        assert len({saved.etag, *(etag for _, etag in found)}) == 1 + len(found)
+
+    @pytest.mark.parametrize("message", AWKWARD)
+    async def test_a_companion_is_found_by_its_message_alone(self, store: AsyncStore, message: str) -> None:
+        entity = owned_entity()
+        entry = an_entry(entity, 1, message)
+        saved = await together(store, entity, entry)
+        ((found, _),) = await companions_of(store, entity, entry_id(entity, message), token=saved.token)
+        assert found == entry
+        assert await companions_of(store, entity, entry_id(entity, message + "-"), token=saved.token) == ()
+
+    @pytest.mark.parametrize("type", [OWNED, LEVELS])
+    async def test_what_was_read_can_be_written_over_together_with_the_entity(
+        self, store: AsyncStore, type: str
+    ) -> None:
+        entity = owned_entity(type=type)
+        first = await together(store, entity, a_colocated(entity, "web/1", owes=True), total=1)
+        ((record, etag),) = await companions_of(
+            store, entity, id_of(entity, a_colocated(entity, "web/1")), token=first.token
+        )
+        settled, entry = a_colocated(entity, "web/1"), an_entry(entity, 2)
+        effect = SaveBatch(entity, entity_document(entity, total=2), first.etag, (entry,), replace=((settled, etag),))
+        second = await store.perform(effect)
+        assert isinstance(second, Saved)
+        assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
+        found = await companions_of(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
+        assert [companion for companion, _ in found] == [settled, entry]
+        assert etag not in [now for _, now in found]
+
+    @pytest.mark.parametrize("way", WAYS_TO_FAIL)
+    async def test_if_one_condition_fails_it_is_a_conflict_and_nothing_is_written(
+        self, store: AsyncStore, way: str
+    ) -> None:
+        scene = await a_scene(store)
+        entity = scene.entity
+        reply = await store.perform(WAYS_TO_FAIL[way](scene))
+        assert isinstance(reply, Conflict)
+        loaded = await load(store, entity, reply.token)
+        assert (loaded.document, loaded.etag) == (entity_document(entity, total=2), scene.new.etag)
+        ids = (entry_id(entity, f"web/{number}") for number in (1, 2, 8, 9))
+        found = await companions_of(store, entity, *ids, token=reply.token)
+        assert [one.digest for one, _ in found if isinstance(one, StreamEntry)] == ["digest", "another"]
+        assert found[0] == scene.unchanged
+
+    async def test_an_absent_entity_to_replace_is_a_conflict_and_nothing_is_written(self, store: AsyncStore) -> None:
+        entity = owned_entity()
+        entry = an_entry(entity, 1)
+        etag = (await save(store, owned_entity())).etag
+        reply = await store.perform(SaveBatch(entity, entity_document(entity), etag, (entry,)))
+        assert isinstance(reply, Conflict)
+        assert (await load(store, entity, reply.token)).document is None
+        assert await companions_of(store, entity, id_of(entity, entry), token=reply.token) == ()
+
+    async def test_saves_together_and_saves_alone_follow_each_other(self, store: AsyncStore) -> None:
+        entity = owned_entity()
+        first = await save(store, entity, total=1)
+        second = await together(store, entity, an_entry(entity, 1), etag=first.etag, total=2)
+        third = await together(store, entity, etag=second.etag, total=3)
+        fourth = await save(store, entity, third.etag, total=4)
+        saved = (first, second, third, fourth)
+        assert len({one.etag for one in saved}) == len(saved)
+        assert (await load(store, entity, fourth.token)).document == entity_document(entity, total=4)
+
+    async def test_of_sixteen_concurrent_saves_one_wins_with_its_companion(self, store: AsyncStore) -> None:
+        entity = owned_entity()
+        etag: str | None = None
+        for round in range(2):  # First of creates, then of replaces.
+            entries = [an_entry(entity, number) for number in range(16)]
+            documents = [entity_document(entity, total=number, round=round) for number in range(16)]
+            replies = await asyncio.gather(
+                *(store.perform(SaveBatch(entity, documents[n], etag, (entries[n],))) for n in range(16))
+            )
+            assert all(isinstance(reply, Saved | Conflict) for reply in replies)
+            ((winner, saved),) = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]
+            assert (await load(store, entity, saved.token)).document == documents[winner]
+            found = await companions_now(store, entity, *(id_of(entity, entry) for entry in entries))
+            assert found == (entries[winner],)
+            etag = saved.etag
+
+    @pytest.mark.parametrize("character", ["x", "ж"])
+    async def test_almost_two_megabytes_can_be_saved_together(self, store: AsyncStore, character: str) -> None:
+        entity = owned_entity()
+        text = character * (9 * MEGABYTE // 10 // len(character.encode()))
+        entry = an_entry(entity, 1, padding=text)
+        saved = await together(store, entity, entry, text=text)
+        assert (await load(store, entity, saved.token)).document == entity_document(entity, text=text)
+        ((found, _),) = await companions_of(store, entity, id_of(entity, entry), token=saved.token)
+        assert found == entry
+
+    async def test_a_hundred_documents_are_saved_together_and_more_are_refused(self, store: AsyncStore) -> None:
+        entity = owned_entity()
+        entries = tuple(an_entry(entity, number) for number in range(100))
+        with pytest.raises(ValueError, match="101 documents"):
+            await together(store, entity, *entries)
+        saved = await together(store, entity, *entries[1:])
+        found = await companions_of(store, entity, *(id_of(entity, entry) for entry in entries), token=saved.token)
+        assert tuple(companion for companion, _ in found) == entries[1:]
+
 
 __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
 

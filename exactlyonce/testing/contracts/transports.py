@@ -22,8 +22,8 @@ from uuid import uuid4
 import pytest
 
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import AsyncTransport
 from exactlyonce.values.frozen_json import Json
 

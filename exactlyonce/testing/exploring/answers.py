@@ -5,20 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Effect, Together
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.books import BOOKS
-from exactlyonce.records.books import transaction as numbered
-from exactlyonce.records.outputs import Output
-from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import KEPT, DeleteBlobs, FindPages, HasPages, LoadStaged, Stage, WriteOnce, WritePage
+from exactlyonce.handling.messages import model_named
+from exactlyonce.records.ledger import CALL_TYPE
+from exactlyonce.records.library import BOOKS
+from exactlyonce.records.library import transaction as numbered
+from exactlyonce.records.outbox import Output
+from exactlyonce.stores.memory.partitions import Fate, Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.exploring.words import words_of
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
+
+# The words of a story: what an instance does, as the protocols' pages say it.
+
+
+WORDS: Final[dict[type[Effect[Any]], str]] = {
+    LoadEntity: "loads the entity",
+    SaveEntity: "saves the entity if it is unchanged",
+    SaveBatch: "saves the entity and its records if the entity is unchanged",
+    LoadCompanions: "looks for records",
+    HasPages: "asks whether the entity has pages",
+    FindPages: "looks for pages",
+    WritePage: "writes the page of what leaves the ledger",
+    Stage: "stages the messages to keep",
+    LoadStaged: "reads the kept messages",
+    WriteOnce: "writes blobs",
+}
+"""Other effects are called by the name of their class."""
+
+
+def words_of(effect: Effect[Any]) -> str:
+    """What an instance does that asks for an effect."""
+    if isinstance(effect, Publish):
+        return "publishes " + ", ".join(f"{_named(output)} to {output.destination}" for output in effect.outputs)
+    return WORDS.get(type(effect), f"asks for {type(effect).__name__}")
+
+
+def _named(output: Output) -> str:
+    envelope = Envelope.read(output.envelope.text)
+    if envelope.type == CALL_TYPE:
+        return "a call"
+    model = model_named(envelope.type)
+    return envelope.type if model is None else model.__name__
+
 
 Place = tuple[str, Any]
 """A logical partition: "entities" or "library", and its key there."""

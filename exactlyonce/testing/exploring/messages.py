@@ -2,16 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
-from exactlyonce.attempt import key_of
+from exactlyonce.attempt import Before, Handled, Memory, Work
+from exactlyonce.effects.effect import Begin, Begun, Effect, Step
+from exactlyonce.effects.entity import SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import model_named
-from exactlyonce.testing.exploring.kept_messages import DUE
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.handling.routes import Routes
+from exactlyonce.handling.runner import Runner
+from exactlyonce.records.companions import KIND
+from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import Opened, read_staged
+from exactlyonce.records.outbox import Kept, Output
+from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text
+from exactlyonce.values.frozen_json import Json
+
+# Kept messages in an exploration: the sweeper may come for each of them at any moment, as if it were due.
+
+
+DUE: Final = "exactlyonce.due"
+"""Type of what waits in no queue: the sweeper's turn for a kept message, whose own type is its `subject`."""
+
+
+class Released(NamedTuple):
+    """What a turn of the sweeper comes to.
+
+    Attributes:
+        documents: what the store holds then.
+        paid: transactions that are known to be paid then.
+        sent: the messages that it sent.
+    """
+
+    documents: Documents
+    paid: frozenset[str]
+    sent: tuple[Output, ...]
+
+
+class KeptByEntities:
+    """Knows what entities keep, and sweeps them.
+
+    Args:
+        entities: the types of the application, by name.
+        routes: of the application.
+        answers: of the store.
+        now: the time of day, which stands still.
+    """
+
+    def __init__(self, entities: Mapping[str, Entity[Any]], routes: Routes, answers: Answers, now: datetime) -> None:
+        self._entities = entities
+        self._routes = routes
+        self._answers = answers
+        self._now = now
+        self._kept: dict[tuple[EntityRef, Json | None], tuple[Kept, ...]] = {}
+
+    def begun_by(
+        self, effect: Effect[Any], documents: Documents, answer: Answer
+    ) -> Iterator[tuple[Entity[Any], Envelope]]:
+        """The turns of the sweeper that an effect makes possible, if this answer says that it was applied to documents."""
+        if isinstance(effect, SaveEntity) and answer.documents is not documents:
+            kept = self._kept_by(effect.entity, effect.document)
+            before = self._kept_by(effect.entity, documents.newest(effect.entity)) if kept else ()
+            for one in kept:
+                if one not in before:
+                    yield self._turn(effect.entity, one, answer.documents)
+
+    def possible(
+        self, documents: Documents, has_arrived: Callable[[Output], bool]
+    ) -> Iterator[tuple[Entity[Any], Envelope]]:
+        """The turns of the sweeper that are possible from the start: for kept messages, and for outputs that are owed."""
+        for ref, document in _entities_in(documents):
+            for one in self._kept_by(ref, document):
+                yield self._turn(ref, one, documents)
+            owing = Envelope(ref.source, "owing", DUE, Json.of({"owed by": str(ref)}))
+            if not all(map(has_arrived, self.released(owing, 0, documents, frozenset()).sent)):
+                yield self._entities[ref.type], owing
+
+    def released(self, envelope: Envelope, number: int, documents: Documents, paid: frozenset[str]) -> Released:
+        """What a turn of the sweeper comes to.
+
+        Args:
+            envelope: of the turn.
+            number: of the turn, which makes transaction ids the only ones.
+            documents: what the store holds before.
+            paid: transactions that are known to be paid.
+        """
+        ref = EntityRef.of_source(envelope.source)
+        entity = self._entities[ref.type]
+        runner = Runner(entity, ref, self._routes)
+
+        def release(before: Before, kept: Output) -> Handled:
+            handled = runner.release(replace(before, at=self._now), kept)
+            return replace(handled, outputs=tuple(map(self._not_of_the_future, handled.outputs)))
+
+        step: Step[Any] = entity.strategy.sweep(Work(ref, (), runner, runner.absent, release=release), Memory())
+        reply: Any = None
+        given, sent = 0, tuple[Output, ...]()
+        while True:
+            try:
+                effect = step.send(reply)
+            except StopIteration:
+                return Released(documents, paid, sent)
+            if isinstance(effect, (Begin, OpenNumbers)):
+                names = tuple(transaction(number, one) for one in range(given, given + effect.count))
+                given += effect.count
+                # Time goes on for the look at what is due, and for nothing else: marks would be too old.
+                due = max(envelope.time or self._now, self._now)
+                reply = Begun(due, names) if isinstance(effect, Begin) else Opened(self._now, names)
+            elif isinstance(effect, FindPaid):
+                reply = paid.intersection(effect.transactions)
+            elif isinstance(effect, CloseNumbers):
+                reply, paid = None, paid.union(effect.transactions)
+            else:
+                answer = self._answers.to(effect, documents)[0]
+                reply, documents, sent = answer.reply, answer.documents, (*sent, *answer.arrived)
+
+    def _not_of_the_future(self, output: Output) -> Output:
+        """What is released, as if it came about now at the latest: time stands still, and it would be refused."""
+        envelope = Envelope.read(output.envelope.text)
+        now = milliseconds(self._now)
+        if envelope.since is None or envelope.since <= now:
+            return output
+        others = (one for one in envelope.extensions if one[0] != STABLE_TIME)
+        stated = tuple(sorted((*others, (STABLE_TIME, stable_text(now)))))
+        return replace(output, envelope=replace(envelope, extensions=stated).to_json())
+
+    def is_kept(self, turn: Envelope, documents: Documents) -> bool:
+        """Whether the message of a turn is still kept; once it is not, it never is again. True of a turn for no message."""
+        ref = EntityRef.of_source(turn.source)
+        return turn.time is None or any(one.id == turn.id for one in self._kept_by(ref, documents.newest(ref)))
+
+    def _turn(self, ref: EntityRef, kept: Kept, documents: Documents) -> tuple[Entity[Any], Envelope]:
+        said = Json.of({"due": kept.due.isoformat(), "kept by": str(ref)})
+        name = _type_of(documents.staged(ref, kept.tx), kept.id)
+        return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due, subject=name)
+
+    def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
+        found = self._kept.get((ref, document))
+        if found is None:
+            ledger = read_entity(ref, document).ledger
+            found = self._kept[ref, document] = () if ledger is None else ledger.kept
+        return found
+
+
+def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> frozenset[str]:
+    """The transactions in outboxes whose outputs have all reached their queues."""
+    ledgers = ((ref, read_entity(ref, document).ledger) for ref, document in _entities_in(documents))
+    return frozenset(
+        entry.tx
+        for ref, ledger in ledgers
+        if ledger is not None
+        for entry in ledger.outbox
+        if all(map(has_arrived, entry.owed_outputs(ref, ledger.to, ledger.sequences)))
+    )
+
+
+def _entities_in(documents: Documents) -> Iterator[tuple[EntityRef, Json]]:
+    """The entities that there are, with the newest versions of their documents."""
+    for (kind, key), log, *_ in documents.partitions:
+        for id in dict.fromkeys(one.id for one in log) if kind == "entities" else ():
+            ref = EntityRef(key[0], tuple(key[1:]), id)
+            document = documents.newest(ref)
+            if document is not None and KIND not in document.value:
+                yield ref, document
+
+
+def _type_of(staged: Json | None, id: str) -> str | None:
+    """The type of a message in a staged document; None if somebody has deleted it."""
+    outputs = () if staged is None else read_staged(staged.value).outputs
+    return next((Envelope.read(one.envelope.text).type for one in outputs if one.id == id), None)
+
 
 Partition = tuple[str, ...]
 """Type and partition key of an entity: deliveries for different ones meet nowhere in the store."""

@@ -16,20 +16,19 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from exactlyonce.attempt import Before, Finished, Handled, Memory, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.effect import Begin, Begun, Effect, Step
+from exactlyonce.effects.library import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.errors import ExactlyOnceError
-from exactlyonce.handling.age import AgeCheck
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Routes
-from exactlyonce.handling.runner import Runner
-from exactlyonce.records.outputs import Output
+from exactlyonce.handling.runner import AgeCheck, Runner
+from exactlyonce.records.library import Opened
+from exactlyonce.records.outbox import Output
 from exactlyonce.records.sequences import named_after
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.determinism import NonDeterministic, assert_deterministic
 from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, transaction
-from exactlyonce.testing.exploring.kept_messages import KeptByEntities, paid_in
-from exactlyonce.testing.exploring.messages import LeftOut, Messages, Partition, Sent, Waiting
+from exactlyonce.testing.exploring.messages import KeptByEntities, LeftOut, Messages, Partition, Sent, Waiting, paid_in
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import Lifetimes
 

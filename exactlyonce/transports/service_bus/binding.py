@@ -10,12 +10,22 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from exactlyonce.errors import MalformedMessage
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, MOST_NESTED, written_time
 from exactlyonce.values.frozen_json import Json, read_json
+
+# Limits of Azure Service Bus.
+
+
+MAX_BYTES: Final = 256 * 1024
+"""What one message may have, its header included: in the Standard tier."""
+
+LONGEST_DELIVERY_LIMIT: Final = timedelta(days=49)
+"""AMQP counts the milliseconds of a time to live in 32 bits."""
+
 
 _STRUCTURED: Final = "application/cloudevents"
 """How the content type of structured mode begins."""

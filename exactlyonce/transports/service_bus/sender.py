@@ -8,26 +8,248 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 from azure.core.credentials_async import AsyncTokenCredential
-from azure.servicebus import ServiceBusMessage, parse_connection_string
-from azure.servicebus.aio import ServiceBusClient
+from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, parse_connection_string
+from azure.servicebus.aio import ServiceBusClient, ServiceBusSender
+from azure.servicebus.exceptions import (
+    MessageNotFoundError,
+    MessageSizeExceededError,
+    MessagingEntityDisabledError,
+    MessagingEntityNotFoundError,
+    OperationTimeoutError,
+    ServiceBusAuthenticationError,
+    ServiceBusAuthorizationError,
+    ServiceBusCommunicationError,
+    ServiceBusConnectionError,
+    ServiceBusError,
+    ServiceBusQuotaExceededError,
+    ServiceBusServerBusyError,
+)
 
 from exactlyonce.credentials import default_credential
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.effects.entity import PUBLISHED
 from exactlyonce.errors import ConfigurationError, TryAgainLater
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import RECEIVER
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import RECEIVER
 from exactlyonce.transports.port import SendReply
-from exactlyonce.transports.service_bus.binding import written
-from exactlyonce.transports.service_bus.limits import MAX_BYTES
-from exactlyonce.transports.service_bus.link import FAILURES, Link, refusal
+from exactlyonce.transports.service_bus.binding import MAX_BYTES, written
+
+# One queue or topic of Service Bus as a sender sees it, and what the SDK's errors mean.
+#
+# The SDK's sender is not for several coroutines at once. So one has its turn, and takes along what others want to send
+# meanwhile.
+
+
+FAILURES: Final = (AzureError, OSError, asyncio.TimeoutError, ValueError)
+"""What the SDK raises for what the world does; `ValueError` where a sender was closed meanwhile."""
+
+_OF_THE_LINK: Final = (
+    MessagingEntityDisabledError,
+    MessagingEntityNotFoundError,
+    OperationTimeoutError,
+    ServiceBusAuthenticationError,
+    ServiceBusAuthorizationError,
+    ServiceBusCommunicationError,
+    ServiceBusConnectionError,
+    ServiceBusQuotaExceededError,
+    ServiceBusServerBusyError,
+)
+
+_CLOSING_SECONDS: Final = 5.0
+_NEVER_GIVEN: Final = 2**47 - 1
+"""A sequence number that no message has: they are counted from 1."""
+
+_Send = Callable[[Sequence[ServiceBusMessage]], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+
+def refusal(address: str, error: Exception) -> str | None:
+    """What an operator has to change, if an error says that the namespace refuses; None if it may pass."""
+    if isinstance(error, MessagingEntityNotFoundError):
+        return (
+            f"There is no queue and no topic {address!r} in the namespace: create it, or map its destination to another in "
+            "EXACTLYONCE__destinations."
+        )
+    if isinstance(error, MessagingEntityDisabledError):
+        return f"The queue or topic {address!r} is disabled for senders: enable it."
+    meant = _meant(error)
+    if isinstance(meant, ServiceBusAuthenticationError | ServiceBusAuthorizationError | ClientAuthenticationError):
+        return (
+            f"Service Bus refuses this application to send to {address!r} ({type(meant).__name__}). Give its identity the role "
+            "'Azure Service Bus Data Sender' on it; with a connection string, check its key, and the clock."
+        )
+    return None
+
+
+def _meant(error: Exception) -> Exception:
+    """An error; or what the SDK has wrapped into one that says nothing, such as what the credential raised."""
+    inner = error.inner_exception if isinstance(error, ServiceBusError) else None
+    return inner if isinstance(inner, AzureError | OSError) else error
+
+
+def _is_of_the_link(error: ServiceBusError) -> bool:
+    """Whether an error is not about the messages: each by itself would meet it, too."""
+    meant = _meant(error)
+    return meant is not error or isinstance(meant, _OF_THE_LINK)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """Who wants to send; `arrived` is None until somebody has had an answer."""
+
+    messages: Sequence[ServiceBusMessage]
+    arrived: bool | None = None
+
+
+class Link:
+    """Sends to one queue or topic. After an error it opens anew.
+
+    Args:
+        client: of the namespace; its owner closes it.
+        address: name of the queue or topic.
+        time_limit: seconds that one turn may take.
+    """
+
+    def __init__(self, client: ServiceBusClient, address: str, time_limit: float) -> None:
+        self._client = client
+        self._address = address
+        self._time_limit = time_limit
+        self._turn = asyncio.Lock()
+        self._waiting: list[_Waiting] = []
+        self._sender: ServiceBusSender | None = None
+        self._may_be_dead = False
+        """Whether the link was open before this turn, and nobody knows yet whether it still is."""
+        self._alone = False
+
+    async def send(self, messages: Sequence[ServiceBusMessage]) -> bool:
+        """Whether the broker has accepted every message. It never raises for what the world does."""
+        mine = _Waiting(messages)
+        self._waiting.append(mine)
+        try:
+            async with self._turn:
+                if mine.arrived is None:  # Else somebody has taken it along.
+                    await self._serve([one for one in self._waiting if one.arrived is None])
+        finally:
+            self._waiting.remove(mine)  # Cancelled, too: nobody is to send it hours later.
+        return bool(mine.arrived)
+
+    async def most_bytes(self) -> int:
+        """What one message may have, its header included. Raises what the SDK does where the broker takes none."""
+        async with self._turn:
+            try:
+                return await asyncio.wait_for(self._ask_for_room(), self._time_limit)
+            except BaseException:
+                await self._drop()
+                raise
+
+    async def close(self) -> None:
+        """Close the link once nobody has the turn. A later use opens it again."""
+        async with self._turn:
+            await self._drop()
+
+    async def _serve(self, group: Sequence[_Waiting]) -> None:
+        self._may_be_dead = self._sender is not None
+        try:
+            await asyncio.wait_for(self._send_all(group), self._time_limit)
+        except FAILURES as error:
+            failed = [one for one in group if not one.arrived]
+            self._warn(error, [message for one in failed for message in one.messages])
+            for one in failed:
+                one.arrived = False
+            await self._drop()
+        except BaseException:
+            # Cancelled in the middle of a request: its reply would pass for that of the next. The others take their turns.
+            await self._drop()
+            raise
+
+    async def _send_all(self, group: Sequence[_Waiting]) -> None:
+        if not self._alone and await self._taken(self._send_together, [each for one in group for each in one.messages]):
+            for one in group:
+                one.arrived = True
+            return
+        for one in group:
+            taken = [await self._taken(self._send_alone, [message]) for message in one.messages]
+            one.arrived = all(taken)
+        # If the broker took each by itself, it is company that it refuses.
+        self._alone = self._alone or all(one.arrived for one in group)
+
+    async def _taken(self, send: _Send, messages: Sequence[ServiceBusMessage]) -> bool:
+        """Whether the broker took messages, or refused them. Raises where it did neither, or would refuse all others too."""
+        may_be_dead, self._may_be_dead = self._may_be_dead, False
+        try:
+            await send(messages)
+        except ServiceBusError as error:
+            # The broker ends some links by what it refuses, and the SDK would go on using them.
+            await self._drop()
+            if may_be_dead:  # As by a token that expired; then the error says nothing about this use.
+                return await self._taken(send, messages)
+            if _is_of_the_link(error):
+                raise
+            self._warn(error, messages)
+            return False
+        return True
+
+    async def _send_together(self, messages: Sequence[ServiceBusMessage]) -> None:
+        """In as few batches as the link's limit allows."""
+        batch = await self._batch()
+        for message in messages:
+            if not _added(batch, message):
+                await self._open().send_messages(batch)
+                batch = await self._batch()
+                if not _added(batch, message):
+                    await self._open().send_messages(message)  # A batch takes some bytes for itself.
+        await self._open().send_messages(batch)
+
+    async def _send_alone(self, messages: Sequence[ServiceBusMessage]) -> None:
+        """By itself; in a session of its own if it names none, since queues with sessions take no other."""
+        (message,) = messages
+        message.session_id = message.session_id or message.message_id
+        await self._open().send_messages(message)
+
+    async def _ask_for_room(self) -> int:
+        # The SDK takes a link for open that the broker is about to refuse, so it has to be used. This changes nothing.
+        with suppress(MessageNotFoundError):
+            await self._open().cancel_scheduled_messages(_NEVER_GIVEN)
+        return (await self._batch()).max_size_in_bytes
+
+    async def _batch(self) -> ServiceBusMessageBatch:
+        return await self._open().create_message_batch()
+
+    def _open(self) -> ServiceBusSender:
+        if self._sender is None:
+            self._sender = self._client.get_queue_sender(self._address)  # A topic's is no different.
+        return self._sender
+
+    async def _drop(self) -> None:
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            with suppress(*FAILURES):
+                await asyncio.wait_for(sender.close(), _CLOSING_SECONDS)
+
+    def _warn(self, error: Exception, messages: Sequence[ServiceBusMessage]) -> None:
+        # Its text may quote what was sent.
+        failed = "could not send %s message(s), the first of them %s, to %s: %s"
+        _log.warning(failed, len(messages), messages[0].message_id, self._address, type(error).__name__)
+
+
+def _added(batch: ServiceBusMessageBatch, message: ServiceBusMessage) -> bool:
+    try:
+        batch.add_message(message)
+    except MessageSizeExceededError:
+        return False
+    return True
+
 
 HEADER_BYTES: Final = 8 * 1024
 """Room in a message for all that is not in its envelope: names of attributes are longer there, and Service Bus adds its own."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
+from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.commands import application_in
-from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce_dev.backstage import Backstage

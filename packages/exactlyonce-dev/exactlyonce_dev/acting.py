@@ -10,17 +10,17 @@ from typing import Any
 from aiohttp import web
 
 from exactlyonce.attempt import Again, Memory
-from exactlyonce.drivers.runtime import Clock
+from exactlyonce.drivers.retry import Clock
 from exactlyonce.effects.effect import Step
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.operators.bulk import Action, Outcome, Selection, discarding, on_each, requeuing, selected
 from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
-from exactlyonce.records.outputs import Output
-from exactlyonce.stores.listing import ListedMessage, entity_named
+from exactlyonce.records.outbox import Output
+from exactlyonce.stores.port import ListedMessage, entity_named
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 

@@ -16,19 +16,17 @@ from aiohttp import web
 from azure.cosmos.exceptions import CosmosResourceNotFoundError
 from pydantic import TypeAdapter
 
-from exactlyonce.drivers.runtime import Clock, SystemClock
+from exactlyonce.drivers.retry import Clock, SystemClock
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.hosting.operators.bulk import Selection, grouped, selected
 from exactlyonce.hosting.operators.operator import Inspected, Operator
-from exactlyonce.protocols.outbox.owed import paid_of
-from exactlyonce.records.books import Search
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import KEPT, Mark, destination_place, split
-from exactlyonce.stores.listing import ListedBook, entity_named
-from exactlyonce.values.envelope import Envelope, stable_text
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.protocols.outbox.protocol import paid_of
+from exactlyonce.records.ledger import KEPT, Ledger, Mark, destination_place, split
+from exactlyonce.records.library import Search
+from exactlyonce.stores.port import ListedBook, entity_named
+from exactlyonce.values.envelope import EntityRef, Envelope, stable_text
 from exactlyonce_dev.acting import Acting, Types, typed
 from exactlyonce_dev.witness import End, Witness
 

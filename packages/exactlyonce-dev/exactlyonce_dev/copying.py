@@ -15,13 +15,11 @@ from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.hosting.calls.answers import content_of
-from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY
+from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY, content_of
 from exactlyonce.hosting.calls.wire import Received
 from exactlyonce.testing.interruptions import STEPS
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce_dev.flow import LATER, Act, Flow, Row, time_of
 from exactlyonce_dev.literals import Names, Source, identifier
 from exactlyonce_dev.story import LOST

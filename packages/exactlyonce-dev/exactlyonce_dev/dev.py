@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce_dev.changes import change, snapshot
 from exactlyonce_dev.console.server import Console, Stage, State

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.protocols.outbox.due import RELEASE
-from exactlyonce.stores.listing import entity_named
-from exactlyonce.values.identity import EntityRef, Origin, derived_id, message_hash, message_key
+from exactlyonce.stores.port import entity_named
+from exactlyonce.values.envelope import EntityRef, Origin, derived_id, message_hash, message_key
 
 Row = Mapping[str, Any]
 Tries = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -19,10 +19,10 @@ from typing import Final, TextIO
 from azure.core.exceptions import AzureError
 from azure.functions.decorators.function_app import FunctionRegister
 
-from exactlyonce.cli.exit_codes import DONE, NOT_DONE, NOT_POSSIBLE
+from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import ExactlyOnce, Needs
-from exactlyonce.telemetry.discovery import observer_of_this_process
+from exactlyonce.hosting.accounts.port import observer_of_this_process
 from exactlyonce_dev.backstage import Backstage
 from exactlyonce_dev.literals import Names
 from exactlyonce_dev.plan import LOOPBACK, STORAGE, Plan

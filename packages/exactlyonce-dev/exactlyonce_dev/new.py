@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from exactlyonce.cli.exit_codes import DONE, NOT_POSSIBLE
+from exactlyonce.cli.command import DONE, NOT_POSSIBLE
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import FILE
 from exactlyonce_dev.wheels import pack

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Effect, Step, Together
-from exactlyonce.effects.entity import Conflict, Loaded, Saved, SaveEntity
-from exactlyonce.effects.library import Park, Stage, Written
-from exactlyonce.effects.pages import OTHER, FoundPages, HasPages, WritePage
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import (
+    OTHER,
+    CloseNumbers,
+    FindPaid,
+    FoundPages,
+    HasPages,
+    OpenNumbers,
+    Park,
+    Stage,
+    WritePage,
+    Written,
+)
 from exactlyonce.records.ledger import read_entity
 from exactlyonce.telemetry.words import lines_of, words_at
 

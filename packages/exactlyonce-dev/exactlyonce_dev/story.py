@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, Final
 
-from exactlyonce.stores.listing import entity_named
+from exactlyonce.stores.port import entity_named
 from exactlyonce_dev.witness import Event
 
 MOST_KEPT: Final = 200

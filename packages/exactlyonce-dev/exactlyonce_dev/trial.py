@@ -24,7 +24,7 @@ from typing import Any, Final
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting import ExactlyOnce
 from exactlyonce.testing import App
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce_dev.copying import Style, copied
 from exactlyonce_dev.flow import Flow, Row, Tries
 from exactlyonce_dev.literals import Names

@@ -17,21 +17,19 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from exactlyonce.attempt import Again, Finished, Memory, key_of
+from exactlyonce.attempt import Again, Finished, Memory
 from exactlyonce.drivers.observer import Watch
-from exactlyonce.effects.books import Opened
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.entity import PUBLISHED, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import Park
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.errors import KeyReused
 from exactlyonce.raised import shown
 from exactlyonce.records.ledger import Ledger, read_entity
+from exactlyonce.records.library import Opened
 from exactlyonce.telemetry.tally import DUPLICATES, Outcome, Tally
-from exactlyonce.values.envelope import Envelope, Extensions
+from exactlyonce.values.envelope import EntityRef, Envelope, Extensions, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce_dev.steps import Asked, asked
 from function_host.brief import brief
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
+from exactlyonce.attempt import Again, Before, Finished, Memory, Work
 from exactlyonce.effects.effect import Begin, NoAnswer, Step
-from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.records.ledger import read_entity
-from exactlyonce.values.envelope import Envelope
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 
 
 class Naive(Outbox):

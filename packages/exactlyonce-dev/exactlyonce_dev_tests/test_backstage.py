@@ -18,16 +18,15 @@ from azure.functions import FunctionApp
 from azure.functions.queue import QueueMessage
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
-from exactlyonce.drivers.runtime import SystemClock
+from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.errors import HandlerError, KeyReused, TryAgainLater
 from exactlyonce.hosting import ExactlyOnce, Settings
-from exactlyonce.records.outputs import Output
-from exactlyonce.testing.losses import Losses
-from exactlyonce.testing.memory_accounts import MemoryAccounts, Queues
+from exactlyonce.records.outbox import Output
+from exactlyonce.testing.in_memory import MemoryAccounts, Queues
+from exactlyonce.testing.interruptions import Losses
 from exactlyonce.testing.wire import MemoryWire
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import Envelope, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from exactlyonce_dev.backstage import Backstage
 from exactlyonce_dev.witness import LONGEST_BODY, End, Event, Witness
 

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 
-from exactlyonce.records.books import KEPT_FOR
+from exactlyonce.records.library import KEPT_FOR
 from spark_jobs.transforms.facts import Facts, Thresholds, before, kept_messages, second
 from spark_jobs.transforms.rules.findings import findings, sentence
 from spark_jobs.transforms.rules.sightings import unpaid

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import StringType
 
-from exactlyonce.records.marks import written_time
-from exactlyonce.values.identity import renewed_id
+from exactlyonce.records.ledger import written_time
+from exactlyonce.values.envelope import renewed_id
 from exactlyonce.values.lifetimes import AHEAD
 from spark_jobs.spark.frames import by_row
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second, type_of

@@ -10,8 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # As everybody calls it.
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType, TimestampType
 
-from exactlyonce.records.ledger import OUTBOX
-from exactlyonce.records.marks import written_time
+from exactlyonce.records.ledger import OUTBOX, written_time
 from spark_jobs.spark.frames import any_of, by_row, none
 from spark_jobs.transforms.facts import Facts, Thresholds, before, second
 from spark_jobs.transforms.marks import hash_in, hash_of, instant_of, marks_in, output_id, outputs_of

@@ -12,14 +12,13 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.messages import Hit, Missed

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from spark_jobs.auditor.account_reader import AccountReader, Chosen
 from spark_jobs.job.configuration import Job
 from spark_jobs.source.port import RAW, Made, Query, Spent

@@ -19,7 +19,7 @@ from demo import copies
 from demo.damage import DAMAGES, Database, damaged
 from exactlyonce import Colocated, Outbox, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.books import BOOKS
+from exactlyonce.records.library import BOOKS
 from local_cosmos.inprocess import RunningEmulator
 from local_cosmos.semantics.faults import FaultRule
 from spark_jobs.job.exits import AccountError

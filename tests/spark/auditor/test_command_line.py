@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from demo.stack import create_containers
 from exactlyonce import Outbox
-from exactlyonce.stores.cosmos.layout import to_library
+from exactlyonce.stores.cosmos.partition import to_library
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs import audit
 from spark_jobs.job.configuration import Job

@@ -15,20 +15,18 @@ from exactlyonce import Colocated, Context, Entity, EntityKey, Envelope, Outbox,
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AsyncBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
-from exactlyonce.drivers.memories import BUDGET
+from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime, SystemClock
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime, SystemClock
 from exactlyonce.handling.routes import Destination, Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Place
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import LIBRARY_PATH, EntityContainer
+from exactlyonce.stores.cosmos.partition import LIBRARY_PATH, EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from local_cosmos.inprocess import RunningEmulator
 from spark_jobs.job.configuration import Job

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.effects.library import WriteOnce
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.blobs import BlobPlace, LostBlobs
 from spark_jobs.cleaner.store import Place

@@ -12,12 +12,10 @@ from azure.cosmos import CosmosClient
 from pyspark.sql import DataFrame
 
 from exactlyonce import ConfigurationError
-from exactlyonce.effects.pages import WritePage
+from exactlyonce.effects.library import WritePage
 from exactlyonce.records.application import KIND
-from exactlyonce.records.marks import Mark
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import milliseconds
-from exactlyonce.values.identity import message_hash
+from exactlyonce.records.ledger import Mark, Page
+from exactlyonce.values.envelope import message_hash, milliseconds
 from spark_jobs.cleanup import deletes_pages, run
 from spark_jobs.job.exits import Exit, ending
 from spark_jobs.source.feed_ranges import FeedRanges

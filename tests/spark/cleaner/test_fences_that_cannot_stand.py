@@ -11,17 +11,16 @@ import pytest
 
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Runtime
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import LoadStaged, Stage
 from exactlyonce.effects.port import Awaited
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.library import StagedOutputs
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import InstantClock
+from exactlyonce.testing.world import InstantClock
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.blobs import LostBlobs
 from spark_jobs.cleaner.fence import cleaned

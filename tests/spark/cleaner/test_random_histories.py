@@ -18,15 +18,12 @@ from pyspark.sql import functions as f
 from exactlyonce import Envelope
 from exactlyonce.drivers.retry import Backoff
 from exactlyonce.effects.companions import DeleteCompanions
-from exactlyonce.effects.library import DeleteStaged
-from exactlyonce.effects.pages import DeletePages
+from exactlyonce.effects.library import DeletePages, DeleteStaged
 from exactlyonce.errors import DamagedDocument, DatabaseRestored, TooOldToJudge, TryAgainLater
-from exactlyonce.stores.memory.trouble import NoTrouble
-from exactlyonce.testing.chance import SeededTrouble
+from exactlyonce.stores.memory.partitions import NoTrouble
 from exactlyonce.testing.guarantee import violations
-from exactlyonce.testing.world import Process, World
-from exactlyonce.values.envelope import STABLE_TIME, stable_text
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.testing.world import Process, SeededTrouble, World
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, stable_text
 from exactlyonce.values.lifetimes import RETENTION
 from spark_jobs.cleaner.fence import cleaned, entity_of
 from spark_jobs.cleaner.verdicts import GOES

@@ -14,21 +14,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import BOOKS, Book
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
-from exactlyonce.records.library import LibraryRecord, ParkedMessage, RequestDocument, StagedOutputs
-from exactlyonce.records.marks import Mark, split, written
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import KeptAnswer, Page
-from exactlyonce.records.places import Place
-from exactlyonce.records.receptions import Reception
-from exactlyonce.stores.cosmos.layout import to_library
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.records.ledger import LEDGER, KeptAnswer, Ledger, Mark, Page, entity_document, split, written
+from exactlyonce.records.library import BOOKS, Book, LibraryRecord, ParkedMessage, RequestDocument, StagedOutputs
+from exactlyonce.records.outbox import Answer, Kept, Output
+from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.stores.cosmos.partition import to_library
+from exactlyonce.values.envelope import EntityRef, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import AHEAD, CLOCK_TOLERANCE, Lifetimes, Retention
 from spark_jobs.cleaner.verdicts import GOES
 from spark_jobs.job.configuration import Job

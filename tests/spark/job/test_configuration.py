@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Entity, Outbox
-from exactlyonce.values.durations import duration
+from exactlyonce.values.lifetimes import duration
 from handlers.leader_board import boards
 from handlers.shooting_range import ranges
 from handlers.strategies import STRATEGIES

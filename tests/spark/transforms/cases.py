@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from tests.spark.transforms import outbox_cases, reader_cases, record_cases
 from tests.spark.transforms.outbox_cases import Named, Plant
 from tests.spark.transforms.planting import DAY, MINUTE, ref, seconds

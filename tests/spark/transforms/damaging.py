@@ -8,9 +8,8 @@ from random import Random
 from typing import Any
 
 from exactlyonce.records.companions import KIND
-from exactlyonce.records.ledger import LEDGER
-from exactlyonce.records.marks import Mark, split, written
-from exactlyonce.values.identity import EntityRef, message_key
+from exactlyonce.records.ledger import LEDGER, Mark, split, written
+from exactlyonce.values.envelope import EntityRef, message_key
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 

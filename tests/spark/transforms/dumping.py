@@ -12,13 +12,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from exactlyonce.records.books import BOOKS, read_book
-from exactlyonce.records.library import library_document, read_parked, read_request, read_staged
-from exactlyonce.records.marks import Mark, split, written
-from exactlyonce.records.pages import read_page
-from exactlyonce.stores.cosmos.layout import book_id, to_library
+from exactlyonce.records.ledger import Mark, read_page, split, written
+from exactlyonce.records.library import BOOKS, library_document, read_book, read_parked, read_request, read_staged
+from exactlyonce.stores.cosmos.partition import book_id, to_library
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from local_cosmos.query.aggregates import selected
 from local_cosmos.query.execution import given, matches
 from local_cosmos.query.parser import parse_query

@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exactlyonce.protocols.outbox.due import RELEASE
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import KEPT_FOR, transaction
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import KEPT, written
-from exactlyonce.records.pages import KeptAnswer
+from exactlyonce.records.ledger import KEPT, KeptAnswer, Ledger, written
+from exactlyonce.records.library import KEPT_FOR, transaction
+from exactlyonce.records.outbox import Answer, Kept
+from exactlyonce.values.envelope import derived_id, message_hash, message_key, renewed_id
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import derived_id, message_hash, message_key, renewed_id
 from tests.spark.transforms.planting import (
     DAY,
     HOUR,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import KEPT_FOR, transaction
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.marks import written
-from exactlyonce.records.pages import KeptAnswer, Page
-from exactlyonce.values.identity import derived_id, message_hash
+from exactlyonce.records.ledger import KeptAnswer, Page, written
+from exactlyonce.records.library import KEPT_FOR, transaction
+from exactlyonce.records.outbox import Answer, Kept
+from exactlyonce.values.envelope import derived_id, message_hash
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored
 from tests.spark.transforms.planting import (

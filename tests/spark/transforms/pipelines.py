@@ -18,13 +18,10 @@ from exactlyonce import Colocated, Context, Destination, Entity, Outbox, Reseque
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.lanes import Assignment
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.handling.age import AgeCheck
-from exactlyonce.handling.runner import Runner
-from exactlyonce.stores.memory.partitions import Partition, Version
+from exactlyonce.handling.runner import AgeCheck, Runner
+from exactlyonce.stores.memory.partitions import NoTrouble, Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import NoTrouble
-from exactlyonce.testing.chance import InstantClock, SeededTrouble
-from exactlyonce.testing.world import Process, World
+from exactlyonce.testing.world import InstantClock, Process, SeededTrouble, World
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.lifetimes import CLOCK_TOLERANCE, Lifetimes, Retention
 from tests.stateful.boards import Board, News, Played, a_play, players

@@ -7,21 +7,34 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import BOOKS, Book, transaction
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
-from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.library import LibraryRecord, ParkedMessage, RequestDocument, StagedOutputs, library_document
-from exactlyonce.records.marks import KEPT, Kind, Mark, destination_digit, split, time_in, written
-from exactlyonce.records.outbox import OutboxEntry, Pending
-from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.pages import Page
-from exactlyonce.records.places import Place
-from exactlyonce.records.receptions import Reception
-from exactlyonce.stores.cosmos.layout import book_id, to_library
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.records.ledger import (
+    KEPT,
+    Kind,
+    Ledger,
+    Mark,
+    Page,
+    destination_digit,
+    entity_document,
+    split,
+    time_in,
+    written,
+)
+from exactlyonce.records.library import (
+    BOOKS,
+    Book,
+    LibraryRecord,
+    ParkedMessage,
+    RequestDocument,
+    StagedOutputs,
+    library_document,
+    transaction,
+)
+from exactlyonce.records.outbox import Answer, OutboxEntry, OutputRef, Pending
+from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.stores.cosmos.partition import book_id, to_library
+from exactlyonce.values.envelope import EntityRef, Origin, derived_id, message_hash, message_key, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin, derived_id, message_hash, message_key
 from spark_jobs.transforms.facts import Thresholds
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.dumping import Stored

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.envelope import message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
 from tests.spark.transforms.planting import (
     DAY,
     MINUTE,

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import record_id
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Answer, Output
 from exactlyonce.values.frozen_json import Json
 from tests.spark.transforms.dumping import Stored
 from tests.spark.transforms.planting import (

@@ -28,15 +28,13 @@ from hypothesis import strategies as st
 
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.records.companions import KIND, ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.marks import Mark, split
-from exactlyonce.records.outputs import Output
-from exactlyonce.stores.cosmos.layout import without_system
+from exactlyonce.records.ledger import Ledger, Mark, read_entity, split
+from exactlyonce.records.outbox import Output
+from exactlyonce.stores.cosmos.partition import without_system
 from exactlyonce.testing import guarantee as invariants
 from exactlyonce.testing.guarantee import Commit
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
-from exactlyonce.values.shapes import read_shape
+from exactlyonce.values.envelope import EntityRef, message_hash
+from exactlyonce.values.frozen_json import Json, read_shape
 from spark_jobs.transforms.facts import Thresholds, facts_in
 from spark_jobs.transforms.schemas import LIBRARY
 from tests.spark.transforms.conftest import Finding, Kept, judged

@@ -11,16 +11,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import ArrayType, StructType
 
 from exactlyonce.records.companions import Companion, NumberedMessage
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.ledger import KeptAnswer, Ledger, Mark
 from exactlyonce.records.library import LibraryRecord
-from exactlyonce.records.marks import Mark
-from exactlyonce.records.outbox import OutboxEntry, Pending
-from exactlyonce.records.outputs import OutputRef
-from exactlyonce.records.pages import KeptAnswer
-from exactlyonce.records.places import Place
-from exactlyonce.records.receptions import Reception
-from exactlyonce.values.identity import EntityRef, message_hash
+from exactlyonce.records.outbox import Kept, OutboxEntry, OutputRef, Pending
+from exactlyonce.records.sequences import Place, Reception
+from exactlyonce.values.envelope import EntityRef, message_hash
 from spark_jobs.source.port import RAW
 from spark_jobs.transforms import schemas
 from spark_jobs.transforms.documents import documents

@@ -7,8 +7,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from exactlyonce.protocols.outbox.due import RELEASE
-from exactlyonce.records.marks import DIGITS, KEPT, Mark, destination_digit, written
-from exactlyonce.values.identity import EntityRef, derived_id, message_hash
+from exactlyonce.records.ledger import DIGITS, KEPT, Mark, destination_digit, written
+from exactlyonce.values.envelope import EntityRef, derived_id, message_hash
 from spark_jobs.transforms.marks import (
     hash_in,
     hash_of,

@@ -8,7 +8,7 @@ from itertools import product
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from exactlyonce.values.identity import EntityRef, PartitionValue, message_key
+from exactlyonce.values.envelope import EntityRef, PartitionValue, message_key
 from spark_jobs.transforms.names import entity_key, plain_key, plain_source, prefix, source_of
 
 ORDINARY = ("order", "o-1", "A.b_c~9", "")

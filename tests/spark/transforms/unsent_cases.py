@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from exactlyonce.values.identity import message_hash, message_key
+from exactlyonce.values.envelope import message_hash, message_key
 from tests.spark.transforms.planting import (
     DAY,
     HOUR,

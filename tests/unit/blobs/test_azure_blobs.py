@@ -23,10 +23,10 @@ from azure.core.exceptions import (
 
 from exactlyonce import ConfigurationError, TryAgainLater
 from exactlyonce.blobs.azure import AzureBlobs, _metadata
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.library import KEPT, DeleteBlobs, WriteOnce
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.values.envelope import EntityRef
 from tests.unit.scripted import Scripted
 
 SECRET = "what only the receiver may read"

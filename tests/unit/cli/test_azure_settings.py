@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exactlyonce import ConfigurationError
-from exactlyonce.cli.azure_settings import use_azure_settings
+from exactlyonce.cli.commands import use_azure_settings
 from tests.unit.operated import InMemory, Run, app
 
 __all__ = ["app"]

@@ -14,8 +14,8 @@ import pytest
 from exactlyonce import ConfigurationError
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
 from exactlyonce.records.application import OwnedType, application_of
-from exactlyonce.stores.application import MemoryApplicationStore
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.stores.port import MemoryApplicationStore
+from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.lifetimes import Retention
 from tests.samples import accounts
 from tests.unit.operated import InMemory, Run

@@ -7,7 +7,7 @@ import sys
 
 _PROGRAM = """
 import sys
-from exactlyonce.cli.pipes import piped
+from exactlyonce.cli.command import piped
 
 def run():
     for line in range({lines}):

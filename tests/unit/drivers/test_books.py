@@ -11,19 +11,18 @@ from typing import Any, TypeVar
 
 import pytest
 
-from exactlyonce.drivers import shelf as shelves
-from exactlyonce.drivers.book import BlockingBooks, Books
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.drivers.shelf import PROVED_EVERY
-from exactlyonce.effects.books import CloseNumbers, FindPaid, FoundBooks, Opened, OpenNumbers, ReadBooks, WriteBook
+from exactlyonce.drivers import book as shelves
+from exactlyonce.drivers.book import PROVED_EVERY, BlockingBooks, Books
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers, ReadBooks, WriteBook
 from exactlyonce.effects.port import Busy
 from exactlyonce.errors import ConfigurationError
-from exactlyonce.records.books import KEPT_FOR, Book, number_of, transaction
+from exactlyonce.records.library import KEPT_FOR, Book, Opened, number_of, transaction
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.loop import START, VirtualClock, VirtualLoop
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.values.envelope import EntityRef
 from tests.unit.drivers.waiting import ENTITY
 
 Result = TypeVar("Result")

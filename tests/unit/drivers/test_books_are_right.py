@@ -18,10 +18,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from exactlyonce.drivers import shelf as shelves
-from exactlyonce.drivers.shelf import ProcessBook, Shelf
-from exactlyonce.effects.books import CloseNumbers, FindPaid, FoundBooks, OpenNumbers
-from exactlyonce.records.books import Book
+from exactlyonce.drivers import book as shelves
+from exactlyonce.drivers.book import ProcessBook, Shelf
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundBooks, OpenNumbers
+from exactlyonce.records.library import Book
 from tests.unit.drivers.waiting import ENTITY
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)

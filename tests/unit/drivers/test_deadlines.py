@@ -13,9 +13,9 @@ from exactlyonce.attempt import Again, Memory
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.pages import FindPages, FoundPages
+from exactlyonce.effects.library import FindPages, FoundPages
 from exactlyonce.effects.port import Busy
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import ManualClock
 from tests.unit.drivers.waiting import ENTITY
 
 LOAD = LoadEntity(ENTITY)

@@ -14,12 +14,11 @@ from exactlyonce.attempt import Again, Finished, Memory, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import ManualClock
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.drivers.waiting import ENTITY, WaitingLoads, turn

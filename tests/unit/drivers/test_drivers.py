@@ -12,26 +12,22 @@ import pytest
 
 from exactlyonce import ConfigurationError, Outbox
 from exactlyonce.attempt import Again, Finished, Memory, Settled, Work
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.blocking_driver import BlockingDriver
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Pause, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
+from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
 from exactlyonce.effects.effect import Begin, Effect, Step, Together
-from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.pages import HasPages
+from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import KEPT, DeleteBlobs, HasPages, WriteOnce
 from exactlyonce.effects.port import Awaited, Busy, Reply
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.records.blobs import Blob
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import InstantClock, SeededTrouble
-from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.transports.port import SendReply
+from exactlyonce.testing.world import InstantClock, SeededTrouble
+from exactlyonce.transports.port import MemoryTransport, SendReply
 from exactlyonce.values.envelope import Envelope
 from tests.asking import settle
 from tests.samples import accounts, deposit

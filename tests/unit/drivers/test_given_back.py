@@ -15,19 +15,17 @@ from exactlyonce.attempt import Memory, Settled, Strategy, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.books import CloseNumbers, OpenNumbers
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Effect
+from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.protocol import Outbox
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.history import StoreHistory
-from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.values.identity import message_hash
+from exactlyonce.testing.world import ManualClock, StoreHistory
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import message_hash
 from tests.asking import settle, settle_by
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.drivers.waiting import ENTITY, WaitingLoads, turn

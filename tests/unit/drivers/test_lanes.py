@@ -9,20 +9,19 @@ from datetime import timedelta
 import pytest
 
 from exactlyonce import ExactlyOnceError, HandlerFailed, TryAgainLater
-from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work, key_of
+from exactlyonce.attempt import Again, Finished, Memory, Remembered, Work
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.drivers.retry import Backoff, Pause, Retrying
-from exactlyonce.drivers.runtime import Runtime
-from exactlyonce.effects.books import CloseNumbers, FoundBooks, Opened, OpenNumbers, ReadBooks
+from exactlyonce.drivers.retry import Backoff, Pause, Retrying, Runtime
 from exactlyonce.effects.effect import Step
+from exactlyonce.effects.library import CloseNumbers, FoundBooks, OpenNumbers, ReadBooks
 from exactlyonce.effects.port import Awaited
-from exactlyonce.records.books import number_of
+from exactlyonce.records.library import Opened, number_of
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.samples import deposit
 from tests.unit.drivers.waiting import ENTITY, turn
 

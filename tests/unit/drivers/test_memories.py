@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exactlyonce.attempt import Memory, Remembered
-from exactlyonce.drivers.memories import Memories
+from exactlyonce.drivers.lanes import Memories
 from exactlyonce.records.ledger import EntityView, Ledger
 from exactlyonce.values.frozen_json import Json
 

@@ -10,17 +10,17 @@ import pytest
 from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.overdue import divided, place_of
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import UNKNOWN
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.calls import CALL_TYPE
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
+from exactlyonce.records.ledger import CALL_TYPE
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import Place
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from exactlyonce.drivers import publisher
 from exactlyonce.drivers.publisher import LONGEST, PORTION, REMEMBERED_FOR, Address, Publisher
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.frozen_json import Json
 

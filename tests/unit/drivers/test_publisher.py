@@ -8,9 +8,9 @@ import pytest
 
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.records.outputs import Output
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.effects.entity import PUBLISHED, Publish
+from exactlyonce.records.outbox import Output
+from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 
 OUTPUTS = tuple(Output(f"o-{number}", name, Json.of({"id": number})) for number, name in enumerate(("a", "b", "a")))

@@ -16,7 +16,7 @@ from exactlyonce.attempt import Again, Finished, Memory, Settled
 from exactlyonce.drivers.retry import Backoff, Pause, Retrying
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect, Step, Together
 from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.pages import FindPages, FoundPages
+from exactlyonce.effects.library import FindPages, FoundPages
 from exactlyonce.effects.port import Busy
 from tests.unit.drivers.waiting import ENTITY
 

@@ -10,19 +10,22 @@ from typing import Any, assert_type
 import pytest
 
 from exactlyonce.blobs.azure import AzureBlobs
-from exactlyonce.blobs.memory import MemoryBlobs
-from exactlyonce.effects import blobs, books, companions, entity, library, pages, requests
+from exactlyonce.blobs.port import MemoryBlobs
+from exactlyonce.effects import companions, entity, library
+from exactlyonce.effects import library as blobs
+from exactlyonce.effects import library as books
+from exactlyonce.effects import library as pages
+from exactlyonce.effects import library as requests
 from exactlyonce.effects.effect import Effect, NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import DeleteStaged, Stage, Written
-from exactlyonce.effects.pages import HasPages
+from exactlyonce.effects.library import DeleteStaged, HasPages, Stage, Written
 from exactlyonce.effects.port import Adapter, AsyncAdapter, Awaited, Busy, performs
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.stores.port import AsyncStore, Store
 from exactlyonce.testing import contracts
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 ENTITY = EntityRef("account", ("a",), "a")
 LOADED = Loaded(None, None, 0, "0:-1#1")

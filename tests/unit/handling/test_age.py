@@ -9,10 +9,9 @@ import pytest
 
 from exactlyonce import Envelope, MessageFromTheFuture, TooOldToJudge, UndatedMessage
 from exactlyonce.attempt import Before, Handled
-from exactlyonce.handling.age import AgeCheck
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.handling.runner import AgeCheck
+from exactlyonce.values.envelope import EntityRef, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import SENT, deposit
 

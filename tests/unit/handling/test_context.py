@@ -30,10 +30,10 @@ from exactlyonce import (
 from exactlyonce.attempt import Before
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.outputs import MAX_OUTPUT_BYTES, MOST_CARRIED, Output
+from exactlyonce.records.outbox import MAX_OUTPUT_BYTES, MOST_CARRIED, Output
 from exactlyonce.testing import run
+from exactlyonce.values.envelope import EntityRef, Origin
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ORIGIN = Origin(EntityRef("range", ("game-7",), "game-7"), "web/m-1")

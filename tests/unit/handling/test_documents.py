@@ -39,13 +39,12 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Before
 from exactlyonce.handling.documents import Declared
+from exactlyonce.handling.entities import StateShape
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.handling.states import StateShape
 from exactlyonce.testing import App
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.unit.handling.test_runner import AT
 
 ORDER = EntityRef("order", ("o",), "o")

@@ -21,8 +21,8 @@ from exactlyonce import (
     UnknownMessageType,
     message,
 )
+from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, PartitionValue
 
 
 @message("orders.place", formerly=("orders.make", "orders.create"))

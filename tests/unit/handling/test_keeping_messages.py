@@ -20,13 +20,13 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import Before, Work, keeps_nothing
-from exactlyonce.handling.kept_messages import NUMBERED, utc
+from exactlyonce.handling.context import NUMBERED, utc
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.outputs import MOST_CARRIED, Output
+from exactlyonce.records.outbox import MOST_CARRIED, Output
 from exactlyonce.testing import run
+from exactlyonce.values.envelope import EntityRef, Origin
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 LATER = AT + timedelta(days=400)

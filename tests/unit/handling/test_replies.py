@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from exactlyonce import ConfigurationError, Context, HandlerFailed, OutputTooLarge
 from exactlyonce.attempt import Before
-from exactlyonce.handling.replies import MAX_ANSWER_BYTES, answer_of
+from exactlyonce.handling.context import MAX_ANSWER_BYTES, answer_of
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.answers import Answer
+from exactlyonce.records.outbox import Answer
 from exactlyonce.testing import run
 from exactlyonce.values.envelope import Envelope
 from tests.answering import Add, Added, Counter, added_queue, counters, request

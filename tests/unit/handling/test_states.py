@@ -20,9 +20,9 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, IdentityChanged
-from exactlyonce.handling.states import RESERVED, StateShape
+from exactlyonce.handling.entities import RESERVED, StateShape
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 GAME = EntityRef("range", ("game-7",), "game-7")
 

@@ -25,11 +25,10 @@ from pydantic import (
 
 from exactlyonce import Entity, Envelope, InvalidMessage, Outbox, message, notices
 from exactlyonce.handling.documents import Declared
+from exactlyonce.handling.entities import StateShape
 from exactlyonce.handling.messages import decode
-from exactlyonce.handling.states import StateShape
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
-from exactlyonce.values.validation import unread
+from exactlyonce.values.envelope import EntityRef
+from exactlyonce.values.frozen_json import Json, unread
 
 Thing = TypeVar("Thing")
 

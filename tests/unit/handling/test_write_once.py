@@ -15,8 +15,8 @@ from yarl import URL
 from exactlyonce import Context, Destination, Envelope, OutputTooLarge, UnknownDestination, message
 from exactlyonce.handling.routes import Routes
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Author, Blob, folder_of
+from exactlyonce.values.envelope import EntityRef, Origin
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, Origin
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 BASE = "https://account.blob.core.windows.net/blobs"

@@ -12,22 +12,18 @@ import azure.functions as func
 from exactlyonce import Entity, TryAgainLater
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Clock, Runtime
+from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.receiver import Receiver
-from exactlyonce.hosting.requests.asker import Answered, Asker, Request
+from exactlyonce.hosting.deliveries.triggers import Failures
+from exactlyonce.hosting.requests.asker import Answered, Asker, Keys, Request
 from exactlyonce.hosting.requests.door import Door
-from exactlyonce.hosting.requests.keys import Keys
-from exactlyonce.hosting.requests.opened import Requests
-from exactlyonce.hosting.requests.opened_door import OpenedDoor
+from exactlyonce.hosting.requests.opened_door import OpenedDoor, Requests
 from exactlyonce.hosting.upkeep.sweeper import Sweeper, Swept
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.stores.memory.trouble import Trouble
-from exactlyonce.testing.chance import InstantClock
-from exactlyonce.testing.world import World
+from exactlyonce.stores.memory.partitions import Trouble
+from exactlyonce.testing.world import InstantClock, World
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import Add, Counter, added_queue, counters
 from tests.unit.hosting.settlers import maintenance, ready, settler

@@ -12,21 +12,18 @@ from azure.functions.queue import QueueMessage
 
 from exactlyonce import Destination, Entity, Envelope, HandlerFailed, TryAgainLater
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
-from exactlyonce.hosting.deliveries.returner import Returner
-from exactlyonce.hosting.deliveries.settlement import Settler
+from exactlyonce.hosting.deliveries.settlement import Returner, Settler
+from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.outputs import Output
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.world import World
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.outbox import Output
+from exactlyonce.testing.world import ManualClock, World
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Deposited
 from tests.unit.boards import Shown

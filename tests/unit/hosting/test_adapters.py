@@ -11,11 +11,9 @@ import azure.functions as func
 import pytest
 
 from exactlyonce import Envelope, MalformedMessage
-from exactlyonce.attempt import key_of
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.triggers import Delivered, envelope_of
+from exactlyonce.hosting.deliveries.triggers import Delivered, PlainJson, envelope_of
 from exactlyonce.transports.service_bus.binding import Content
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.envelope import key_of, milliseconds
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered

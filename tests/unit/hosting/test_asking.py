@@ -23,9 +23,9 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Strategy
 from exactlyonce.hosting.requests.asker import MOST_ASKED, Answered, Asker, Request, require_answers
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import InstantClock, SeededTrouble
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.testing.guarantee import violations
+from exactlyonce.testing.world import InstantClock, SeededTrouble
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import counters, request
 from tests.unit.hosting.desks import Desk, no_time, not_ready

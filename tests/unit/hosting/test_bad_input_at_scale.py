@@ -17,15 +17,15 @@ from azure.functions.queue import QueueMessage
 from pydantic import TypeAdapter
 
 from exactlyonce import Envelope, ExactlyOnceError, MalformedMessage, NewerSchema, StoredDataError
-from exactlyonce.attempt import key_of
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.hosting.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import UNREADABLE
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import envelope_of
-from exactlyonce.stores.listing import entity_named
 from exactlyonce.stores.memory.listing import MemoryListing
-from exactlyonce.testing.chance import InstantClock
+from exactlyonce.stores.port import entity_named
+from exactlyonce.testing.world import InstantClock
+from exactlyonce.values.envelope import key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.answering import Add

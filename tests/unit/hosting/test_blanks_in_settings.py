@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
 from exactlyonce.hosting import Settings
-from exactlyonce.hosting.config.environment import load_all
-from exactlyonce.hosting.config.host_json import function_timeout
+from exactlyonce.hosting.config.settings import function_timeout, load_all
 from exactlyonce.local_settings import bare
 from spark_jobs.cleaner.blobs import BlobPlace
 from spark_jobs.job.configuration import Account, Job

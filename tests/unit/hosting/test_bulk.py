@@ -11,8 +11,8 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, TryAgainLater
 from exactlyonce.hosting.operators import bulk
 from exactlyonce.hosting.operators.bulk import Group, Outcome, Selection, grouped, on_each
-from exactlyonce.stores.listing import ListedMessage
-from exactlyonce.testing.chance import InstantClock
+from exactlyonce.stores.port import ListedMessage
+from exactlyonce.testing.world import InstantClock
 from tests.samples import deposit
 from tests.unit.operated import PLACE, InMemory, app
 

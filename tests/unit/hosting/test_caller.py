@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from exactlyonce import ConfigurationError, Envelope, InvalidMessage, MalformedMessage, TryAgainLater
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY
 from exactlyonce.hosting.calls.wire import Received, Request
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.values.frozen_json import Json
 from tests.calling import PAYMENTS, Charged, bill, taken
 from tests.paying import Desk

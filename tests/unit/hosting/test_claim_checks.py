@@ -20,10 +20,10 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
+from exactlyonce.effects.library import WriteOnce
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.failures import Failures
+from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from exactlyonce import Destination, TryAgainLater
-from exactlyonce.effects.books import CloseNumbers, Opened, OpenNumbers, WriteBook
 from exactlyonce.effects.effect import Effect
-from exactlyonce.effects.library import Written
+from exactlyonce.effects.library import CloseNumbers, OpenNumbers, WriteBook, Written
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
-from exactlyonce.records.books import Book
+from exactlyonce.records.library import Book, Opened
 from exactlyonce.stores.cosmos.store import CosmosStore
 from tests.samples import Deposit, accounts
 from tests.unit.hosting.test_application import application

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
 from exactlyonce import Envelope, InvalidMessage, MalformedMessage, message
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
-from exactlyonce.effects.blobs import WriteOnce
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
+from exactlyonce.effects.library import WriteOnce
 from exactlyonce.handling.messages import decode
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.triggers import envelope_of
+from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
 from exactlyonce.records.blobs import Blob
 from exactlyonce.transports.service_bus.binding import Content, read, written
 from exactlyonce.values.frozen_json import Json

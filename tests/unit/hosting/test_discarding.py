@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from exactlyonce import Envelope
-from exactlyonce.attempt import key_of
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
 from exactlyonce.hosting.operators.operator import noted_for
-from exactlyonce.protocols.steps.save import with_ledger
+from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.ledger import Ledger, read_entity
-from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequence
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.records.sequences import Place, Sequence
+from exactlyonce.values.envelope import EntityRef, key_of
 from exactlyonce.values.lifetimes import Retention
 from tests.samples import deposit
 from tests.unit.operated import OLD, OUTBOX, PLACE, SECRET, InMemory, Run, app

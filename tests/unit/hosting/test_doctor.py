@@ -12,9 +12,16 @@ import pytest
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.doctor.finding import Finding
-from exactlyonce.hosting.doctor.functions import of_host_json, of_triggers, queues_of, triggers_of
-from exactlyonce.hosting.doctor.indexes import LIBRARY, searched, unindexed
+from exactlyonce.hosting.doctor.examination import (
+    LIBRARY,
+    Finding,
+    of_host_json,
+    of_triggers,
+    queues_of,
+    searched,
+    triggers_of,
+    unindexed,
+)
 from tests.packaging.sources import ROOT
 
 GOOD = json.loads((ROOT / "host.json").read_text())

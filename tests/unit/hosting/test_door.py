@@ -24,10 +24,9 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.hosting.requests.asker import Asker
-from exactlyonce.hosting.requests.door import Door
-from exactlyonce.hosting.requests.problems import problem_of
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import InstantClock
+from exactlyonce.hosting.requests.door import Door, problem_of
+from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.testing.world import InstantClock
 from tests.answering import Add
 from tests.unit.fated import Fated
 from tests.unit.hosting.desks import Desk, no_time, not_ready

@@ -14,7 +14,7 @@ from exactlyonce.attempt import Before
 from exactlyonce.handling.messages import decode
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.hosting.deliveries.failures import Failures, described
+from exactlyonce.hosting.deliveries.triggers import Failures, described
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Account, accounts, deposit
 from tests.unit.script import AT

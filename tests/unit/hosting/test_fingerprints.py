@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.hosting.requests.fingerprint import fingerprint
+from exactlyonce.hosting.requests.asker import fingerprint
 
 
 def json_of(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

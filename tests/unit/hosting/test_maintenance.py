@@ -9,7 +9,7 @@ from exactlyonce.effects.companions import DeleteCompanions, FindEntries, FoundC
 from exactlyonce.protocols.resequencer.gaps import REPLAY
 from exactlyonce.protocols.stream.replay import Missing
 from exactlyonce.records.companions import id_of
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing.world import World
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Deposited, accounts, deposit

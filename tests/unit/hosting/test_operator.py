@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from exactlyonce import Entity, Envelope, VersionStream
-from exactlyonce.attempt import key_of
 from exactlyonce.hosting.deliveries.poison import UNREADABLE
-from exactlyonce.values.envelope import milliseconds
-from exactlyonce.values.identity import message_hash
+from exactlyonce.values.envelope import key_of, message_hash, milliseconds
 from tests.samples import accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.operated import ASIDE, OLD, OUTBOX, PLACE, READ_MODEL, SECRET, STREAM, InMemory, Run, app

@@ -10,10 +10,10 @@ import pytest
 
 from exactlyonce import Envelope
 from exactlyonce.drivers.overdue import divided
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish
 from exactlyonce.hosting.calls.wire import Received, Request
-from exactlyonce.records.calls import CALL_TYPE
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.ledger import CALL_TYPE
+from exactlyonce.records.outbox import Output
 from exactlyonce.values.frozen_json import Json
 from tests.calling import bill, taken
 from tests.paying import MINUTE, Desk

@@ -22,15 +22,14 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.attempt import Strategy, key_of
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.failures import MOST, Failures
+from exactlyonce.attempt import Strategy
 from exactlyonce.hosting.deliveries.poison import UNREADABLE, require_readable
 from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.deliveries.triggers import MOST, Failures, PlainJson
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
-from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.values.envelope import key_of, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_key
 from tests.samples import Deposit, accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.fated import Fated

@@ -25,27 +25,24 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Written
+from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.effects.port import Busy
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import aside_place
-from exactlyonce.hosting.deliveries.triggers import envelope_of, id_of
-from exactlyonce.records.calls import ReplyTo
+from exactlyonce.hosting.deliveries.triggers import Failures, envelope_of, id_of
+from exactlyonce.records.ledger import ReplyTo
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import InstantClock, ManualClock
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import InstantClock, ManualClock, World
 from exactlyonce.transports.service_bus.binding import Content, written
+from exactlyonce.values.envelope import EntityRef, key_of, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import Account, accounts, breaking, deposit
 from tests.unit.bus import delivered

@@ -8,14 +8,13 @@ from typing import Any
 import azure.functions as func
 
 from exactlyonce import Destination, Envelope, HandlerFailed, UniqueKeyTaken
-from exactlyonce.hosting.deliveries.failures import Failures
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import aside_place
+from exactlyonce.hosting.deliveries.triggers import Failures
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import InstantClock, ManualClock
-from exactlyonce.testing.world import World
-from exactlyonce.values.identity import EntityRef
+from exactlyonce.testing.world import InstantClock, ManualClock, World
+from exactlyonce.values.envelope import EntityRef
 from tests.people import UNIQUE_KEYS, leave, move, people, welcomes
 from tests.unit.fated import Fated
 from tests.unit.hosting.settlers import dated, parked, settler

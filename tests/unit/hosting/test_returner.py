@@ -14,11 +14,10 @@ from exactlyonce import (
     Resequencer,
     TryAgainLater,
 )
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.triggers import envelope_of
-from exactlyonce.values.identity import message_hash
+from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
+from exactlyonce.values.envelope import message_hash
 from tests.samples import Deposit, accounts, deposit
 from tests.unit.boards import BOARDS, scored
 from tests.unit.bus import delivered

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from exactlyonce import Destination, Envelope, TryAgainLater
-from exactlyonce.blobs.memory import AwaitedBlobs, MemoryBlobs
+from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.hosting.claim_checks import ClaimChecks
-from exactlyonce.hosting.sender import Sender
-from exactlyonce.records.places import RECEIVER
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.hosting.wiring import Sender
+from exactlyonce.records.sequences import RECEIVER
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.envelope import milliseconds
 from tests.samples import Deposit
 

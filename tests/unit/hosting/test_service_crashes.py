@@ -13,8 +13,7 @@ import azure.functions as func
 import pytest
 
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.effect import Effect, Together
 from exactlyonce.effects.port import Awaited
 from exactlyonce.hosting.upkeep.maintenance import Maintenance

@@ -10,9 +10,9 @@ import pytest
 
 from exactlyonce import Context, Destination, HandlerFailed, message
 from exactlyonce.handling.routes import Routes
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import NUMBER, RECEIVER
-from exactlyonce.values.identity import EntityRef, Origin
+from exactlyonce.records.outbox import Output
+from exactlyonce.records.sequences import NUMBER, RECEIVER
+from exactlyonce.values.envelope import EntityRef, Origin
 
 
 @message("sessions.hit")

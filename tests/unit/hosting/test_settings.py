@@ -11,7 +11,7 @@ import pytest
 
 from exactlyonce import ConfigurationError
 from exactlyonce.hosting import ServiceBusConnection, Settings, StorageConnection
-from exactlyonce.hosting.config.environment import load_all
+from exactlyonce.hosting.config.settings import load_all
 
 KEY = "c2VjcmV0LWtleQ=="
 BUS = f"Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=all;SharedAccessKey={KEY}"

@@ -19,9 +19,8 @@ from exactlyonce import (
     VersionStream,
 )
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.deliveries.returner import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS
-from exactlyonce.hosting.deliveries.settlement import aside_place
-from exactlyonce.stores.memory.trouble import Fate, NoTrouble
+from exactlyonce.hosting.deliveries.settlement import FIRST_DELAY, LONGEST_DELAY, UNEXPLAINED_ROUNDS, aside_place
+from exactlyonce.stores.memory.partitions import Fate, NoTrouble
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, breaking, deposit
 from tests.unit.boards import BOARDS, scored

@@ -26,21 +26,20 @@ from exactlyonce import (
 )
 from exactlyonce.attempt import Again, Finished, Memory, Strategy, Work
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff
-from exactlyonce.drivers.runtime import Clock, Runtime
-from exactlyonce.effects.books import WriteBook
+from exactlyonce.drivers.retry import Backoff, Clock, Runtime
 from exactlyonce.effects.effect import Step
+from exactlyonce.effects.library import WriteBook
 from exactlyonce.hosting.upkeep import sweeper as sweeper_module
 from exactlyonce.hosting.upkeep.sweeper import AT_ONCE, LONGEST, Sweeper
-from exactlyonce.records.books import Search
-from exactlyonce.records.outputs import Output
-from exactlyonce.stores.listing import AsyncListing, ListedBook
+from exactlyonce.records.library import Search
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing
+from exactlyonce.stores.memory.partitions import Fate, NoTrouble
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate, NoTrouble
+from exactlyonce.stores.port import AsyncListing, ListedBook
 from exactlyonce.testing.world import World
-from exactlyonce.transports.memory import MemoryTransport
-from exactlyonce.values.identity import EntityRef, PartitionValue
+from exactlyonce.transports.port import MemoryTransport
+from exactlyonce.values.envelope import EntityRef, PartitionValue
 from tests.samples import Deposit, Deposited, accounts, deposit
 from tests.unit.boards import BOARDS, Board, Scored, Shown, scored
 from tests.unit.hosting.settlers import maintenance

@@ -11,10 +11,9 @@ from azure.functions import meta
 from azure.functions.servicebus import ServiceBusMessageInConverter
 
 from exactlyonce import MalformedMessage
-from exactlyonce.attempt import key_of
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.triggers import envelope_of, id_of
+from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of, id_of
 from exactlyonce.transports.service_bus.binding import Content, written
+from exactlyonce.values.envelope import key_of
 from tests.samples import Deposit, deposit
 from tests.unit.bus import delivered
 from tests.unit.script import AT

@@ -30,7 +30,7 @@ from exactlyonce import (
     VersionStream,
     message,
 )
-from exactlyonce.hosting.deliveries.adapters import PlainJson
+from exactlyonce.hosting.deliveries.triggers import PlainJson
 from exactlyonce.raised import shown
 from exactlyonce.testing.in_memory import Host
 from exactlyonce.values.frozen_json import Json

@@ -7,19 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 from exactlyonce import Outbox
-from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy, key_of
-from exactlyonce.blobs.memory import MemoryBlobs
-from exactlyonce.effects.blobs import DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import OpenNumbers
+from exactlyonce.attempt import Before, Finished, Handled, Memory, Strategy
+from exactlyonce.blobs.port import MemoryBlobs
 from exactlyonce.effects.effect import Begin, Effect, Step
+from exactlyonce.effects.library import DeleteBlobs, OpenNumbers, WriteOnce
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
-from exactlyonce.records.books import number_of
-from exactlyonce.records.places import Place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.library import number_of
+from exactlyonce.records.sequences import Place
+from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from tests.samples import deposit
 from tests.unit.bookkeeping import BOOK

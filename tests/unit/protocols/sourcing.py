@@ -9,7 +9,7 @@ from exactlyonce import Context, Entity, Envelope, VersionStream, message
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
 from exactlyonce.effects.effect import Step
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.stream.versions import Point
+from exactlyonce.protocols.stream.protocol import Point
 from exactlyonce.records.companions import StreamEntry
 from tests.samples import Account, Break, Close, Deposit, Deposited
 from tests.unit.script import ENTITY, ORDERED, Script

@@ -18,14 +18,13 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.steps.clean_companions import clean_companions
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.companions import ColocatedRecord, StreamEntry, entry_id, record_id
 from exactlyonce.records.ledger import Ledger
+from exactlyonce.records.outbox import Answer
 from tests.answering import added_queue, counters, request
 from tests.unit.script import Played, Replies, Script
 from tests.unit.script import attempt as attempt_on_sample

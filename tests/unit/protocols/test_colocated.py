@@ -11,11 +11,10 @@ from exactlyonce import DamagedDocument
 from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.companions import FindOwing, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
-from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.records.companions import ColocatedRecord, record_id
-from exactlyonce.records.outputs import digest
+from exactlyonce.records.outbox import digest
 from tests.asking import unhandled
 from tests.samples import breaking, deposit
 from tests.unit.script import AT, ENTITY, Played, Script, attempt, numbers, receipt

@@ -24,20 +24,16 @@ from exactlyonce import (
     TryAgainLater,
     VersionStream,
 )
-from exactlyonce.attempt import Memory, Strategy, key_of
+from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, LoadCompanions
 from exactlyonce.effects.effect import Step
 from exactlyonce.effects.entity import LoadEntity
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.records.companions import entry_id
-from exactlyonce.records.ledger import read_entity
-from exactlyonce.records.marks import hash_in, split
-from exactlyonce.records.pages import read_page
-from exactlyonce.testing.chance import InstantClock
-from exactlyonce.testing.world import World
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.records.ledger import hash_in, read_entity, read_page, split
+from exactlyonce.testing.world import InstantClock, World
+from exactlyonce.values.envelope import EntityRef, key_of, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 from exactlyonce.values.lifetimes import Lifetimes, Retention
 from tests.asking import settle, sweep
 from tests.samples import SENT, Account, Deposited, accounts, deposit

@@ -16,10 +16,9 @@ import pytest
 
 from exactlyonce import Context, Destination, Entity, Envelope, HandlerFailed, TryAgainLater, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.places import Place
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import SeededTrouble
-from exactlyonce.testing.world import World
+from exactlyonce.records.sequences import Place
+from exactlyonce.stores.memory.partitions import Fate
+from exactlyonce.testing.world import SeededTrouble, World
 from exactlyonce.values.frozen_json import Json
 from tests.asking import unhandled
 from tests.packaging.sources import ROOT

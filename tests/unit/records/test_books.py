@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce.errors import DamagedDocument
-from exactlyonce.records.books import Book, Search, books_of, number_of, read_book, transaction
-from exactlyonce.records.library import library_document
+from exactlyonce.records.library import Book, Search, books_of, library_document, number_of, read_book, transaction
 
 ID = "0123456789abcdef0123"
 WRITTEN = 1_795_662_000

@@ -13,23 +13,22 @@ from typing import Any
 import pytest
 
 from exactlyonce.errors import DamagedDocument, NewerSchema
-from exactlyonce.records.books import Book, read_book
 from exactlyonce.records.companions import companion_document, read_companion
-from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity
+from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity, read_page, split
 from exactlyonce.records.library import (
+    Book,
     ParkedMessage,
     RequestDocument,
     StagedOutputs,
     library_document,
+    read_book,
     read_parked,
     read_request,
     read_staged,
 )
-from exactlyonce.records.marks import split
-from exactlyonce.records.pages import read_page
-from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.unit.bookkeeping import BOOK
 from tests.unit.records.test_companions import ENTRY, NUMBERED, RECORD
 from tests.unit.records.test_records import ANSWER, AT, GAME, LEDGER_43, OUTPUT, PAGE

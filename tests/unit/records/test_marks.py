@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.records.marks import (
+from exactlyonce.records.ledger import (
     DIGITS,
     KEPT,
     KINDS,
@@ -25,7 +25,7 @@ from exactlyonce.records.marks import (
     written,
     written_time,
 )
-from exactlyonce.values.identity import message_hash
+from exactlyonce.values.envelope import message_hash
 
 LATEST = 64**7 - 1
 times = st.integers(0, LATEST)

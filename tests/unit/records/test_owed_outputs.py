@@ -8,14 +8,10 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactlyonce.records.outbox import OutboxEntry, Pending, pending
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.places import Place
-from exactlyonce.records.sequences import Sequence
-from exactlyonce.values.envelope import DATAREF, STABLE_TIME, Envelope, stable_text
-from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, derived_id
-from exactlyonce.values.shapes import read_shape, write_shape
+from exactlyonce.records.outbox import OutboxEntry, Output, Pending, pending
+from exactlyonce.records.sequences import Place, Sequence
+from exactlyonce.values.envelope import DATAREF, STABLE_TIME, EntityRef, Envelope, derived_id, stable_text
+from exactlyonce.values.frozen_json import Json, read_shape, write_shape
 
 ENTITY = EntityRef("order", ("eu",), 'o/"1')
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

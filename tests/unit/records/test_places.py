@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import InvalidMessage
-from exactlyonce.records.places import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of, stated_place
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.sequences import LARGEST_NUMBER, LONGEST_CHANNEL, Place, is_numbered, place_of, stated_place
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 ABOUT = "Message web/m-1 for read model board/b"
 BOARD = EntityRef("board", ("b",), "b")

@@ -13,11 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce.errors import IdTaken
-from exactlyonce.records.answers import Answer
-from exactlyonce.records.books import Book
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.ledger import LEDGER, Ledger, entity_document, read_entity
+from exactlyonce.records.ledger import (
+    KINDS,
+    LEDGER,
+    KeptAnswer,
+    Ledger,
+    Mark,
+    Page,
+    entity_document,
+    read_entity,
+    read_page,
+    written,
+)
 from exactlyonce.records.library import (
+    Book,
     ParkedMessage,
     RequestDocument,
     StagedOutputs,
@@ -27,16 +36,10 @@ from exactlyonce.records.library import (
     read_request,
     read_staged,
 )
-from exactlyonce.records.marks import KINDS, Mark, written
-from exactlyonce.records.outbox import OutboxEntry, Pending
-from exactlyonce.records.outputs import Output, OutputRef, digest
-from exactlyonce.records.pages import KeptAnswer, Page, read_page
-from exactlyonce.records.places import LARGEST_NUMBER, Place
-from exactlyonce.records.receptions import Reception
-from exactlyonce.records.sequences import Sequence
+from exactlyonce.records.outbox import Answer, Kept, OutboxEntry, Output, OutputRef, Pending, digest
+from exactlyonce.records.sequences import LARGEST_NUMBER, Place, Ranges, Reception, Sequence, with_number
+from exactlyonce.values.envelope import EntityRef, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
-from exactlyonce.values.ranges import Ranges, with_number
 from tests.unit.bookkeeping import BOOK, tx
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)

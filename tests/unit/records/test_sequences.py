@@ -7,8 +7,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.records.places import LONGEST_CHANNEL, Place
-from exactlyonce.records.sequences import Sequence, Sequences, channel_id, numbered
+from exactlyonce.records.sequences import LONGEST_CHANNEL, Place, Sequence, Sequences, channel_id, numbered
 from tests.unit.bookkeeping import tx
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)

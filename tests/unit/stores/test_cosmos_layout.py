@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.errors import InvalidMessage
-from exactlyonce.records.books import read_book
+from exactlyonce.records.ledger import read_page
 from exactlyonce.records.library import (
     ParkedMessage,
     StagedOutputs,
+    read_book,
     read_parked,
     read_staged,
 )
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import read_page
-from exactlyonce.stores.cosmos.layout import (
+from exactlyonce.records.outbox import Output
+from exactlyonce.stores.cosmos.partition import (
     MAX_BATCH_BYTES,
     MAX_BATCH_OPERATIONS,
     batches,
@@ -34,8 +34,8 @@ from exactlyonce.stores.cosmos.layout import (
     without_system,
 )
 from exactlyonce.testing.contracts.samples import a_book, a_page
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 AT = datetime(2026, 11, 21, 10, 0, 2, tzinfo=timezone.utc)
 ENTITY = EntityRef("game", ("EU", 7), "game-7")

@@ -12,40 +12,40 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.effects.books import FoundBooks, ReadBooks, WriteBook
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteStaged,
-    FoundParked,
-    FoundStaged,
-    LoadParked,
-    LoadStaged,
-    Park,
-    Stage,
-    Unpark,
-    Written,
-)
-from exactlyonce.effects.pages import (
     OTHER,
     DeletePages,
+    DeleteStaged,
     FindBlobs,
     FindPages,
     FindPagesAbove,
     FoundAbove,
+    FoundBooks,
     FoundPages,
+    FoundParked,
+    FoundStaged,
     HasPages,
+    LoadParked,
+    LoadStaged,
+    Park,
+    ReadBooks,
+    Stage,
+    Unpark,
+    WriteBook,
     WritePage,
+    Written,
 )
 from exactlyonce.effects.port import Busy
 from exactlyonce.records.library import ParkedMessage, StagedOutputs
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.contracts.samples import AT, DAY, a_book, a_page
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 ENTITY = EntityRef("account", ("a",), "a")
 BODY = Json.of({"id": "a", "owner": "a"})

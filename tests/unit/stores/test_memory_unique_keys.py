@@ -12,12 +12,12 @@ from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Saved, SaveEntity
 from exactlyonce.effects.port import Busy
 from exactlyonce.errors import UniqueKeyTaken
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
-from exactlyonce.testing.chance import ManualClock
 from exactlyonce.testing.contracts.samples import AT
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.unit.stores.test_memory_store import Scripted
 
 ANN, BOB = (EntityRef("person", ("acme",), id) for id in ("ann", "bob"))

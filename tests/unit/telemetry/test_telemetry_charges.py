@@ -11,20 +11,18 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
 from exactlyonce.drivers.async_driver import AsyncDriver
-from exactlyonce.drivers.lanes import Assignment, Lanes
-from exactlyonce.drivers.memories import BUDGET
+from exactlyonce.drivers.lanes import BUDGET, Assignment, Lanes
 from exactlyonce.drivers.observer import ObserverSlot
 from exactlyonce.drivers.publisher import Address, Publisher
-from exactlyonce.drivers.retry import Backoff, Retrying
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.stores.cosmos.client import CosmosConnection
-from exactlyonce.stores.cosmos.layout import EntityContainer
+from exactlyonce.stores.cosmos.partition import EntityContainer
 from exactlyonce.stores.cosmos.store import CosmosStore
 from exactlyonce.telemetry import metrics as names
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.transports.memory import MemoryTransport
+from exactlyonce.testing.world import ManualClock
+from exactlyonce.transports.port import MemoryTransport
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import leader_board
 from handlers.shooting_range import ranges

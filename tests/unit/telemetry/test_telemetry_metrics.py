@@ -15,19 +15,17 @@ import pytest
 from exactlyonce import Colocated, Envelope, ExactlyOnceError, Outbox, Resequencer, TryAgainLater, VersionStream
 from exactlyonce.attempt import Strategy, Work
 from exactlyonce.drivers.retry import Backoff
-from exactlyonce.effects.books import WriteBook
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict
-from exactlyonce.effects.library import Written
+from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.effects.port import Busy, Reply
 from exactlyonce.handling.runner import Runner
-from exactlyonce.records.books import Book
-from exactlyonce.records.places import Place
+from exactlyonce.records.library import Book
+from exactlyonce.records.sequences import Place
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.stores.memory.trouble import Fate
 from exactlyonce.telemetry import metrics as names
-from exactlyonce.testing.chance import InstantClock, ManualClock, SeededTrouble
-from exactlyonce.testing.world import Process, World
+from exactlyonce.testing.world import InstantClock, ManualClock, Process, SeededTrouble, World
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from tests.asking import sweep

@@ -16,11 +16,10 @@ from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.observer import Observer, ObserverSlot
 from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.port import Busy, Reply
+from exactlyonce.hosting.accounts.port import observer_of_this_process
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.telemetry import opentelemetry as telemetry
-from exactlyonce.telemetry.discovery import observer_of_this_process
-from exactlyonce.testing.chance import InstantClock, ManualClock
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import InstantClock, ManualClock, World
 from tests.packaging.sources import ROOT
 from tests.samples import accounts, deposit, ledger_queue
 from tests.unit.telemetry.observed import Observed
@@ -98,7 +97,7 @@ def test_a_process_without_the_api_looks_for_nothing() -> None:
         "from datetime import datetime\n"
         "sys.modules['opentelemetry'] = None  # Importing it fails, as where it is not installed.\n"
         "import exactlyonce, exactlyonce.hosting\n"
-        "from exactlyonce.telemetry.discovery import observer_of_this_process\n"
+        "from exactlyonce.hosting.accounts.port import observer_of_this_process\n"
         "del sys.modules['opentelemetry']\n"
         "loaded = sorted(one for one in sys.modules if one.split('.')[0] == 'opentelemetry')\n"
         "print(observer_of_this_process(datetime.now), loaded)\n"
@@ -114,7 +113,7 @@ def test_everything_works_where_the_api_is_not_installed() -> None:
         "        if name.split('.')[0] == 'opentelemetry':\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from exactlyonce.telemetry.discovery import observer_of_this_process\n"
+        "from exactlyonce.hosting.accounts.port import observer_of_this_process\n"
         "from exactlyonce.testing.world import World\n"
         "from tests.samples import accounts, deposit, ledger_queue\n"
         "async def main():\n"

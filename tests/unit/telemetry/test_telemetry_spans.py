@@ -11,10 +11,9 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from exactlyonce import Envelope, ExactlyOnceError, Outbox
-from exactlyonce.stores.memory.trouble import Fate
+from exactlyonce.stores.memory.partitions import Fate
 from exactlyonce.telemetry.spans import AttemptSpans
-from exactlyonce.testing.chance import ManualClock
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import ManualClock, World
 from exactlyonce.values.frozen_json import Json
 from handlers.leader_board import boards, leader_board
 from handlers.shooting_range import ranges, shooting_range

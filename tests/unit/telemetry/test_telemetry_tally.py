@@ -8,23 +8,20 @@ from typing import Any
 import pytest
 
 from exactlyonce.attempt import Again, Finished, Memory
-from exactlyonce.effects.books import FindPaid, Opened, OpenNumbers
 from exactlyonce.effects.companions import FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN, Begin, Begun
 from exactlyonce.effects.effect import Together as Both
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.pages import FindPages, FoundPages
+from exactlyonce.effects.library import FindPages, FindPaid, FoundPages, OpenNumbers
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.marks import Mark, written
+from exactlyonce.records.ledger import Ledger, Mark, Page, entity_document, written
+from exactlyonce.records.library import Opened
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.records.pages import Page
-from exactlyonce.records.places import Place
+from exactlyonce.records.sequences import Place
 from exactlyonce.telemetry.tally import Tally
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.envelope import EntityRef, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 
 ENTITY = EntityRef("account", ("a",), "a")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)

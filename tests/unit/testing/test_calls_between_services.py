@@ -14,7 +14,7 @@ import pytest
 
 from exactlyonce import Api, Context, Destination, Entity, Outbox, Reply, message
 from exactlyonce.testing import App
-from exactlyonce.testing.losses import Lost
+from exactlyonce.testing.interruptions import Lost
 from exactlyonce.testing.services import Request, Response
 from tests.answering import Add, added_queue, counters
 

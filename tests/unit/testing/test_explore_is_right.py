@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError
-from exactlyonce.effects.pages import FindPages, WritePage
+from exactlyonce.effects.library import FindPages, WritePage
 from exactlyonce.protocols.outbox.draft import MOST_MARKS
-from exactlyonce.records.books import BOOK_DIGITS, number_of
+from exactlyonce.records.library import BOOK_DIGITS, number_of
 from exactlyonce.records.sequences import named_after
 from exactlyonce.testing import Explored, InvariantBroken, Progress, Seen, Unexplored, explore
 from exactlyonce.testing.exploring.answers import Answers, Documents, transaction

@@ -9,13 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from exactlyonce import Context, Destination, Entity, Outbox, message
-from exactlyonce.attempt import Again, Before, Finished, Memory, Work, key_of
-from exactlyonce.effects.books import CloseNumbers, FindPaid, Opened
+from exactlyonce.attempt import Again, Before, Finished, Memory, Work
 from exactlyonce.effects.effect import Begin, Effect, NoAnswer, Step
-from exactlyonce.effects.entity import LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.publish import PUBLISHED, Publish
+from exactlyonce.effects.entity import PUBLISHED, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid
 from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.library import Opened
 from exactlyonce.testing import App, InvariantBroken, Seen, Unexplored, explore
+from exactlyonce.values.envelope import key_of
 
 
 @message("test.explored.add-one")

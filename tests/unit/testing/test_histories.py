@@ -11,18 +11,15 @@ from pydantic import BaseModel
 
 from exactlyonce import Colocated, Context, Destination, Entity, Envelope, Outbox, Resequencer, VersionStream, message
 from exactlyonce.attempt import Strategy
-from exactlyonce.records.books import BOOKS, Book, transaction
-from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.library import library_document
-from exactlyonce.records.marks import Mark, written
+from exactlyonce.records.ledger import Ledger, Mark, entity_document, written
+from exactlyonce.records.library import BOOKS, Book, library_document, transaction
 from exactlyonce.records.outbox import OutboxEntry
 from exactlyonce.stores.memory.partitions import Partition, Version
 from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.testing.guarantee import Facts, violations
-from exactlyonce.testing.history import StoreHistory
-from exactlyonce.testing.world import World
+from exactlyonce.testing.world import StoreHistory, World
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 REF = EntityRef("sum", ("a",), "a")

@@ -30,8 +30,7 @@ from exactlyonce import (
     message,
 )
 from exactlyonce.attempt import Finished, Memory, Strategy
-from exactlyonce.hosting.deliveries.adapters import PlainJson
-from exactlyonce.hosting.deliveries.triggers import id_of
+from exactlyonce.hosting.deliveries.triggers import PlainJson, id_of
 from exactlyonce.testing import App
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json

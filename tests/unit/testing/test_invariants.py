@@ -9,14 +9,12 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce.records.companions import ColocatedRecord, NumberedMessage, StreamEntry
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import KEPT, Mark
-from exactlyonce.records.outbox import OutboxEntry, pending
-from exactlyonce.records.outputs import Output, OutputRef, digest
-from exactlyonce.records.places import Place
+from exactlyonce.records.ledger import KEPT, Ledger, Mark
+from exactlyonce.records.outbox import OutboxEntry, Output, OutputRef, digest, pending
+from exactlyonce.records.sequences import Place
 from exactlyonce.testing.guarantee import Commit, Facts, violations
+from exactlyonce.values.envelope import EntityRef, derived_id, message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, derived_id, message_hash
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ONE, TWO = Output("o-1", "board", Json.of({"n": 1})), Output("o-2", "board", Json.of({"n": 2}), 5)

@@ -6,7 +6,7 @@ import pytest
 
 from exactlyonce import Destination, Outbox
 from exactlyonce.testing import App
-from exactlyonce.testing.losses import Lost
+from exactlyonce.testing.interruptions import Lost
 from tests.unit.testing.test_app import DISPLAYS, PLACES, Count, Counted, Counter, Total, counting
 
 LOSSES: tuple[tuple[Lost | None, ...], ...] = (

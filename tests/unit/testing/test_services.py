@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from exactlyonce import Api, ConfigurationError, Context, Destination, Entity, InvalidMessage, Outbox, Reply, message
 from exactlyonce.handling.calls import Call, read_call
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing import App, Request, Response
 from exactlyonce.testing.services import Service
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, Bill, Billed, Charge, Charged, Order, orders

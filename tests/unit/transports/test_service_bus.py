@@ -20,7 +20,7 @@ from azure.servicebus.exceptions import (
 )
 
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
+from exactlyonce.effects.entity import PUBLISHED
 from exactlyonce.transports.service_bus.sender import ServiceBusTransport
 from tests.unit.transports.faking_bus import NOW, SECRET, FakeClient, output, sending
 

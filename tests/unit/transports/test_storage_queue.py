@@ -20,8 +20,8 @@ from azure.core.exceptions import (
 )
 
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.publish import PUBLISHED
-from exactlyonce.records.outputs import Output
+from exactlyonce.effects.entity import PUBLISHED
+from exactlyonce.records.outbox import Output
 from exactlyonce.transports.storage_queue import StorageQueueTransport
 from exactlyonce.values.frozen_json import Json
 from tests.unit.scripted import Scripted

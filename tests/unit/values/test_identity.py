@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.values.identity import (
+from exactlyonce.values.envelope import (
     LONGEST_READABLE,
     LONGEST_TYPE,
     MAX_KEY_BYTES,

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, MalformedMessage
-from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES
-from exactlyonce.values.identity import MAX_SOURCE_LENGTH
+from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_MESSAGE_BYTES, MAX_SOURCE_LENGTH
 
 SECRET = "sEcReT-4711"
 REQUIRED = {"specversion": "1.0", "id": "m-1", "source": "web", "type": "t", "data": {"pin": SECRET}}

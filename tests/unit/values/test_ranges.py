@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactlyonce.values.ranges import Ranges, from_number, highest, holds, is_ascending, union, with_number
+from exactlyonce.records.sequences import Ranges, from_number, highest, holds, is_ascending, union, with_number
 
 NUMBERS = st.sets(st.integers(1, 30))
 quickly = settings(max_examples=200, deadline=None)

@@ -10,16 +10,15 @@ import pytest
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
-from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.pages import FindPages, FoundPages, WritePage
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import FindPages, FoundPages, WritePage
 from exactlyonce.errors import TooOldToJudge
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.draft import MOST_ANSWERED
-from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.answers import Answer
-from exactlyonce.values.identity import message_hash
+from exactlyonce.protocols.steps.load import with_ledger
+from exactlyonce.records.outbox import Answer
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.lifetimes import RETENTION
 from tests.answering import added_queue, counters, request
 from tests.unit.script import Played, Replies, Script

@@ -7,17 +7,14 @@ from datetime import datetime, timezone
 import pytest
 
 from exactlyonce import Envelope
-from exactlyonce.attempt import Memory, key_of
-from exactlyonce.effects.pages import FindPages
-from exactlyonce.protocols.outbox.judge import arrived
-from exactlyonce.protocols.outbox.look import look_apart
+from exactlyonce.attempt import Memory
+from exactlyonce.effects.library import FindPages
+from exactlyonce.protocols.outbox.judge import arrived, look_apart
 from exactlyonce.protocols.steps.load import View
-from exactlyonce.records.ledger import Ledger
-from exactlyonce.records.marks import Mark
+from exactlyonce.records.ledger import Ledger, Mark
 from exactlyonce.records.outbox import OutboxEntry
-from exactlyonce.values.envelope import milliseconds
+from exactlyonce.values.envelope import EntityRef, key_of, message_hash, milliseconds
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef, message_hash
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ENTITY = EntityRef("counter", ("c",), "c")

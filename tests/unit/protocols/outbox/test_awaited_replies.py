@@ -10,20 +10,17 @@ import pytest
 from pydantic import JsonValue
 
 from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, InvalidMessage, Outbox, TryAgainLater
-from exactlyonce.attempt import Before, Handle, Handled, Memory, Work, key_of
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
+from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
 from exactlyonce.effects.effect import UNKNOWN, Step
-from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import Park
-from exactlyonce.effects.pages import FindPages
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPages, FindPaid, OpenNumbers, Park
 from exactlyonce.handling.calls import Call, read_call
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.judge import answered, arrived
 from exactlyonce.protocols.outbox.protocol import TRUSTED
-from exactlyonce.records.calls import CALL_TYPE, ReplyTo, is_reply, reply_of
-from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.records.ledger import CALL_TYPE, Ledger, ReplyTo, entity_document, is_reply, reply_of
+from exactlyonce.values.envelope import key_of
 from exactlyonce.values.frozen_json import Json
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, bill, charged, orders
 from tests.unit.script import Script

@@ -9,17 +9,16 @@ import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, LedgerRemoved, Outbox
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs
 from exactlyonce.effects.companions import FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.pages import FindBlobs, HasPages
+from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, HasPages
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.ledger import Ledger, entity_document
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.asking import BY_NAME
 from tests.unit.bookkeeping import tx
 from tests.unit.protocols.by_protocol import COMPANIONS, WITH_COMPANIONS

@@ -8,14 +8,12 @@ import pytest
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Memory
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
-from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.pages import HasPages
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid, HasPages, OpenNumbers
 from exactlyonce.errors import LedgerRemoved
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from tests.asking import sweep
 from tests.samples import breaking, deposit
 from tests.unit.bookkeeping import tx

@@ -17,15 +17,14 @@ from exactlyonce import (
     UndatedMessage,
     VersionStream,
 )
-from exactlyonce.attempt import Strategy, key_of
+from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.overdue import place_of
-from exactlyonce.drivers.store_time import StoreTime
+from exactlyonce.drivers.retry import StoreTime
 from exactlyonce.effects.effect import UNKNOWN, Effect
 from exactlyonce.effects.library import LoadParked, Park
 from exactlyonce.protocols.outbox.protocol import Outbox
-from exactlyonce.testing.chance import InstantClock, ManualClock
-from exactlyonce.testing.world import World
-from exactlyonce.values.identity import message_hash
+from exactlyonce.testing.world import InstantClock, ManualClock, World
+from exactlyonce.values.envelope import key_of, message_hash
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.asking import unhandled
 from tests.samples import SENT, accounts, deposit

@@ -8,12 +8,9 @@ import pytest
 
 from exactlyonce import Envelope, HandlerFailed, Outbox
 from exactlyonce.attempt import SHARED, Before, Handled, Memory
-from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Together
-from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.effects.pages import FindPages, HasPages, WritePage
-from exactlyonce.effects.publish import Publish
-from exactlyonce.effects.requests import KeepAnswers
+from exactlyonce.effects.entity import LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import FindPages, HasPages, KeepAnswers, WriteOnce, WritePage
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.records.blobs import Blob

@@ -7,12 +7,11 @@ from dataclasses import replace
 from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.effect import UNKNOWN, Together
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.publish import Publish
-from exactlyonce.effects.requests import KeepAnswers, OpenRequest
+from exactlyonce.effects.entity import Publish
+from exactlyonce.effects.library import KeepAnswers, OpenRequest, Written
 from exactlyonce.errors import RequestUnknown
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.library import RequestDocument
+from exactlyonce.records.outbox import Answer
 from exactlyonce.values.frozen_json import Json
 from tests.asking import sweep
 from tests.samples import deposit

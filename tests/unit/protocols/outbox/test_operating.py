@@ -14,6 +14,7 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
 from exactlyonce.effects.library import (
     DeleteStaged,
+    FindPages,
     FoundParked,
     FoundStaged,
     LoadParked,
@@ -22,17 +23,16 @@ from exactlyonce.effects.library import (
     Stage,
     Unpark,
 )
-from exactlyonce.effects.pages import FindPages
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.protocols.outbox.protocol import TRUSTED
 from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.protocols.steps.park import discard, put_aside
-from exactlyonce.protocols.steps.save import with_ledger
-from exactlyonce.records.kept import Kept
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage, StagedOutputs
+from exactlyonce.records.outbox import Kept
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.samples import accounts, deposit
 from tests.unit.protocols.outbox.test_pages import full, timed
 from tests.unit.script import AT, ENTITY, Played, Script, attempt

@@ -10,14 +10,13 @@ import pytest
 from exactlyonce import EntityTooLarge, Envelope, HandlerFailed, Outbox
 from exactlyonce.attempt import Before, Handle, Handled
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.publish import Publish
-from exactlyonce.records.answers import Answer
+from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, entity_document
+from exactlyonce.records.outbox import Answer
 from exactlyonce.records.sequences import Sequence, Sequences
 from exactlyonce.testing.world import World
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from tests.samples import accounts, breaking, deposit, ledger_queue
 from tests.unit.script import Script, attempt
 

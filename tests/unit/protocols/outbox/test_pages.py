@@ -11,18 +11,24 @@ from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Before, Handled
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer, Step
 from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.library import Written
-from exactlyonce.effects.pages import OTHER, DeletePages, FindPages, FindPagesAbove, FoundAbove, FoundPages, WritePage
+from exactlyonce.effects.library import (
+    OTHER,
+    DeletePages,
+    FindPages,
+    FindPagesAbove,
+    FoundAbove,
+    FoundPages,
+    WritePage,
+    Written,
+)
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.outbox.draft import MARKS_STAY, MOST_MARKS, leaving
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Blob
-from exactlyonce.records.ledger import entity_document
-from exactlyonce.records.marks import split
-from exactlyonce.values.envelope import STABLE_TIME, milliseconds, stable_text
+from exactlyonce.records.ledger import entity_document, split
+from exactlyonce.records.outbox import Answer
+from exactlyonce.values.envelope import STABLE_TIME, message_hash, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from exactlyonce.values.lifetimes import Lifetimes
 from tests.samples import accounts, deposit
 from tests.unit.bookkeeping import tx

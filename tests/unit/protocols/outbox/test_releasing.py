@@ -12,17 +12,13 @@ from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument, EntityTooLarge, Outbox
 from exactlyonce.attempt import Before, Handle, Handled, Memory, Work
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin
-from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import FoundStaged, LoadStaged, Stage
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
+from exactlyonce.effects.library import CloseNumbers, FindPaid, FoundStaged, LoadStaged, OpenNumbers, Stage
 from exactlyonce.protocols.outbox.due import MOST_RELEASED, due_in
-from exactlyonce.records.kept import Kept
-from exactlyonce.records.outputs import Output
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.records.outbox import Kept, Output
+from exactlyonce.values.envelope import Envelope, derived_id, message_hash, message_key
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import derived_id, message_hash, message_key
 from tests.samples import deposit
 from tests.unit.script import ABSENT, AT, ENTITY, Played, Script, attempt
 

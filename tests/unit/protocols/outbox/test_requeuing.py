@@ -12,15 +12,15 @@ import pytest
 from exactlyonce import DamagedDocument, Envelope
 from exactlyonce.attempt import Memory
 from exactlyonce.drivers.blocking_driver import BlockingDriver
-from exactlyonce.drivers.runtime import Runtime
+from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
+from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import FoundParked, LoadParked, Park, Unpark, Written
-from exactlyonce.effects.publish import PUBLISHED, Publish
 from exactlyonce.protocols.steps.park import Renewed, Requeued, renew, requeue
 from exactlyonce.records.library import ParkedMessage, Unparked, library_document
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.store import MemoryStore
-from exactlyonce.testing.chance import ManualClock
+from exactlyonce.testing.world import ManualClock
 from exactlyonce.transports.port import SendReply
 from exactlyonce.values.envelope import milliseconds
 from exactlyonce.values.frozen_json import Json

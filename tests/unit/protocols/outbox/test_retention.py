@@ -11,12 +11,10 @@ from exactlyonce import LedgerRemoved, Outbox
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.effects.library import DeleteStaged
-from exactlyonce.effects.pages import DeletePages, HasPages
+from exactlyonce.effects.library import DeletePages, DeleteStaged, HasPages
 from exactlyonce.protocols.outbox.clean import Cleaned, clean_staged
-from exactlyonce.records.kept import kept_by
 from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output, kept_by
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json
 from tests.samples import accounts, deposit

@@ -10,11 +10,10 @@ import pytest
 
 from exactlyonce import Destination, EntityTooLarge, Envelope, TryAgainLater
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Work
-from exactlyonce.effects.blobs import KEPT, WriteOnce
 from exactlyonce.effects.companions import LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import LoadEntity, Publish
+from exactlyonce.effects.library import KEPT, WriteOnce
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.resequencer import release as resequencing
@@ -24,8 +23,8 @@ from exactlyonce.records.blobs import Blob
 from exactlyonce.records.companions import NumberedMessage
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES, Ledger, entity_document
 from exactlyonce.records.sequences import Sequence, channel_id
+from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import message_hash
 from tests.unit.boards import BOARD, BOARDS, RESEQUENCER, SCREENS, Readers, received, scored, size_of
 from tests.unit.bookkeeping import tx
 from tests.unit.script import AT, Played, numbers

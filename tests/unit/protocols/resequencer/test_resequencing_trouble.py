@@ -12,7 +12,7 @@ from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import DeleteCompanions, FoundCompanions, HasCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.protocols.resequencer.positions import FARTHEST_AHEAD
+from exactlyonce.protocols.resequencer.release import FARTHEST_AHEAD
 from exactlyonce.records.companions import id_of
 from exactlyonce.records.ledger import entity_document
 from exactlyonce.values.frozen_json import Json

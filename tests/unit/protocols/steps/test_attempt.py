@@ -10,8 +10,7 @@ import pytest
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, LoadCompanions, ReplaceCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
-from exactlyonce.effects.entity import Conflict, LoadEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish
 from exactlyonce.records.companions import entry_id, record_id
 from exactlyonce.values.envelope import STABLE_TIME, Envelope
 from tests.samples import breaking, close, deposit

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from exactlyonce.effects.blobs import WriteOnce
 from exactlyonce.effects.companions import SaveBatch
 from exactlyonce.effects.effect import UNKNOWN
-from exactlyonce.effects.entity import SaveEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish, SaveEntity
+from exactlyonce.effects.library import WriteOnce
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from tests.samples import accounts, breaking, deposit

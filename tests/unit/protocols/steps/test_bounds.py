@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 
 from exactlyonce import Outbox
 from exactlyonce.attempt import Again, Before, Finished, Handle, Handled, Memory, Strategy, Work
-from exactlyonce.effects.blobs import KEPT, DeleteBlobs, WriteOnce
-from exactlyonce.effects.books import CloseNumbers, FindPaid, OpenNumbers
 from exactlyonce.effects.companions import (
     FindEntries,
     FindOwing,
@@ -28,48 +26,51 @@ from exactlyonce.effects.companions import (
     SaveBatch,
 )
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, Begun, Effect, Step, Together
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
+from exactlyonce.effects.entity import PUBLISHED, Conflict, Loaded, LoadEntity, Publish, Saved, SaveEntity
 from exactlyonce.effects.library import (
-    DeleteStaged,
-    FoundStaged,
-    LoadStaged,
-    Stage,
-    Written,
-)
-from exactlyonce.effects.pages import (
+    KEPT,
     OTHER,
+    CloseNumbers,
+    DeleteBlobs,
     DeletePages,
+    DeleteStaged,
     FindBlobs,
     FindPages,
     FindPagesAbove,
+    FindPaid,
     FoundAbove,
     FoundPages,
+    FoundRequests,
+    FoundStaged,
     HasPages,
+    KeepAnswers,
+    LoadRequests,
+    LoadStaged,
+    OpenNumbers,
+    OpenRequest,
+    Stage,
+    WriteOnce,
     WritePage,
+    Written,
 )
-from exactlyonce.effects.publish import PUBLISHED, Publish
-from exactlyonce.effects.requests import FoundRequests, KeepAnswers, LoadRequests, OpenRequest
 from exactlyonce.errors import StoredDataError
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.clean import clean_staged
-from exactlyonce.protocols.outbox.look import take_back
+from exactlyonce.protocols.outbox.judge import take_back
 from exactlyonce.protocols.outbox.requests import open_request
 from exactlyonce.protocols.outbox.token import reset_token
 from exactlyonce.protocols.resequencer.protocol import Resequencer
 from exactlyonce.protocols.steps.clean_blobs import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
-from exactlyonce.records.answers import Answer
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of
-from exactlyonce.records.ledger import read_entity
+from exactlyonce.records.ledger import Page, read_entity
 from exactlyonce.records.library import RequestDocument
-from exactlyonce.records.outputs import Output
-from exactlyonce.records.pages import Page
-from exactlyonce.values.envelope import STABLE_TIME, Envelope, milliseconds, stable_text
+from exactlyonce.records.outbox import Answer, Output
+from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.asking import unhandled
 from tests.samples import accounts, breaking, close, deposit
 from tests.unit.boards import BOARD, Readers, scored

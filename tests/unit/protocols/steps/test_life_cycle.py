@@ -11,17 +11,15 @@ from exactlyonce import EntityTooLarge, LedgerRemoved, Outbox, TryAgainLater
 from exactlyonce.attempt import Before, Handled, Memory
 from exactlyonce.effects.companions import HasCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
-from exactlyonce.effects.entity import Conflict, SaveEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, Publish, SaveEntity
 from exactlyonce.errors import DamagedDocument, NewerSchema, OutputTooLarge
 from exactlyonce.protocols.steps.batch import BATCH_BYTES
 from exactlyonce.records.companions import companion_document
 from exactlyonce.records.ledger import LEDGER, MAX_DOCUMENT_BYTES
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.testing.contracts.samples import a_colocated
-from exactlyonce.values.envelope import Envelope
+from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.asking import sweep
 from tests.samples import close, deposit
 from tests.unit.protocols.by_protocol import BOTH, PROTOCOLS

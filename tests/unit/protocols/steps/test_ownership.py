@@ -16,9 +16,9 @@ from exactlyonce.errors import DamagedDocument
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.steps.load import require_own
 from exactlyonce.records.ledger import LEDGER, Ledger, entity_document
-from exactlyonce.records.receptions import Reception
+from exactlyonce.records.sequences import Reception
+from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
-from exactlyonce.values.identity import EntityRef
 from tests.asking import settle, settle_by, sweep, unhandled
 from tests.samples import deposit
 from tests.unit.protocols.by_protocol import PROTOCOLS

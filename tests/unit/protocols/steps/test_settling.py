@@ -11,16 +11,14 @@ from exactlyonce import ConfigurationError, Envelope, HandlerFailed, LedgerRemov
 from exactlyonce.attempt import Handle, Memory, Settled
 from exactlyonce.effects.companions import FindEntries, HasCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer
-from exactlyonce.effects.entity import Conflict, LoadEntity, Saved, SaveEntity
-from exactlyonce.effects.library import Park
-from exactlyonce.effects.pages import FindPages, HasPages
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, Saved, SaveEntity
+from exactlyonce.effects.library import FindPages, HasPages, Park
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import ColocatedRecord
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.library import ParkedMessage
-from exactlyonce.records.places import stated_place
+from exactlyonce.records.sequences import stated_place
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle, settle_by, sweep
 from tests.samples import breaking, deposit

@@ -18,9 +18,9 @@ from exactlyonce import (
 from exactlyonce.attempt import Memory
 from exactlyonce.effects.companions import FindEntries, SaveBatch
 from exactlyonce.effects.effect import Begin, Together
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Publish
+from exactlyonce.protocols.stream.protocol import Point, point_before
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay
-from exactlyonce.protocols.stream.versions import Point, point_before
 from exactlyonce.records.companions import Event
 from exactlyonce.values.frozen_json import Json
 from tests.samples import breaking, close, deposit

@@ -11,8 +11,8 @@ import pytest
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NoStateReturned, Outbox, VersionStream
 from exactlyonce.attempt import Memory
 from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.stream.protocol import Point, point_before
 from exactlyonce.protocols.stream.replay import replay
-from exactlyonce.protocols.stream.versions import Point, point_before
 from exactlyonce.values.frozen_json import Json
 from tests.asking import settle_by
 from tests.samples import Account, Deposit, Deposited, breaking, deposit

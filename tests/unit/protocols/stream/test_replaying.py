@@ -12,14 +12,13 @@ from exactlyonce import ConfigurationError, DamagedDocument, Envelope, NonDeterm
 from exactlyonce.attempt import Again, Before, Handle, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, FindNumbered, FoundCompanions, FoundNumbered
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
-from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, SaveEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Publish, SaveEntity
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.steps.renumber import renumber
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
 from exactlyonce.records.ledger import Ledger, entity_document
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from tests.samples import accounts, close, deposit
 from tests.unit.protocols import sourcing
 from tests.unit.script import ABSENT, CHANNEL, ENTITY, ORDERED, Played, Script, attempt, numbers, receipt, work_for

@@ -12,7 +12,7 @@ from exactlyonce.attempt import Memory, Work
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.replay import replay
-from exactlyonce.records.outputs import Output
+from exactlyonce.records.outbox import Output
 from exactlyonce.values.frozen_json import Json
 from tests.samples import Account
 from tests.unit.script import ENTITY, Played, Script

@@ -14,13 +14,12 @@ from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NonD
 from exactlyonce.attempt import Before, Finished, Handled, Memory
 from exactlyonce.effects.companions import FindEntries, FoundCompanions, LoadCompanions, SaveBatch
 from exactlyonce.effects.effect import BEHIND, UNKNOWN, Begin, NoAnswer, Together
-from exactlyonce.effects.entity import LoadEntity
-from exactlyonce.effects.publish import Publish
+from exactlyonce.effects.entity import LoadEntity, Publish
 from exactlyonce.errors import ExactlyOnceError
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.companions import StreamEntry, entry_id
-from exactlyonce.records.outputs import digest
+from exactlyonce.records.outbox import digest
 from exactlyonce.records.sequences import Sequence
 from exactlyonce.values.envelope import Envelope
 from exactlyonce.values.frozen_json import Json

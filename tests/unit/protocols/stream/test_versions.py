@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument
-from exactlyonce.protocols.stream.versions import Point, is_whole, part_from, point_before, versions_for, way_back
+from exactlyonce.protocols.stream.protocol import Point, is_whole, part_from, point_before, versions_for, way_back
 from exactlyonce.records.companions import StreamEntry
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.values.frozen_json import Json
