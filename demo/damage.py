@@ -170,9 +170,9 @@ def ghost(history: History) -> tuple[str, ...]:
 def owed(history: History) -> tuple[str, ...]:
     """The newest commit has not sent what it owes, and nobody proves the contrary."""
     if history.marks:
-        if not (entries := history.ledger.get("outbox")):
-            return ()  # The sweeper was here. It found what a process that was killed had not proved.
-        entries[-1]["tx"] = "nobody.0000001"
+        mark = Mark.read(history.marks[-1])
+        entry = {"cause": mark.hash, "tx": "nobody.0000001", "at": mark.since * 1000, "outputs": [{"envelope": "{}"}]}
+        history.ledger["outbox"] = [entry]
         return ("owing_too_long",)
     newest = history.records()[-1]
     if "owed" not in newest:
@@ -322,7 +322,6 @@ def damaged(database: Database) -> set[tuple[str, str]]:
     """
     games = sorted({one["gameId"] for one in database.games.values()})
     fit = [one for one in (History(database, game) for game in games) if one.ledger["version"] >= FEWEST]
-    fit.sort(key=lambda one: not one.ledger.get("outbox"))  # The first damage needs an entry.
     if len(fit) < len(DAMAGES):
         raise ValueError(f"{len(fit)} games have {FEWEST} shots or more; {len(DAMAGES)} are needed: fire more shots.")
     expected = set()

@@ -377,9 +377,10 @@ class FindBlobs(Effect[frozenset[str] | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class HasPages(Effect[bool | NoAnswer]):
-    """Whether the entity has any page, in whatever view answers. Best effort."""
+    """Whether the entity has any page, at or after `token`; without one, in whatever view answers."""
 
     entity: EntityRef
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

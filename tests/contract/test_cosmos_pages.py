@@ -111,6 +111,7 @@ class TestReplicasThatAreBehind:
             FindPages(entity, tuple(range(100)), (), 10, token),
             FindPagesAbove(entity, 0, token),
             FindBlobs(entity, ("5f",), token),
+            HasPages(entity, token),
         ):
             assert await elsewhere().perform(search) is BEHIND
         assert await elsewhere().perform(HasPages(entity)) is False

@@ -13,6 +13,7 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindPages, FoundPages, HasPages, OpenNumbers, WritePage, Written
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
+from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.records import ledger as marks
 from exactlyonce.records.library import Opened
@@ -33,6 +34,7 @@ YOUNGER = WORLDS["pages: a younger message comes first"]
 DUPLICATES = WORLDS["duplicates, crash, lost and repeated writes"]
 AGED = WORLDS["pages go with age, three messages"]
 PUT_BACK = WORLDS["put back: three messages"]
+REMEMBERED = WORLDS["removed: processes remember"]
 TWICE, LOST, REFUSED = "at_most_one_state_change", "nothing_lost", "no_failure"
 UNGUARDED = around(judging.lost_pages, replaced(lambda *_: ()))
 """The newest page may be absent, as if it had been there."""
@@ -70,6 +72,10 @@ def ledger(change: Callable[..., Any]) -> Patch:
         return twin
 
     return around(drafting.next_ledger, wrapper)
+
+
+def _without_token(asked: Any, *_: Any) -> Any:
+    return replace(asked, token=None)
 
 
 def _with_the_marks_of_the_attempt(write: Any, _self: Any, _work: Any, _view: Any, draft: Any, *_: Any) -> Any:
@@ -126,7 +132,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     ),
     Broken(
         "pages are looked for without the token",
-        (around(judging.look_apart, asks(FindPages, lambda find, *_: replace(find, token=None))),),
+        (around(judging.look_apart, asks(FindPages, _without_token)),),
         THREE,
         REFUSED,
     ),
@@ -219,6 +225,13 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken(
         "nobody asks whether an absent entity has pages", (around(outbox._require_no_pages, unasked(HasPages, False)),),
         WORLDS["removed: three messages"], TWICE,
+    ),
+    Broken(
+        "nobody asks with a token whether it has", (around(outbox._require_no_pages, asks(HasPages, _without_token)),),
+        REMEMBERED, TWICE,
+    ),
+    Broken(  # What is not promised: a replica lags behind all pages, and the process that asks has just begun.
+        "a process begins anew", (), replace(REMEMBERED, budget=replace(REMEMBERED.budget, crashes=1)), TWICE
     ),
 )  # fmt: skip
 """Each falls by the shortest story that there is."""

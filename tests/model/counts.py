@@ -15,6 +15,7 @@ STATES: Final[dict[str, int]] = {
     "removed: three messages": 505,
     "removed: room for one": 1_528,
     "removed: the sweeper": 6_882,
+    "removed: processes remember": 1_817,
     "pages are lost": 440,
     "books: one process, then another, every fault": 3_498,
     "books: two processes": 21_866,
@@ -280,5 +281,7 @@ STEPS: Final[dict[str, int]] = {
     "pages are lost, the newest page may be absent": 13,
     "pages: room for none, three messages, a removed ledger is told without a fence": 8,
     "removed: three messages, nobody asks whether an absent entity has pages": 10,
+    "removed: processes remember, nobody asks with a token whether it has": 12,
+    "removed: processes remember, a process begins anew": 11,
 }
 """Of the shortest story of each twin, by the name of the world with the twin in it."""

@@ -44,7 +44,8 @@ def removed(world: World, workers: Workers, state: State) -> Iterator[tuple[str,
     for number, (entity, library) in enumerate(zip(store.entities, store.libraries, strict=True)):
         gone = world.stores.with_entity(store, number, world.stores.entity(entity.newest + 1, (ABSENT,)))
         if entity.truth.document is not None and is_removed(gone.entities[number], library):
-            after, idle = tidied(world.stores, workers, gone, tuple(workers.idle() for _ in standing), delayed)
+            idle = tuple(workers.idle(one.memories, one.book) for one in standing)
+            after, idle = tidied(world.stores, workers, gone, idle, delayed)
             yield REMOVED, (after, queue, idle, delayed, spent(left, PLACES["removed"]))
 
 

@@ -33,6 +33,9 @@ SMALL: Final = (
     _scenario(
         "removed: the sweeper", (2, 2), TOLD, since=(0, 1), budget=Budget(removed=1, crashes=1, sweeps=1, stale=1)
     ),
+    _scenario(
+        "removed: processes remember", (2, 2, 1), TOLD, since=(0, 1, 1), budget=Budget(removed=1, stale=1), tokens=True
+    ),
     _scenario("pages are lost", (2, 2), PAGES_LOST, since=(0, 1), budget=Budget(emptied=1, crashes=1)),
 )
 

@@ -256,7 +256,8 @@ class World:
     def _has_pages(self, effect: HasPages, store: Store) -> Iterator[Answer]:
         number = entity_number(effect.entity)
         library = store.libraries[number]
-        first = library.end if is_removed(store.entities[number], library) else 0
+        shown = is_removed(store.entities[number], library) and not self.scenario.tokens  # See `Budget.removed`.
+        first = library.end if shown else position_of(effect.token)
         views = map(library.view, range(first, library.end + 1))
         there = [any(id.startswith("page:") for id in view) for view in views]
         for reply in dict.fromkeys(reversed(there)):
@@ -266,7 +267,7 @@ class World:
                 said=f"looks for any page, and finds {'one' if reply else 'none'}",
                 aged=reply is not there[-1],
             )
-        yield self._unread(store)
+        yield from self._unanswered(store, may_be_behind=effect.token is not None)
 
     def _load_staged(self, effect: LoadStaged, store: Store) -> Iterator[Answer]:
         library = store.libraries[entity_number(effect.entity)]

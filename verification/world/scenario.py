@@ -48,8 +48,9 @@ class Budget:
         emptied: losses of all pages that an entity has.
         put_back: entities whose documents are put back to an earlier version, while their pages stay. Nobody is at work then,
             and all processes start anew.
-        removed: entities whose documents are deleted while they have pages, as by other programs, or by a restore to a moment
-            before. Nobody is at work then, all processes start anew, and all replicas show the pages.
+        removed: entities whose documents are deleted while they have pages, as by other programs. Nobody is at work then.
+            Where processes remember no tokens, all replicas show the pages: a process that knows none is not protected from one
+            that lags behind the oldest.
     """
 
     crashes: int = 0

@@ -219,7 +219,10 @@ def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
 
 
 def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
-    """The errors of requests known only by what they owe: their marks, and the pages with their answers, went with age."""
+    """The errors of requests whose answers are forgotten: the pages with them are gone, or went with age as their marks did.
+
+    Where nothing has left, a request without an answer has the key of a message from a queue.
+    """
     asked = tuple(one for one in copies if one.envelope.asked and one.kind != "q")
     if not asked:
         return ()
@@ -228,7 +231,7 @@ def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
     return tuple(
         (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
         for one in asked
-        if not known[one.hash] and one.key not in answers
+        if one.key not in answers and (view.ledger.cut or not known[one.hash])
     )
 
 

@@ -427,13 +427,20 @@ class Outbox:
 
 
 def _require_no_pages(work: Work, view: View) -> Step[Again | None]:
-    """None if the entity, which was never processed in this view, has no pages. At most 2 effects."""
+    """None if the entity, which was never processed in this view, has no pages. At most 2 effects.
+
+    A process that has not committed on the entity knows no session token, and a fresh one would cost each new entity a write.
+    Without one, a replica hides the pages only while it lags behind the oldest of them. A tombstone keeps the token that was
+    known.
+    """
+    token = view.ledger.token or view.memory.library_token
     # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
-    has_pages = yield from HasPages(work.entity)
+    has_pages = yield from HasPages(work.entity, token)
     if isinstance(has_pages, NoAnswer):
         return Again(view.memory, "whether the entity has pages could not be read")
     if not has_pages:
         return None
+    view = replace(view, ledger=replace(view.ledger, token=token))
     fenced = yield from fence(work.entity, view, work.absent)
     if isinstance(fenced, Again):
         return fenced

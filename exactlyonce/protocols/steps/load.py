@@ -171,7 +171,7 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
     stored = read_entity(entity, loaded.document)
     require_own(entity, stored.ledger, strategy.name)
     if stored.ledger is None:
-        adoptable = yield from _never_had_a_ledger(entity, loaded, strategy)
+        adoptable = yield from _never_had_a_ledger(entity, loaded, strategy, memory)
         if not adoptable:
             return Again(memory, "whether the entity ever had a ledger is not certain")
     ledger = replace(stored.ledger or Ledger(), type=entity.type, entity=entity.key, protocol=strategy.name)
@@ -217,12 +217,12 @@ def remembering(memory: Memory, parts: EntityView, document: Json | None, etag: 
     return replace(memory, saved=Remembered(document, etag, right, parts))
 
 
-def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy) -> Step[bool]:
+def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memory) -> Step[bool]:
     """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
     recorded: bool | NoAnswer
     if not strategy.companions:
         # Ask whether the entity has pages. If it has, its ledger was removed, or the view is older than the ledger.
-        recorded = yield from HasPages(entity)
+        recorded = yield from HasPages(entity, memory.library_token)
     else:
         # Ask whether the entity has companions. If it has, its ledger was removed, or the view is older than the ledger.
         recorded = yield from HasCompanions(entity)

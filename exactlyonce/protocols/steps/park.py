@@ -219,7 +219,14 @@ def _again(parked: ParkedMessage) -> Envelope:
 
 
 def _first_taken(parked: datetime, now: datetime, limit: timedelta) -> datetime:
-    """The first time that is young enough among when a message was parked, and every `limit` after."""
+    """The first time that is young enough among when a message was parked, and every `limit` after.
+
+    Receivers refuse a time that is more than `AHEAD` from now, as a clock that was days ahead gave it. So until they take that
+    time it is the first among every `limit` before they do.
+    """
+    taken = parked - AHEAD
+    if now <= taken:
+        return taken - ((taken - now) // limit + 1) * limit
     return parked + max(0, -((parked - now) // limit) - 1) * limit
 
 

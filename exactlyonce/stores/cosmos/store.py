@@ -384,7 +384,7 @@ class CosmosStore(CosmosContainers):
 
     @performs(HasPages)
     async def has_pages(self, effect: HasPages) -> bool | NoAnswer | Busy:
-        reply = await self._library(effect.entity).query(f"SELECT TOP 1 c.id {_OF_PAGES}", _KIND, None)
+        reply = await self._library(effect.entity).query(f"SELECT TOP 1 c.id {_OF_PAGES}", _KIND, effect.token)
         return bool(reply.properties) if isinstance(reply, Documents) else reply
 
     @performs(WritePage)

@@ -379,8 +379,8 @@ class MemoryStore(MemoryPartitions):
 
     @performs(HasPages)
     def has_pages(self, effect: HasPages) -> bool | NoAnswer | Busy:
-        partition = self._library(effect.entity)
-        return any(id.startswith(_PAGE) for id in partition.view(self._replica(partition)))
+        found = self._pages(effect.entity, effect.token)
+        return found if isinstance(found, NoAnswer) else bool(found)
 
     @performs(WritePage)
     def write_page(self, effect: WritePage) -> Written | Literal[Other.OTHER] | Unknown | Busy:

@@ -232,9 +232,10 @@ def test_the_librarys_documents_are_read_at_their_token_too() -> None:
     assert store.perform(FindPagesAbove(ENTITY, 0, "0:-1#1")) is BEHIND
     assert store.perform(FindBlobs(ENTITY, ("5f",), "0:-1#1")) is BEHIND
     assert store.perform(LoadStaged(ENTITY, ("tx-1",), "0:-1#1")) is BEHIND
+    assert store.perform(HasPages(ENTITY, "0:-1#1")) is BEHIND
     assert store.perform(HasPages(ENTITY)) is False
     trouble.lag = 2
-    assert store.perform(HasPages(ENTITY)) is True
+    assert store.perform(HasPages(ENTITY, "0:-1#1")) is True
     assert store.perform(FindPages(ENTITY, (10_000,), (), 1, "0:-1#1")) == FoundPages((PAGE,))
 
 

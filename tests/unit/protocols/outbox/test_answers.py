@@ -11,7 +11,7 @@ from exactlyonce import Envelope, Outbox
 from exactlyonce.attempt import Again, Memory
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, LoadEntity, Publish, SaveEntity
-from exactlyonce.effects.library import FindPages, WritePage
+from exactlyonce.effects.library import FindPages, FoundPages, WritePage
 from exactlyonce.errors import TooOldToJudge
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
@@ -183,6 +183,24 @@ def test_a_request_of_which_only_what_it_owes_is_left_is_too_old_to_be_answered(
     assert len(played.only(Publish).outputs) == 1
     assert script.body == {"id": "c", "total": 2}
     assert attempt(script, replace(request("k-1"), asked=None)).finished.failed == ()
+
+
+def test_a_request_whose_answer_left_in_a_page_that_is_gone_is_too_old_to_be_answered(script: Script) -> None:
+    left(script)
+    for asked in ("f", "g"):  # Which of them was carried out is gone with the answer.
+        played = attempt(script, request("k-1", asked), replies={FindPages: FoundPages(())})
+        ((key, error),) = played.finished.failed
+        assert (key, type(error)) == ("http/k-1", TooOldToJudge)
+        assert not played.all(SaveEntity)
+    assert attempt(script, replace(request("k-1"), asked=None)).finished.failed == ()
+
+
+def test_a_message_from_a_queue_whose_key_a_request_has_is_no_forgotten_request_where_nothing_has_left(
+    script: Script,
+) -> None:
+    attempt(script, QUEUED)
+    finished = attempt(script, request("m-1")).finished
+    assert (finished.failed, finished.answers) == ((), ())
 
 
 def test_a_failing_request_leaves_the_answers_of_the_others(script: Script) -> None:

@@ -130,6 +130,7 @@ class TestNumbersAreClosed:
     [
         (LoadEntity, BEHIND),
         (LoadEntity, UNKNOWN),
+        (HasPages, BEHIND),
         (HasPages, UNKNOWN),
         (SaveEntity, UNKNOWN),
         (SaveEntity, Conflict("0:-1#9")),
@@ -149,6 +150,18 @@ def test_a_document_of_the_application_is_adopted_after_one_look_for_pages() -> 
 
 
 class TestAnEntityThatWasRemoved:
+    @pytest.mark.parametrize("document", [None, Json.of({"id": "a", "owner": "a"})])
+    def test_a_process_that_knows_it_asks_for_pages_at_its_session_token(self, document: Json | None) -> None:
+        played = Script(document).play(attempt(OUTBOX, deposit("m-1"), memory=Memory(library_token="0:-1#5")))
+        assert played.only(HasPages) == HasPages(ENTITY, "0:-1#5")
+
+    def test_its_tombstone_keeps_the_token_for_other_processes(self) -> None:
+        script = Script()
+        for memory in (Memory(library_token="0:-1#5"), Memory()):
+            with pytest.raises(LedgerRemoved):
+                script.play(attempt(OUTBOX, deposit("m-1"), memory=memory), {HasPages: True})
+            assert script.asked[1] == HasPages(ENTITY, "0:-1#5")
+
     def test_it_is_refused_behind_a_fence(self) -> None:
         script = Script()
         with pytest.raises(LedgerRemoved, match="no message is"):

@@ -189,6 +189,22 @@ class TestAsANewMessage:
             requeued({LoadParked: FoundParked(played.only(Park).message, '"8"', AT + passed)}).result.outcome == "sent"
         )
 
+    @pytest.mark.parametrize("days", [1.5, 8, 15.5, 400])
+    def test_one_that_was_parked_by_a_clock_days_ahead_gets_times_that_are_over_and_one_as_long_as_it_is_taken(
+        self, days: float
+    ) -> None:
+        times, now = list[datetime](), AT - timedelta(days=days)
+        while now <= AT + WEEK:
+            found = FoundParked(sent_at(None), '"7"', now)
+            time = renewed({LoadParked: found, Park: Written("0:-1#6")}).only(Park).message.renewed
+            assert time is not None
+            assert now - WEEK <= time <= (AT if AT - now < timedelta(days=1) else now)
+            if times and time != times[-1]:
+                assert now - times[-1] > WEEK, "the receiver takes the one before no longer"
+            times.append(time)
+            now += timedelta(hours=6)
+        assert times[-1] == AT
+
     def test_one_that_is_renewed_again_after_a_restore_is_a_copy_of_the_same_message(self) -> None:
         clock, sent = ManualClock(AT), list[Envelope]()
         for days in (1, 6, 1):  # The third time it is too old to be the same.
