@@ -14,7 +14,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -35,6 +35,8 @@ MAX_NUMBER_LENGTH: Final = 1_000
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 """One for all: `json.dumps` with these settings would make a new one at every call, for more than it takes to write."""
+_SURE_DIGITS: Final = 15
+"""Significant digits that every double keeps, whichever parser reads and writes it."""
 _LONG: Final = re.compile(r"[0-9.]{16}|[eE]-")
 """What a number has that a double may change: more than 15 digits, or next to nothing."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -108,20 +110,33 @@ def changed_by_doubles(body: bytes | str) -> str | None:
     Args:
         body: JSON that `read_json` has read.
     """
+    return _place_of(body, lambda number: not isinstance(number, float))
+
+
+def has_digits_in_doubt(text: str) -> bool:
+    """Whether JSON has a number whose digits depend on the parser: from 16 significant digits on, two texts may be one double.
+
+    600000000000000.2 and 600000000000000.3 are such texts. Python shows the first, Pydantic reads a `Decimal` as the second.
+    """
+    return _place_of(text, _is_in_doubt) is not None
+
+
+def _place_of(body: bytes | str, is_sought: Callable[[Any], bool]) -> str | None:
+    """The place of the first long number that is sought."""
     text = body if isinstance(body, str) else body.decode()
     if not _LONG.search(text):
         return None
-    changed: list[object] = []
+    sought: list[object] = []
 
     def number(digits: str) -> object:
         value = _number(digits)
-        if isinstance(value, float):
+        if not is_sought(value):
             return value
-        changed.append(mark := object())
+        sought.append(mark := object())
         return mark
 
     value = json.JSONDecoder(parse_float=number).decode(text.removeprefix("\ufeff"))
-    return ".".join(map(str, _way(value, changed[0]))) or "the whole" if changed else None
+    return ".".join(map(str, _way(value, sought[0]))) or "the whole" if sought else None
 
 
 def _way(value: Any, sought: object) -> tuple[str | int, ...]:
@@ -151,6 +166,10 @@ def _number(digits: str) -> float | int | Decimal:
     exact = Decimal(digits)
     whole = int(exact)
     return whole if whole == exact else exact
+
+
+def _is_in_doubt(number: float | int | Decimal) -> bool:
+    return not isinstance(number, float) or len(Decimal(repr(number)).as_tuple().digits) > _SURE_DIGITS
 
 
 def _is_zero(digits: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, RootModel, ValidationError
 
 from exactlyonce.errors import HandlerFailed
-from exactlyonce.values.frozen_json import Json, adapter, changed_by_doubles, names_read, problems
+from exactlyonce.values.frozen_json import Json, adapter, changed_by_doubles, has_digits_in_doubt, names_read, problems
 
 # Places of a model: what it declares at each place of its JSON, under any name.
 
@@ -182,7 +182,7 @@ KEY: Final = "…"
 def read_text(model: Any, text: str) -> Any:
     """Read what `written` wrote, or another program, as JSON: a strict model takes a time from a text only there.
 
-    A number that doubles would change keeps its digits. Pydantic's parser changes it, so such a text is not read as JSON.
+    A number that doubles may change keeps its digits. Pydantic's parser changes it, so such a text is not read as JSON.
 
     Raises:
         ValidationError: it does not fit.
@@ -190,7 +190,7 @@ def read_text(model: Any, text: str) -> Any:
     traits = _traits(model)
     if traits.drops:
         text = Json.of(_without_computed(Json(text).value, Place.of(model))).text
-    if changed_by_doubles(text) is not None:
+    if has_digits_in_doubt(text) if traits.decimals else changed_by_doubles(text) is not None:
         content = Json(text).value
         try:
             return adapter(model).validate_python(content, by_alias=True)
@@ -284,6 +284,7 @@ class _Traits:
         computes: it has computed fields.
         drops: computed fields have to be dropped before it is read, since it takes or forbids extra properties.
         looks: as `looks_further`.
+        decimals: it has decimals, which tell numbers apart that are one double.
     """
 
     compares: bool
@@ -291,6 +292,7 @@ class _Traits:
     computes: bool
     drops: bool
     looks: bool
+    decimals: bool
 
 
 @cache
@@ -305,7 +307,8 @@ def _traits(model: Any) -> _Traits:
         node.get("type") in _OWN_CODE or node.get("custom_init") or callable(node.get("discriminator"))
         for node in nodes
     )
-    return _Traits(compares, orders, computes, computes and bool(extra), looks)
+    decimals = any(node.get("type") == "decimal" for node in nodes)
+    return _Traits(compares, orders, computes, computes and bool(extra), looks, decimals)
 
 
 def _compares_all(model: Any) -> bool:
@@ -353,7 +356,7 @@ def _with_digits_as_text(content: Any, place: Place) -> Any:
         return {name: _with_digits_as_text(part, place.at(name)) for name, part in content.items()}
     if isinstance(content, list):
         return [_with_digits_as_text(part, place.items) for part in content]
-    kinds = {node["type"] for node in place.nodes} if isinstance(content, Decimal) else set()
+    kinds = {node["type"] for node in place.nodes} if isinstance(content, (Decimal, float)) else set()
     return str(content) if "decimal" in kinds else float(content) if "float" in kinds else content
 
 

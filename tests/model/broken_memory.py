@@ -13,7 +13,6 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindPages, FoundPages, HasPages, OpenNumbers, WritePage, Written
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.records import ledger as marks
 from exactlyonce.records.library import Opened

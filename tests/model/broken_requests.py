@@ -9,7 +9,6 @@ from exactlyonce.attempt import Finished
 from exactlyonce.effects.entity import PUBLISHED, Conflict, Publish, SaveEntity
 from exactlyonce.protocols.outbox import draft as drafting
 from exactlyonce.protocols.outbox import judge as judging
-from exactlyonce.protocols.outbox import judge as judging
 from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.records.ledger import by_hash
 from tests.model.careless import COMMIT, OWED_NOT_PUBLISHED, UNKNOWN_SAVE_TAKEN_FOR_DONE

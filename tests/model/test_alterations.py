@@ -13,7 +13,6 @@ from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.effects.library import DeleteStaged, HasPages
 from exactlyonce.protocols.outbox import clean as retention
 from exactlyonce.protocols.outbox import protocol as outbox
-from exactlyonce.protocols.outbox import protocol as outbox
 from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
