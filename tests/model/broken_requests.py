@@ -34,10 +34,10 @@ def _answered_by_the_loser(
     return Finished(view.memory, draft.processed)
 
 
-def _of_marks_here(messages: Any, view: Any) -> tuple[Any, ...]:
+def _of_marks_here(copies: Any, ledger: Any) -> tuple[Any, ...]:
     """Only of messages whose mark is in the ledger answers are looked for."""
-    marks = by_hash(view.ledger.marks)
-    return tuple(one for one in _LACKING(messages, view) if one.hash in marks)
+    marks = by_hash(ledger.marks)
+    return tuple(one for one in _LACKING(copies, ledger) if one.hash in marks)
 
 
 _LACKING = judging._lacking_answers

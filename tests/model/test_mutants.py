@@ -15,7 +15,7 @@ from verification.world.scenario import Scenario
 TABLES = Tables.read()
 QUICK = 300
 """Most states of a search that every test run repeats; `make model` repeats all, and those that come to no end."""
-DUE = 916
+DUE = 928
 """Mutants that nobody has looked for since their functions were written: `make model` does, and fails until there are none."""
 AGAIN = "Look for those that changed: python -m verification.mutants --changed --write"
 

@@ -7,7 +7,7 @@ mark in the ledger, was never processed. Any other one may have a mark in a page
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from typing import Final, Literal, NamedTuple
@@ -105,12 +105,14 @@ class Judged:
         fresh: messages that were not.
         hidden: messages of which only pages can say whether they were processed.
         failed: those that cannot be processed, or not in this view.
+        known: `known_in` the view, from which it follows.
     """
 
     copies: tuple[Arrival, ...]
     fresh: tuple[Arrival, ...]
     hidden: tuple[Arrival, ...]
     failed: Failed
+    known: Mapping[str, str] = field(compare=False)
 
 
 def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container[str]) -> Arrived:
@@ -163,7 +165,7 @@ def judged(arrived: Arrived, view: View) -> Judged:
             failed.append((one.key, _not_awaited(one, view)))
         else:
             fresh.append(one)
-    return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed))
+    return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed), known)
 
 
 def known_in(view: View) -> Mapping[str, str]:
@@ -218,29 +220,26 @@ def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
     return tuple((key, answer) for key, answer in found if answer is not None)
 
 
-def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
+def unanswered(found: Judged, view: View) -> Failed:
     """The errors of requests whose answers are forgotten: the pages with them are gone, or went with age as their marks did.
 
     Where nothing has left, a request without an answer has the key of a message from a queue.
     """
-    asked = tuple(one for one in copies if one.envelope.asked and one.kind != "q")
+    asked = tuple(one for one in found.copies if one.envelope.asked and one.kind != "q")
     if not asked:
         return ()
-    known, answers = known_in(view), dict(answers_of(asked, view))
+    answers = dict(answers_of(asked, view))
     forgotten = "was carried out, so long ago that its answer is forgotten. Nothing was changed now."
     return tuple(
         (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
         for one in asked
-        if one.key not in answers and (view.ledger.cut or not known[one.hash])
+        if one.key not in answers and (view.ledger.cut or not found.known[one.hash])
     )
 
 
-def contents_of(copies: tuple[Arrival, ...], view: View) -> Contents:
+def contents_of(found: Judged) -> Contents:
     """The beginnings of the digests that marks have of copies."""
-    if not copies:
-        return ()
-    known = known_in(view)
-    return tuple((one.key, content_in(mark)) for one in copies if (mark := known.get(one.hash)))
+    return tuple((one.key, content_in(mark)) for one in found.copies if (mark := found.known.get(one.hash)))
 
 
 def answered(calls: Calls, arrival: Arrival) -> Calls:
@@ -342,12 +341,13 @@ def look_apart(
                 return Again(view.memory, "the documents of requests could not be read")
             found = again
         view = replace(view, requests=found.documents)
-    may_be_hidden = any(may_have_left(one, view.ledger) for one in messages.messages)
-    hidden = judged(messages, view).hidden if may_be_hidden else ()
-    lacking = _lacking_answers(messages, view)
+    ledger = view.ledger
+    if not any(may_have_left(one, ledger) or (ledger.cut and one.envelope.asked) for one in messages.messages):
+        return view
+    before = judged(messages, view)
+    hidden, lacking = before.hidden, _lacking_answers(before.copies, ledger)
     if not hidden and not lacking:
         return view
-    ledger = view.ledger
     times = tuple(dict.fromkeys(one.since for one in hidden if one.since is not None))
     # The answer to a request may have left before its mark, with another page.
     hashes = tuple(one.hash for one in (*hidden, *lacking) if one in lacking or one.since is None or one.envelope.asked)
@@ -453,11 +453,7 @@ def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) 
     return found
 
 
-def _lacking_answers(messages: Arrived, view: View) -> tuple[Arrival, ...]:
+def _lacking_answers(copies: tuple[Arrival, ...], ledger: Ledger) -> tuple[Arrival, ...]:
     """Requests that are known here by a mark, or by what they owe, and whose answer has left for a page."""
-    asked = [one for one in messages.messages if one.envelope.asked and one.kind != "q"]
-    if not asked or not view.ledger.cut:
-        return ()
-    here = known_in(view)
-    answers = {one.cause for one in view.ledger.answers}
-    return tuple(one for one in asked if one.hash in here and one.hash not in answers)
+    answers = {one.cause for one in ledger.answers}
+    return tuple(one for one in copies if one.envelope.asked and one.kind != "q" and one.hash not in answers)

@@ -254,7 +254,7 @@ class Outbox:
                 return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
             view = looked
         found = judged(messages, view)
-        if unknown := unanswered(found.copies, view):
+        if unknown := unanswered(found, view):
             found = replace(found, failed=(*found.failed, *unknown))
         if view.remembered and found.failed:
             return None
@@ -291,7 +291,7 @@ class Outbox:
         answers = (*answers_of(found.copies, view), *draft.replies(messages))
         if isinstance(outcome, Again):
             return replace(outcome, answers=answers) if outcome.progressed else outcome
-        failed, contents = (*found.failed, *draft.failed), contents_of(found.copies, view)
+        failed, contents = (*found.failed, *draft.failed), contents_of(found)
         return Finished(outcome.memory, outcome.processed, failed, answers=answers, contents=contents)
 
     def _commit(
@@ -483,7 +483,7 @@ def _known(found: Judged, view: View, *, failed: Failed = ()) -> Finished:
         view.remembering() if view.ledger.version > 0 else view.memory,
         failed=(*found.failed, *failed),
         answers=answers_of(found.copies, view),
-        contents=contents_of(found.copies, view),
+        contents=contents_of(found),
     )
 
 

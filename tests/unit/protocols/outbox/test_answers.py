@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,8 +16,10 @@ from exactlyonce.effects.library import FindPages, FoundPages, WritePage
 from exactlyonce.errors import TooOldToJudge
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
+from exactlyonce.protocols.outbox import judge
 from exactlyonce.protocols.outbox.draft import MOST_ANSWERED
-from exactlyonce.protocols.steps.load import with_ledger
+from exactlyonce.protocols.outbox.judge import known_in
+from exactlyonce.protocols.steps.load import View, with_ledger
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import message_hash
 from exactlyonce.values.lifetimes import RETENTION
@@ -201,6 +204,20 @@ def test_a_message_from_a_queue_whose_key_a_request_has_is_no_forgotten_request_
     attempt(script, QUEUED)
     finished = attempt(script, request("m-1")).finished
     assert (finished.failed, finished.answers) == ((), ())
+
+
+@pytest.mark.parametrize("answer_left", [False, True])
+def test_what_a_view_knows_is_computed_once(script: Script, monkeypatch: pytest.MonkeyPatch, answer_left: bool) -> None:
+    left(script) if answer_left else attempt(script, request("k-1"))
+    views = list[View]()
+
+    def counted(view: View) -> Mapping[str, str]:
+        views.append(view)
+        return known_in(view)
+
+    monkeypatch.setattr(judge, "known_in", counted)
+    attempt(script, request("k-1"))
+    assert [view.pages is not None for view in views] == ([False, True] if answer_left else [False])
 
 
 def test_a_failing_request_leaves_the_answers_of_the_others(script: Script) -> None:
