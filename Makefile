@@ -5,8 +5,8 @@
 BASE_PYTHON := $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $(name))))
 PYTHON := .venv/bin/python
 PACKAGES := packages/exactlyonce-dev packages/function-host packages/local-cosmos packages/local-service-bus packages/yieldcheck
-# Their requirements are resolved with ours. Those of the local Service Bus are, but for one that is compiled: see amqp.txt.
-LOCKED := pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml
+RESOLVE := --universal --python-version 3.10 --no-header --upgrade
+INSTALL := install --quiet --disable-pip-version-check --no-deps --require-hashes
 CONNECT := tests/spark/connect tests/spark/source/test_feed_ranges.py tests/spark/spark/test_folder.py tests/spark/auditor/test_audit.py \
 	tests/spark/auditor/test_incremental.py tests/spark/auditor/test_own_rules.py tests/spark/cleaner/test_cleanup.py \
 	tests/spark/cleaner/test_half_way.py
@@ -95,9 +95,9 @@ fuzz: .make/python  ## 10,000 malformed messages, requests and documents; 100,00
 dist: .make/python  ## build the wheels of all distributions into dist, and try them in an empty environment
 	$(PYTHON) -m devtools.distributions
 
-docs:  ## build the documentation site, with the API from the docstrings, into docs/_build; a dead link or a name that is not there fails
+docs: .make/locks/docs.txt  ## build the documentation site, with the API from the docstrings, into docs/_build; a dead link or a name that is not there fails
 	$(BASE_PYTHON) -m venv --clear .make/venv-docs
-	.make/venv-docs/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/docs.txt
+	.make/venv-docs/bin/pip $(INSTALL) -r .make/locks/docs.txt
 	PYTHONPATH=. .make/venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . docs/_build
 
 bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos next to another one (40 minutes on a quiet machine); results go to benchmarks/results
@@ -110,9 +110,9 @@ bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput,
 	$(PYTHON) -m benchmarks.cpu
 	$(PYTHON) -m benchmarks.sessions
 
-bench-peers: .make/python .make/node  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
+bench-peers: .make/python .make/node .make/locks/peers.txt  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
 	$(BASE_PYTHON) -m venv --clear .make/venv-peers
-	.make/venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/peers.txt
+	.make/venv-peers/bin/pip $(INSTALL) -r .make/locks/peers.txt
 	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.peers
 	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.retries
 
@@ -122,18 +122,18 @@ bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, 
 audit-under-load: .make/python  ## audit a system at work for MINUTES, then again while it is cleaned up: nothing may be found; then watch it, and kill the watch
 	EXACTLYONCE_AUDIT_MINUTES=$(MINUTES) $(PYTHON) -m pytest $(UNLIMITED) tests/spark/auditor/test_under_load.py tests/spark/auditor/test_watch_under_load.py
 
-test-pythons: .make/node  ## the library's tests on every Python from 3.10 to 3.13 that is there
+test-pythons: .make/node .make/locks/test.txt  ## the library's tests on every Python from 3.10 to 3.13 that is there
 	@set -e; for version in 3.10 3.11 3.12 3.13; do \
 		command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null || { echo "Python $$version is not there."; continue; }; \
 		python$$version -m venv --clear .make/venv-$$version; \
-		.make/venv-$$version/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/test.txt; \
+		.make/venv-$$version/bin/pip $(INSTALL) -r .make/locks/test.txt; \
 		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
 	done
 
 test-spark4: .make/python  ## the Spark jobs on Spark 4.1: transforms, reads and deletes on classic Spark; audit and clean-up with Spark Connect
 	$(BASE_PYTHON) -m venv --clear .make/venv-spark4
-	.make/venv-spark4/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
-	.make/venv-spark4/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/spark4.txt
+	.make/venv-spark4/bin/pip $(INSTALL) -r .make/locks/dev.txt
+	.make/venv-spark4/bin/pip $(INSTALL) -r locks/spark4.txt
 	.make/venv-spark4/bin/python -m pytest -p no:cacheprovider tests/spark/transforms tests/spark/source \
 		--ignore-glob '*_connector*.py' --ignore-glob '*_both_adapters.py'  # Their connector is one of Spark 3.5.
 	SPARK_REMOTE='local[2,2]' .make/venv-spark4/bin/python -m pytest -p no:cacheprovider $(CONNECT)
@@ -144,29 +144,31 @@ test-azure: .make/python  ## the contract suites on real accounts, named by the 
 clean:  ## remove what the commands made
 	rm -rf .venv .make node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage dist docs/_build
 
+# What apps get is resolved by itself, then everything else around it. Spark 4 has only what it does not share with the rest.
 lock: .make/python  ## resolve the pinned and hashed dependencies anew (needs uv)
-	uv pip compile pyproject.toml --extra azure --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/app.txt
-	{ head -1 requirements.txt; sed -nE 's/^([^ ].*[^ \\]) *\\?$$/\1/p' locks/app.txt; } > .make/requirements.txt && mv .make/requirements.txt requirements.txt
-	uv pip compile $(LOCKED) --extra azure --group test --group devtools --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade -o locks/test.txt
-	uv pip compile pyproject.toml --extra azure --group engine --constraint locks/app.txt --universal --python-version 3.13 --generate-hashes --no-header --no-annotate --upgrade -o locks/engine.txt
-	uv pip compile --group amqp --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/amqp.txt
-	uv pip compile $(LOCKED) --extra azure --group peers --group devtools --constraint locks/app.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/peers.txt
-	uv pip compile pyproject.toml --extra azure --extra telemetry --group docs --constraint locks/app.txt --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/docs.txt
-	uv pip compile --group spark4 --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/spark4.txt
-	uv pip compile $(LOCKED) --extra azure --extra spark --group dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade -o locks/dev.txt
+	{ head -1 requirements.txt; uv pip compile pyproject.toml --extra azure $(RESOLVE) --no-annotate; } > .make/requirements.txt && mv .make/requirements.txt requirements.txt
+	uv pip compile pyproject.toml packages/function-host/pyproject.toml packages/local-cosmos/pyproject.toml --all-extras \
+		$(addprefix --group ,test devtools dev docs peers engine amqp) --constraint requirements.txt $(RESOLVE) --generate-hashes --annotation-style line -o locks/all.txt
+	sed -nE '/^pyspark=/d; s/^([a-z0-9-]+==.*[^ \\]) *\\$$/\1/p' locks/all.txt > .make/others.txt
+	uv pip compile --no-config --group spark4 $(RESOLVE:3.10=3.11) --generate-hashes --no-annotate -o locks/spark4.txt \
+		--constraint .make/others.txt $$(sed -E 's/==.*//; s/^/--no-emit-package /' .make/others.txt)
 
 # Locks name everything, so nothing is resolved: pip's resolver looks at releases that came later, and refuses them for want of a hash.
-.make/python: locks/dev.txt $(PACKAGES:%=%/pyproject.toml)
+.make/locks/%.txt: locks/all.txt devtools/locks.py
 	@test -n "$(BASE_PYTHON)" || { echo "Python 3.11 or newer is needed; none was found."; exit 1; }
+	@mkdir -p $(@D)
+	$(BASE_PYTHON) -m devtools.locks $* > $@
+
+.make/python: .make/locks/dev.txt $(PACKAGES:%=%/pyproject.toml)
 	$(BASE_PYTHON) -m venv --clear .venv
-	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
+	.venv/bin/pip $(INSTALL) -r .make/locks/dev.txt
 	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(PACKAGES:%=--editable %)  # What builds them is in the lock.
-	@mkdir -p .make && touch $@
+	@touch $@
 
 # Proton is compiled where it is installed. Without a compiler the tests of Service Bus are skipped, and say so.
-.make/amqp: locks/amqp.txt .make/python
+.make/amqp: .make/locks/amqp.txt .make/python
 	@if command -v $(firstword $(CC) cc) >/dev/null; then \
-		.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --no-build-isolation -r locks/amqp.txt && touch $@; \
+		.venv/bin/pip $(INSTALL) --no-build-isolation -r .make/locks/amqp.txt && touch $@; \
 	else \
 		echo "The local Service Bus endpoint needs a C compiler (Debian: apt install gcc libc6-dev python3-dev), and there is none."; \
 	fi

@@ -22,7 +22,7 @@ from typing import Final
 _PACKAGES: Final = ("exactlyonce-dev", "function-host", "local-cosmos", "local-service-bus", "yieldcheck")
 _ROOTS: Final = ("", *(f"packages/{name}/" for name in _PACKAGES))
 """Folders from which modules are imported."""
-_ALL: Final = ("pyproject.toml", "conftest.py", "locks/dev.txt")
+_ALL: Final = ("pyproject.toml", "conftest.py", "locks/all.txt")
 """Files that every test depends on."""
 _DOTTED: Final = re.compile(r"\w+(\.\w+)+(:\w+)?")
 """A name of a module in a package, or of something in it."""

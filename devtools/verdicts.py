@@ -28,8 +28,8 @@ from devtools.affected import Imports, python_files
 
 STAMPS: Final = Path(".make/stamps")
 SUITES: Final[Mapping[str, Sequence[str]]] = {
-    "tests/spark": ("spark_jobs", "infra/synapse", "function_app.py", "locks/dev.txt"),
-    "tests/model": ("exactlyonce/protocols", "docs/protocols"),
+    "tests/spark": ("spark_jobs", "infra/synapse", "function_app.py", "locks/all.txt"),
+    "tests/model": ("exactlyonce/protocols", "docs/protocols/published-algorithm.md"),
     "tests/simulation": ("tests/model/mutants",),
     "tests/stateful": (),
     "packages/exactlyonce-dev": ("packages", "exactlyonce"),

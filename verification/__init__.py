@@ -1,1 +1,1 @@
-"""How the guarantee is verified: the model checker, the pages written from it, and the simulation. Never shipped."""
+"""How the guarantee is verified: the model checker, the replays on the real stack, and the simulation. Never shipped."""

@@ -3,7 +3,7 @@
     cd APP; python -I archive_engine.py SHOTS
 
 One shot is fired over HTTP, the others come by the queue. It takes each message to its queue's function twice, then prints the
-score, in one line of JSON. Needs `locks/engine.txt` on Python 3.13. Source of the protocol:
+score, in one line of JSON. Needs the part `engine` of the lock on Python 3.13. Source of the protocol:
 `azure_functions_runtime.native_invocation`, the engine's entry for hosts without protobuf.
 """
 

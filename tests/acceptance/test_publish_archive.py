@@ -21,6 +21,7 @@ import pytest
 from azure.storage.queue import QueueServiceClient
 
 from demo.stack import QUEUES, ROOT, create_containers
+from devtools.locks import cut, wanted
 from devtools.publishing import build_archive, published_files
 from function_host.azurite import Azurite
 from local_cosmos.inprocess import RunningEmulator
@@ -62,8 +63,10 @@ def app(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def environment_with(requirements: Path, base: str, folder: Path) -> Path:
-    """The Python of a new environment that has these packages and no others."""
+def environment_with(part: str, base: str, folder: Path) -> Path:
+    """The Python of a new environment that has this part of the lock and nothing else."""
+    requirements = folder / "lock.txt"
+    requirements.write_text(cut((ROOT / "locks" / "all.txt").read_text(), wanted(part)))
     subprocess.run([base, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
     quiet = ("--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps", "--require-hashes")
@@ -73,7 +76,7 @@ def environment_with(requirements: Path, base: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_with(ROOT / "locks" / "app.txt", sys.executable, tmp_path_factory.mktemp("environment"))
+    return environment_with("app", sys.executable, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +85,7 @@ def newer_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     known = [shutil.which("python3.13"), *map(str, Path.home().glob(".pyenv/versions/3.13.*/bin/python3.13"))]
     for base in known:
         if base and subprocess.run([base, "-c", ""], check=False, capture_output=True).returncode == 0:
-            return environment_with(ROOT / "locks" / "engine.txt", base, tmp_path_factory.mktemp("engine"))
+            return environment_with("engine", base, tmp_path_factory.mktemp("engine"))
     pytest.skip("Microsoft's engine needs Python 3.13, which is not there.")
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +16,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from devtools.locks import PARTS, cut, wanted
 from tests.packaging.sources import ROOT
 
+LOCK = (ROOT / "locks" / "all.txt").read_text()
+LOCKS = sorted((ROOT / "locks").glob("*.txt"))
+SPARK_4 = (ROOT / "locks" / "spark4.txt").read_text()
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-APP = ROOT / "locks" / "app.txt"
-LOCKS = [APP, *sorted(set((ROOT / "locks").glob("*.txt")) - {APP})]
-GROUPS = {
-    "app.txt": [],
-    "amqp.txt": ["amqp"],
-    "dev.txt": ["test", "devtools", "check", "amqp-build"],
-    "docs.txt": ["docs"],
-    "engine.txt": [],
-    "peers.txt": ["peers", "devtools"],
-    "spark4.txt": ["spark4"],
-    "test.txt": ["test", "devtools"],
-}
-ON_TOP = ("amqp.txt", "spark4.txt")
-"""The locks that are installed on top of another one, and so hold their own group only."""
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[a-z,]+\])?==([^ ;]+)( ;[^\\]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$")
 
 
@@ -65,26 +58,60 @@ def test_everything_is_pinned_and_hashed(path: Path) -> None:
     assert pins(text)
 
 
-@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
-def test_every_lock_holds_what_the_project_asks_for_there(path: Path) -> None:
-    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
-    shared = [] if path.name in ON_TOP else [*project["dependencies"], *project["optional-dependencies"]["azure"]]
-    spark = project["optional-dependencies"]["spark"] if path.name == "dev.txt" else []
-    wanted = [*shared, *spark, *(one for name in GROUPS[path.name] for one in groups[name])]
-    assert uncovered(path.read_text(), wanted) == []
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_holds_what_the_project_asks_for_there(part: str) -> None:
+    assert uncovered(cut(LOCK, wanted(part)), wanted(part)) == []
+
+
+def test_a_part_holds_what_its_packages_need() -> None:
+    names = set(pins(cut(LOCK, wanted("dev"))))
+    needed = [Requirement(one) for name in names for one in present(name)]
+    assert {canonicalize_name(one.name) for one in needed if not one.marker or one.marker.evaluate()} <= names
+
+
+def present(name: str) -> list[str]:
+    """What an installed package needs; nothing of one that is for other machines only."""
+    try:
+        return requires(name) or []
+    except PackageNotFoundError:
+        return []
 
 
 def test_what_is_published_is_the_lock_without_hashes_so_that_a_line_can_be_added() -> None:
     published = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
-    assert published == [one.partition(" \\\n")[0] for one in requirements(APP.read_text())]
+    assert [line.split()[0] for line in published] == [one.split()[0] for one in requirements(cut(LOCK, wanted("app")))]
 
 
-def test_what_both_locks_hold_they_hold_in_the_same_version() -> None:
-    app, *others = (pins(path.read_text()) for path in LOCKS)
-    for other in others:
-        assert {name: other[name] for name in app if name in other} == {
-            name: app[name] for name in app if name in other
-        }
+def test_spark_4_is_the_only_other_version() -> None:
+    assert set(pins(SPARK_4)) & set(pins(LOCK)) == {"pyspark"}
+    (spark,) = PROJECT["dependency-groups"]["spark4"]
+    assert pins(SPARK_4)["pyspark"] in Requirement(spark).specifier
+
+
+def test_a_part_is_cut_before_anything_is_installed() -> None:
+    command = [sys.executable, "-S", "-m", "devtools.locks", "docs"]
+    written = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert written == cut(LOCK, wanted("docs"))
+
+
+def test_a_part_has_every_version_of_what_it_leads_to_and_nothing_else() -> None:
+    told = {
+        "a": "a==1",
+        "b-c": "b-c==1 ; python_version < '3.11'",
+        "b-c of later": "b-c==2 ; python_version >= '3.11'",
+        "d": "d==1",
+        "e": "e==1",
+    }
+    asking = {
+        "a": "-c requirements.txt, b.c (pyproject.toml)",
+        "b-c": "a",
+        "b-c of later": "a",
+        "d": "e, b-c",
+        "e": "a.b",
+    }
+    lock = {name: f"{line} \\\n    {HASH}\n    # via {asking[name]}\n" for name, line in told.items()}
+    assert cut("".join(lock.values()), ["A[x]>=1 ; python_version < '4'"]) == "".join([*lock.values()][:4])
+    assert cut("".join(lock.values()), ["B_c"]) == "".join([*lock.values()][1:4])
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)

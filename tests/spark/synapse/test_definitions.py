@@ -94,7 +94,7 @@ def test_cleanup_follows_an_audit_that_found_nothing() -> None:
 
 
 def test_the_pool_gets_the_versions_that_everything_is_tested_with() -> None:
-    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "locks" / "dev.txt").read_text(), re.MULTILINE))
+    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "locks" / "all.txt").read_text(), re.MULTILINE))
     pool = dict(line.split("==") for line in (FOLDER / "requirements.txt").read_text().split())
     assert pool == {name: locked[name] for name in pool}
     needed = {Requirement(one).name for one in PROJECT["project"]["dependencies"]}
