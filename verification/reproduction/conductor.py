@@ -251,10 +251,10 @@ class _Conductor:
                 await self._reality.lose_pages(entity_ref(number))
 
     async def _remove(self, after: Store) -> None:
-        """Delete the document that is gone afterwards; no process goes on."""
+        """Delete the document that is gone afterwards; processes that remember tokens go on."""
         for number, entity in enumerate(after.entities):
             if entity is not self._store.entities[number]:
-                for process in self.processes:
+                for process in () if self._scenario.tokens else self.processes:
                     await process.crash()
                 await self._reality.remove(entity_ref(number))
 
