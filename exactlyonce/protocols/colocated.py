@@ -94,8 +94,8 @@ class Colocated:
             return owed
         records = tuple(record for record, _ in view.companions if isinstance(record, ColocatedRecord))
         answers = answers_beside(records)
-        known = {record.message for record in records}
-        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        recorded = {record.message for record in records}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in recorded}
         contents = contents_in(records)
         if not fresh:
             return Finished(view.memory, answers=answers, contents=contents)
@@ -153,8 +153,8 @@ class Colocated:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether a record proves a message processed. At most 4 effects."""
-        known = yield from companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
-        return known
+        proved = yield from companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
+        return proved
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory

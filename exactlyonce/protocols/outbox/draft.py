@@ -101,9 +101,9 @@ class Draft(NamedTuple):
 
     def replies(self, asked: tuple[Arrival, ...]) -> Answers:
         """The answers to the requests among the messages."""
-        found = {one.cause: one.answer for one in self.answers}
-        found |= {entry.cause: entry.answer for entry in self.outbox if entry.answer is not None}
-        return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
+        answers = {one.cause: one.answer for one in self.answers}
+        answers |= {entry.cause: entry.answer for entry in self.outbox if entry.answer is not None}
+        return tuple((one.key, answer) for one in asked if (answer := answers.get(one.hash)) is not None)
 
 
 def draft_commit(
@@ -209,8 +209,8 @@ def next_ledger(
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
     outbox = (*(one for one in before.outbox if one.tx not in paid), *draft.outbox)
-    known = hashes | {one.cause for one in outbox}
-    answers = (one for one in before.answers if one.cause in known and one.cause not in answered_there)
+    remembered = hashes | {one.cause for one in outbox}
+    answers = (one for one in before.answers if one.cause in remembered and one.cause not in answered_there)
     version = before.version + len(draft.processed)
     return replace(
         before,

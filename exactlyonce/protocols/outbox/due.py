@@ -79,10 +79,10 @@ def _due(entity: EntityRef, view: View) -> Step[tuple[tuple[Kept, Output | None]
         return ()
     # Read the kept messages that are due. Their documents were staged before the commit that keeps them, so a view at the
     # ledger's session token has them. A missing message stays kept: the view is old, or the document was deleted by hand.
-    found = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
-    if isinstance(found, NoAnswer):
+    staged = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
+    if isinstance(staged, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
-    stored = {output.id: output for document in found.documents for output in document.outputs}
+    stored = {output.id: output for document in staged.documents for output in document.outputs}
     return tuple((one, stored.get(one.id)) for one in due)
 
 

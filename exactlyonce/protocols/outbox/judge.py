@@ -141,13 +141,13 @@ def judged(arrived: Arrived, view: View) -> Judged:
     A processed message stays processed, so even an old view is right about copies. An old view may take a copy for fresh;
     then the commit fails on its condition.
     """
-    known = known_in(view)
+    marks = known_in(view)
     copies: list[Arrival] = []
     fresh: list[Arrival] = []
     hidden: list[Arrival] = []
     failed = list(arrived.failed)
     for one in arrived.messages:
-        if one.hash in known:
+        if one.hash in marks:
             copies.append(one)
         elif (refusal := _refusal(one, view)) is not None:
             failed.append((one.key, refusal))
@@ -210,12 +210,12 @@ def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
     kept |= {one.cause: one.answer for one in view.ledger.answers}
     kept |= {entry.cause: entry.answer for entry in view.ledger.outbox if entry.answer is not None}
     opened = {document.request: document.answer for document in view.requests}
-    found = (
+    answers = (
         (one.key, kept.get(one.hash) or opened.get(one.envelope.id))
         for one in copies
         if one.envelope.asked or one.kind == "q"
     )
-    return tuple((key, answer) for key, answer in found if answer is not None)
+    return tuple((key, answer) for key, answer in answers if answer is not None)
 
 
 def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
@@ -226,12 +226,12 @@ def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
     asked = tuple(one for one in copies if one.envelope.asked and one.kind != "q")
     if not asked:
         return ()
-    known, answers = known_in(view), dict(answers_of(asked, view))
+    marks, answers = known_in(view), dict(answers_of(asked, view))
     forgotten = "was carried out, so long ago that its answer is forgotten. Nothing was changed now."
     return tuple(
         (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
         for one in asked
-        if one.key not in answers and (view.ledger.cut or not known[one.hash])
+        if one.key not in answers and (view.ledger.cut or not marks[one.hash])
     )
 
 
@@ -239,8 +239,8 @@ def contents_of(copies: tuple[Arrival, ...], view: View) -> Contents:
     """The beginnings of digests, from the marks of copies."""
     if not copies:
         return ()
-    known = known_in(view)
-    return tuple((one.key, content_in(mark)) for one in copies if (mark := known.get(one.hash)))
+    marks = known_in(view)
+    return tuple((one.key, content_in(mark)) for one in copies if (mark := marks.get(one.hash)))
 
 
 def answered(calls: Calls, arrival: Arrival) -> Calls:
@@ -275,7 +275,7 @@ def _kind(envelope: Envelope, reply: ReplyTo | None, senders: Container[str]) ->
 
 
 def _is_sent_by(envelope: Envelope, senders: Container[str]) -> bool:
-    """Whether an entity of one of these types sent a message. Foreign senders may choose such a source, but set no stable time."""
+    """Whether an entity of one of these types sent a message. Foreign senders may copy a source, but set no stable time."""
     if all(name != STABLE_TIME for name, _ in envelope.extensions):
         return False
     try:
@@ -335,14 +335,14 @@ def look_apart(
         opened: the reply to `first_look`; None before any look.
     """
     if messages.requests:
-        found = opened
-        if found is None or not at_or_after(found.token, view.ledger.token):
+        requests = opened
+        if requests is None or not at_or_after(requests.token, view.ledger.token):
             # Look for requests at the ledger's session token.
             again = yield from _look_for_requests(entity, messages, view.ledger.token)
             if isinstance(again, NoAnswer):
                 return Again(view.memory, "the documents of requests could not be read")
-            found = again
-        view = replace(view, requests=found.documents)
+            requests = again
+        view = replace(view, requests=requests.documents)
     may_be_hidden = any(may_have_left(one, view.ledger) for one in messages.messages)
     hidden = judged(messages, view).hidden if may_be_hidden else ()
     lacking = _lacking_answers(messages, view)
@@ -424,13 +424,13 @@ def take_back(work: Work, view: View, page: Page) -> Step[Again]:
         return Again(view.memory, "whether anything was written is not known")
     # Find the pages of later versions than the ledger's newest page, in a view of the present. Pages that exist now belong to
     # no history of the ledger. A page left behind would count as soon as the entity reaches its version.
-    found = yield from FindPagesAbove(entity, view.ledger.cut, token)
-    if isinstance(found, NoAnswer):
+    above = yield from FindPagesAbove(entity, view.ledger.cut, token)
+    if isinstance(above, NoAnswer):
         return Again(view.memory, "the pages of another history could not be read")
     fenced = yield from fence(entity, view, work.absent)
     if isinstance(fenced, Again):
         return fenced
-    newest_first = sorted(found.pages, key=lambda one: -one[0].number)
+    newest_first = sorted(above.pages, key=lambda one: -one[0].number)
     # Delete these pages, as they were read, the newest first. A remaining page blocks again.
     yield from DeletePages(entity, tuple((one.number, etag) for one, etag in newest_first if one != page))
     return Again(fenced, "the entity had another history, whose pages were in the way")
@@ -450,8 +450,8 @@ def _is_by(one: Arrival, lost: int) -> bool:
 
 def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) -> Step[FoundRequests | NoAnswer]:
     # Read the documents of opened requests, in a view that shows each of them open, or its end.
-    found = yield from first_look(entity, messages, token)
-    return found
+    reply = yield from first_look(entity, messages, token)
+    return reply
 
 
 def _lacking_answers(messages: Arrived, view: View) -> tuple[Arrival, ...]:

@@ -253,26 +253,26 @@ class Outbox:
             if isinstance(looked, Again):
                 return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
             view = looked
-        found = judged(messages, view)
-        if unknown := unanswered(found.copies, view):
-            found = replace(found, failed=(*found.failed, *unknown))
-        if view.remembered and found.failed:
+        verdict = judged(messages, view)
+        if unknown := unanswered(verdict.copies, view):
+            verdict = replace(verdict, failed=(*verdict.failed, *unknown))
+        if view.remembered and verdict.failed:
             return None
-        if any(is_read_too_early(one, view) for one in found.copies):
+        if any(is_read_too_early(one, view) for one in verdict.copies):
             return Again(view.memory, "the document of a request was read in a view older than its answer")
-        paying = yield from _copies_paid(work.entity, found, view)
+        paying = yield from _copies_paid(work.entity, verdict, view)
         if isinstance(paying, Again):
             return paying
         memory, paid = paying
         view = view.knowing(memory)
-        if not found.fresh:
-            return _known(found, view)
-        outcome = yield from self._handle(work, found, view, paid)
+        if not verdict.fresh:
+            return _known(verdict, view)
+        outcome = yield from self._handle(work, verdict, view, paid)
         return outcome
 
-    def _handle(self, work: Work, found: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
+    def _handle(self, work: Work, verdict: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
         """Handle unprocessed messages, and commit; None where a remembered view does not decide."""
-        messages = found.fresh
+        messages = verdict.fresh
         # Open numbers, and handle the messages. Numbers are fresh in every attempt, so writes of a lost attempt are never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
@@ -286,12 +286,12 @@ class Outbox:
             if draft.crowded and not undecided:
                 again = yield from _make_room(work.entity, view, paid)
                 return again
-            return None if undecided else _known(found, view, failed=draft.failed)
+            return None if undecided else _known(verdict, view, failed=draft.failed)
         outcome = yield from self._commit(work, view, draft, opened, paid)
-        answers = (*answers_of(found.copies, view), *draft.replies(messages))
+        answers = (*answers_of(verdict.copies, view), *draft.replies(messages))
         if isinstance(outcome, Again):
             return replace(outcome, answers=answers) if outcome.progressed else outcome
-        failed, contents = (*found.failed, *draft.failed), contents_of(found.copies, view)
+        failed, contents = (*verdict.failed, *draft.failed), contents_of(verdict.copies, view)
         return Finished(outcome.memory, outcome.processed, failed, answers=answers, contents=contents)
 
     def _commit(
@@ -382,10 +382,10 @@ class Outbox:
         looked = yield from look_apart(entity, messages, view)
         if isinstance(looked, Again):
             return looked
-        found = judged(messages, looked)
-        if not found.copies:
+        verdict = judged(messages, looked)
+        if not verdict.copies:
             return None
-        hashes = {one.hash for one in found.copies}
+        hashes = {one.hash for one in verdict.copies}
         owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
         paid = yield from paid_of(entity, looked.ledger, owing)
@@ -403,10 +403,10 @@ class Outbox:
             return frozenset()
         # Look for the transactions in pages. A page names the transactions of committed blobs, and was written before their
         # marks left.
-        found = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
-        if isinstance(found, NoAnswer):
+        named = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
+        if isinstance(named, NoAnswer):
             return Again(memory, "the pages of the entity could not be read")
-        return frozenset(author for author in authors if author.tx in found)
+        return frozenset(author for author in authors if author.tx in named)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
@@ -476,19 +476,19 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
     return token if kept is None else kept
 
 
-def _known(found: Judged, view: View, *, failed: Failed = ()) -> Finished:
+def _known(verdict: Judged, view: View, *, failed: Failed = ()) -> Finished:
     """The end of an attempt without a commit. `failed`: fresh messages that cannot be committed."""
     return Finished(
         view.remembering() if view.ledger.version > 0 else view.memory,
-        failed=(*found.failed, *failed),
-        answers=answers_of(found.copies, view),
-        contents=contents_of(found.copies, view),
+        failed=(*verdict.failed, *failed),
+        answers=answers_of(verdict.copies, view),
+        contents=contents_of(verdict.copies, view),
     )
 
 
-def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
+def _copies_paid(entity: EntityRef, verdict: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
     """Finish duplicates by publishing their outputs; return memory and paid transactions. At most 4 effects."""
-    hashes = {one.hash for one in found.copies}
+    hashes = {one.hash for one in verdict.copies}
     owing = tuple(entry for entry in view.ledger.outbox if entry.cause in hashes)
     # Learn what is paid. The book of this process proves its own transactions, other books theirs.
     paid = yield from paid_of(entity, view.ledger, owing)

@@ -59,8 +59,8 @@ def find_request(entity: EntityRef, request: str, token: str | None, memory: Mem
         memory: memory of this process.
     """
     # Read the document of the request, in a view that shows the document or its end. An older view might not have it yet.
-    found = yield from LoadRequests(entity, (request,), token)
-    return Again(memory, "the request could not be read") if isinstance(found, NoAnswer) else found
+    reply = yield from LoadRequests(entity, (request,), token)
+    return Again(memory, "the request could not be read") if isinstance(reply, NoAnswer) else reply
 
 
 def close_request(entity: EntityRef, request: str, memory: Memory) -> Step[Closed | Again]:

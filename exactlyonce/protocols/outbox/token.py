@@ -70,17 +70,17 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     if token is None:
         return Again(view.memory, "whether anything was written is not known")
     kept = [(one.tx, one.id) for one in view.ledger.kept]
-    found: FoundStaged | NoAnswer = FoundStaged(())
+    staged: FoundStaged | NoAnswer = FoundStaged(())
     if kept:
         # Read the kept messages at the new token. Missing messages are lost, and reported.
-        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), token)
-    if isinstance(found, NoAnswer):
+        staged = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), token)
+    if isinstance(staged, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
     ledger = replace(view.ledger, token=token, lost=view.ledger.complete)
     # Save the entity with the new token, if it is unchanged.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
-    there = {one.tx for one in found.documents}
+    there = {one.tx for one in staged.documents}
     after = replace(view.memory, entity_token=saved.token, library_token=token)
     return TokenReset("reset", after, tuple(name for tx, name in kept if tx not in there))

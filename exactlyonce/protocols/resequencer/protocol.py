@@ -24,7 +24,7 @@ from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.protocols.outbox.protocol import paid_of, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
-from exactlyonce.protocols.resequencer.release import Known, Release, held_and_gone
+from exactlyonce.protocols.resequencer.release import Documents, Release, held_and_gone
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
 from exactlyonce.protocols.steps.load import View, fence, load, start_over, with_ledger, write_blobs
@@ -178,8 +178,8 @@ class Resequencer:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry or the document of its number proves a message processed. At most 4 effects."""
-        known = yield from companions_know(self, entity, envelope, _ids(entity, envelope), memory)
-        return known
+        proved = yield from companions_know(self, entity, envelope, _ids(entity, envelope), memory)
+        return proved
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
@@ -200,15 +200,15 @@ class Resequencer:
 def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:
     """Take the messages, and release in order."""
     release = Release(work, view, max_wait)
-    known = yield from _known(work.entity, release, view, work.absent)
-    if isinstance(known, Again):
-        return known
+    documents = yield from _known(work.entity, release, view, work.absent)
+    if isinstance(documents, Again):
+        return documents
     # Open numbers, and release, hold or drop the messages. The next number is handled, and every held number that follows
     # without a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
-    opened = yield from OpenNumbers(work.entity, view.ledger.version, release.keys, more=len(known))
+    opened = yield from OpenNumbers(work.entity, view.ledger.version, release.keys, more=len(documents))
     if isinstance(opened, NoAnswer):
         return Again(view.memory, "whether the store has the book of this process is not known")
-    release.release(known, opened)
+    release.release(documents, opened)
     memory = view.memory
     if release.changes:
         committed = yield from _commit(work.entity, release, view)
@@ -222,7 +222,7 @@ def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finish
     return Finished(memory, tuple(release.processed), tuple(release.failed.items()), tuple(release.stopped.items()))
 
 
-def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Step[Known | Again]:
+def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Step[Documents | Again]:
     """Read the documents of relevant numbers, in a view at least as new as the read model. At most 2 effects; the second only
     where a held message seems to be gone.
 
@@ -234,17 +234,17 @@ def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Ste
         return {}
     # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token shows
     # every message held by the ledger.
-    found = yield from LoadCompanions(entity, tuple(ids), view.memory.entity_token)
-    if not isinstance(found, FoundCompanions):
+    loaded = yield from LoadCompanions(entity, tuple(ids), view.memory.entity_token)
+    if not isinstance(loaded, FoundCompanions):
         return Again(view.memory, "held messages could not be read")
-    known = {
-        (one.channel, one.number): (one, etag) for one, etag in found.companions if isinstance(one, NumberedMessage)
+    documents = {
+        (one.channel, one.number): (one, etag) for one, etag in loaded.companions if isinstance(one, NumberedMessage)
     }
-    if release.is_behind(known):
+    if release.is_behind(documents):
         return Again(view.memory, "the read model was seen in an older view than what it holds")
-    missing = release.missing(ids.values(), known)
+    missing = release.missing(ids.values(), documents)
     if missing is None:
-        return known
+        return documents
     # Prove that a held message is gone. In an old view, a message may only seem gone: released since, and its document
     # cleaned up.
     fenced = yield from fence(entity, view, absent)

@@ -26,7 +26,7 @@ from exactlyonce.values.frozen_json import Json, shape_json
 
 Position = tuple[str, int]
 """A channel, and a number in it."""
-Known = Mapping[Position, tuple[NumberedMessage, str]]
+Documents = Mapping[Position, tuple[NumberedMessage, str]]
 """Documents of numbers, each with its ETag."""
 
 FARTHEST_AHEAD: Final = 100_000
@@ -209,28 +209,28 @@ class Release:
         """The document of the read model to commit."""
         return entity_document(self._saved, self._ledger_with(tuple(self._entries)))
 
-    def is_behind(self, known: Known) -> bool:
+    def is_behind(self, documents: Documents) -> bool:
         """Whether a held message was released after the load, so that no commit can succeed."""
-        return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
+        return any(document.held is None and self._is_held(place) for place, (document, _) in documents.items())
 
-    def missing(self, wanted: Iterable[Position], known: Known) -> Position | None:
+    def missing(self, wanted: Iterable[Position], documents: Documents) -> Position | None:
         """The position of a message that is held in this view but has no document; None if all are there."""
-        return next((place for place in wanted if place not in known and self._is_held(place)), None)
+        return next((place for place in wanted if place not in documents and self._is_held(place)), None)
 
-    def release(self, known: Known, begun: Opened) -> None:
+    def release(self, documents: Documents, begun: Opened) -> None:
         """Handle messages that follow without a gap, in each channel as far as handlers and the batch allow; hold the rest."""
         deliveries = zip(self.arrived.items(), begun.transactions, strict=False)  # The rest is for what is held.
         self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
-        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
+        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, documents)}
         transactions = iter(begun.given)
         if self._max_wait is None:
             for channel in self._channels:
-                while self._handled_next(channel, fresh, known, begun, transactions):
+                while self._handled_next(channel, fresh, documents, begun, transactions):
                     pass
         else:
-            heads = partial(self._heads, fresh, known, begun.at)
+            heads = partial(self._heads, fresh, documents, begun.at)
             while (first := earliest(heads(), tuple(self._receptions.values()), begun.at, self._max_wait)) is not None:
-                if not self._handled_next(first, fresh, known, begun, transactions):
+                if not self._handled_next(first, fresh, documents, begun, transactions):
                     break
         for position, envelope in sorted(fresh.items(), key=lambda one: one[0]):
             if position[1] >= self._reception(position[0]).next:
@@ -265,14 +265,14 @@ class Release:
         except InvalidMessage as error:
             self.failed[key] = error
 
-    def _came_never(self, position: Position, envelope: Envelope, known: Known) -> bool:
+    def _came_never(self, position: Position, envelope: Envelope, documents: Documents) -> bool:
         """Distinguish a new arrival from a copy, a late arrival, and another message with the same number."""
-        found = known.get(position)
+        stored = documents.get(position)
         if not self._may_be_known(position):
             return True
-        if found is None:
+        if stored is None:
             return False  # Released so long ago that clean-up has taken its document.
-        document, etag = found
+        document, etag = stored
         if document.message is None:
             # The number was skipped as lost, and later messages were handled, so this message is too late; the document says
             # so.
@@ -282,17 +282,22 @@ class Release:
         return False
 
     def _handled_next(
-        self, channel: str, fresh: Mapping[Position, Envelope], known: Known, begun: Opened, transactions: Iterator[str]
+        self,
+        channel: str,
+        fresh: Mapping[Position, Envelope],
+        documents: Documents,
+        begun: Opened,
+        transactions: Iterator[str],
     ) -> bool:
         """Handle the next message of a sequence, if present; return whether another may follow."""
         reception = self._reception(channel)
         position = (channel, reception.next)
-        held = known.get(position) if self._is_held(position) else None
+        held = documents.get(position) if self._is_held(position) else None
         if held is None and position not in fresh:
             # Not read, for lack of room in this batch. A failing message waits for a later arrival.
             self.more = self.more or (self._is_held(position) and reception.failing is None)
             return False
-        envelope = fresh[position] if held is None else self._envelope(position, known)
+        envelope = fresh[position] if held is None else self._envelope(position, documents)
         key, tx = key_of(envelope), next(transactions)
         try:
             since = since_of_outputs(envelope.since, begun.at, self._work.send_limit)
@@ -321,22 +326,22 @@ class Release:
         )
         return True
 
-    def _heads(self, fresh: Mapping[Position, Envelope], known: Known, at: datetime) -> Mapping[str, Head]:
+    def _heads(self, fresh: Mapping[Position, Envelope], documents: Documents, at: datetime) -> Mapping[str, Head]:
         """The next message of each sequence, where present, with its time of arrival."""
         heads: dict[str, Head] = {}
         for channel in self._channels:
             position = (channel, self._reception(channel).next)
             if position in fresh:
                 heads[channel] = Head(fresh[position], at)
-            elif self._is_held(position) and position in known:
-                heads[channel] = Head(self._envelope(position, known), known[position][0].at)
+            elif self._is_held(position) and position in documents:
+                heads[channel] = Head(self._envelope(position, documents), documents[position][0].at)
             elif self._is_held(position) and self._reception(channel).failing is None:
                 self.more = True  # No room for it in this batch.
         return heads
 
-    def _envelope(self, position: Position, known: Known) -> Envelope:
+    def _envelope(self, position: Position, documents: Documents) -> Envelope:
         """A held message; parsed once, since ordering by time looks at the same message again and again."""
-        held = known[position][0].held
+        held = documents[position][0].held
         assert held is not None  # noqa: S101  # Callers look at what is held only.
         if position not in self._read:
             self._read[position] = Envelope.read(held.text, limit=BATCH_BYTES)

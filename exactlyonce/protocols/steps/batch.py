@@ -152,16 +152,16 @@ def _too_large(told: str, sizes: str, advice: str) -> EntityTooLarge:
 # Publishing what companions owe: co-located records, and entries of requests in a stream.
 
 
-Found = tuple[tuple[Companion, str | None], ...]
+Records = tuple[tuple[Companion, str | None], ...]
 """Companions with their ETags; None if not read."""
 
 
-def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Again | None]:
+def publish_records(entity: EntityRef, records: Records, memory: Memory) -> Step[Again | None]:
     """Publish the outputs owed by records, and drop them from the records; None once done. At most 2 effects."""
-    owing = settled(found)
+    owing = settled(records)
     outputs: tuple[Output, ...] = tuple(
         output
-        for record, _ in found
+        for record, _ in records
         if isinstance(record, ColocatedRecord | StreamEntry)
         for output in record.owed or ()
     )
@@ -179,17 +179,17 @@ def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Aga
 def sweep_records(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
     """Publish the outputs owed by records of the entity, and drop them. At most 3 effects."""
     # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
-    found = yield from FindOwing(entity)
-    if not isinstance(found, FoundCompanions):
+    owing = yield from FindOwing(entity)
+    if not isinstance(owing, FoundCompanions):
         return Again(memory, "the records that owe could not be read")
-    outcome = yield from publish_records(entity, found.companions, memory)
+    outcome = yield from publish_records(entity, owing.companions, memory)
     return outcome or Finished(memory)
 
 
-def settled(found: Found) -> Found:
+def settled(records: Records) -> Records:
     """The owing records, without their debt."""
     return tuple(
         (replace(record, owed=None, owing_since=None), etag)
-        for record, etag in found
+        for record, etag in records
         if isinstance(record, ColocatedRecord | StreamEntry) and record.owed is not None
     )

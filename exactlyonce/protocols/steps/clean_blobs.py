@@ -42,12 +42,12 @@ def blob_candidates(
             is written before its commit, so a blob is older than its proof; at half the retention, the proof is still there.
             Older blobs are never judged, since their proof may be gone.
     """
-    found: dict[str, tuple[ListedBlob, ...]] = {}
+    candidates: dict[str, tuple[ListedBlob, ...]] = {}
     for blob in listed:
         if blob.author is not None and horizon < blob.age < retention / 2:
             key = blob.author.entity.key
-            found[key] = (*found.get(key, ()), blob)
-    return found
+            candidates[key] = (*candidates.get(key, ()), blob)
+    return candidates
 
 
 def clean_blobs(
@@ -115,16 +115,18 @@ def committed_by_companions(
         ids: id of each attempt's proving companion; None if not recorded.
         memory: this process's memory of the entity.
     """
-    known = tuple(dict.fromkeys(id for id in ids.values() if id is not None))
-    if not known:
+    recorded = tuple(dict.fromkeys(id for id in ids.values() if id is not None))
+    if not recorded:
         return frozenset(ids)
     # Read the companions of the blobs' messages. A companion is written by the commit it proves, so a view at the entity's
     # session token has it.
-    read = yield from LoadCompanions(entity, known, memory.entity_token)
+    read = yield from LoadCompanions(entity, recorded, memory.entity_token)
     if isinstance(read, NoAnswer):
         return Again(memory, "the companions of the entity could not be read")
-    found = [companion for companion, _ in read.companions]
-    return frozenset(author for author, id in ids.items() if id is None or any(_proves(author, one) for one in found))
+    companions = [companion for companion, _ in read.companions]
+    return frozenset(
+        author for author, id in ids.items() if id is None or any(_proves(author, one) for one in companions)
+    )
 
 
 def _proves(author: Author, one: Companion) -> bool:

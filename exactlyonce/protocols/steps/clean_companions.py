@@ -132,11 +132,11 @@ def clean_companions(
     if not candidates:
         return Finished(memory)
     # Read the candidates again. A companion written since is no longer old, and stays.
-    found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
-    if isinstance(found, NoAnswer):
+    loaded = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
+    if isinstance(loaded, NoAnswer):
         return Again(memory, "what is to be cleaned up could not be read")
     old = {
-        (id_of(entity, one), etag): one for one, etag in found.companions if (id_of(entity, one), etag) in candidates
+        (id_of(entity, one), etag): one for one, etag in loaded.companions if (id_of(entity, one), etag) in candidates
     }
     newest = max((one.version for one in old.values() if isinstance(one, StreamEntry)), default=0)
     garbage = tuple(key for key, one in old.items() if _may_go(one, ledger, newest))

@@ -53,10 +53,10 @@ def give_back(entity: EntityRef, message: str, output: Output, memory: Memory) -
     if token is None:
         return Again(memory, "whether anything was written is not known")
     # Read whether the message is parked. A parked message counts as never processed, so it is not sent.
-    found = yield from LoadParked(entity, message, token)
-    if isinstance(found, NoAnswer):
+    parked = yield from LoadParked(entity, message, token)
+    if isinstance(parked, NoAnswer):
         return Again(memory, "whether the message is parked could not be read")
-    if found.message is not None:
+    if parked.message is not None:
         return Returned("parked", memory)
     returned = yield from send(output, memory)
     return returned

@@ -151,13 +151,13 @@ def load_with_companions(
     """
     # Load the entity, and look for the messages' companions. Either view may be old: the batch collides with everything
     # missed.
-    loaded, found = yield from Together(
+    loaded, beside = yield from Together(
         LoadEntity(entity, memory.entity_token), LoadCompanions(entity, ids, memory.entity_token)
     )
-    if isinstance(loaded, NoAnswer) or not isinstance(found, FoundCompanions):
+    if isinstance(loaded, NoAnswer) or not isinstance(beside, FoundCompanions):
         return Again(memory, "a read was not answered")
     view = yield from admitted(entity, loaded, strategy, memory)
-    return view if isinstance(view, Again) else replace(view, companions=found.companions)
+    return view if isinstance(view, Again) else replace(view, companions=beside.companions)
 
 
 def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memory) -> Step[View | Again]:

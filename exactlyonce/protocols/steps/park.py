@@ -119,13 +119,13 @@ def requeue(
         StoredDataError: the parked document cannot be trusted.
     """
     # Read the parked message. The document holds the body, and the store's reply the time.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
+    stored = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(stored, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    if found.message is None or found.etag is None or found.now is None:
+    if stored.message is None or stored.etag is None or stored.now is None:
         return Requeued("not parked", memory)
-    envelope = _again(found.message)
-    if (bound := limit(envelope)) is not None and (refusal := _refusal(envelope, found.now, bound)):
+    envelope = _again(stored.message)
+    if (bound := limit(envelope)) is not None and (refusal := _refusal(envelope, stored.now, bound)):
         return Requeued(refusal, memory)
     # Send the message again. It keeps its identity: if processed meanwhile, it is a duplicate. A renewed message has its new
     # identity.
@@ -134,7 +134,7 @@ def requeue(
         return Again(memory, "the message could not be sent")
     # Put a note in the place of the parked message, as it was read. After sending, so that the message is never lost; a
     # message parked anew stays.
-    yield from Unpark(entity, message, found.etag, key_of(envelope), noted)
+    yield from Unpark(entity, message, stored.etag, key_of(envelope), noted)
     return Requeued("sent", memory, key_of(envelope))
 
 
@@ -156,18 +156,18 @@ def renew(
         StoredDataError: the parked document cannot be trusted.
     """
     # Read the parked message. The store's time, minus the message's own, is the age.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
+    stored = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(stored, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    parked = found.message
-    if parked is None or found.now is None:
+    parked = stored.message
+    if parked is None or stored.now is None:
         return Renewed("not parked", memory)
     envelope = _again(parked)
     bound = limit(without_place(envelope))
-    taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, found.now, bound) is None
+    taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, stored.now, bound) is None
     if bound is None or taken:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
-    time = _first_taken(parked.at, found.now, bound(found.now))
+    time = _first_taken(parked.at, stored.now, bound(stored.now))
     # Write that the message is a new one. Before sending, so that a repeated request after a crash sends a copy of the same
     # message.
     written = yield from Park(entity, replace(parked, renewed=time))
@@ -190,13 +190,13 @@ def discard(entity: EntityRef, message: str, memory: Memory, *, noted: int = NOT
         StoredDataError: the parked document cannot be trusted.
     """
     # Read the parked message.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
+    stored = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(stored, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    if found.etag is not None:
+    if stored.etag is not None:
         # Put a note in the place of the parked message, as it was read. A message parked anew stays.
-        yield from Unpark(entity, message, found.etag, seconds=noted)
-    return found.etag is not None
+        yield from Unpark(entity, message, stored.etag, seconds=noted)
+    return stored.etag is not None
 
 
 def _parked(entity: EntityRef, envelope: Envelope, reason: str, at: datetime) -> ParkedMessage:
@@ -267,10 +267,10 @@ def settle(
     if ids:
         # Look for the companion that proves the message processed. At the entity's session token, so that behind the fence
         # its absence is certain.
-        found = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
-        if isinstance(found, NoAnswer):
+        loaded = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
+        if isinstance(loaded, NoAnswer):
             return Again(view.memory, "whether the message was processed could not be read")
-        view = replace(view, companions=found.companions)
+        view = replace(view, companions=loaded.companions)
     finished = yield from finish(view)
     if finished is not None:
         return finished
@@ -294,7 +294,7 @@ def companions_know(
     if not ids:
         return False
     # Look for the companion that proves the message processed.
-    found = yield from LoadCompanions(entity, ids, view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    loaded = yield from LoadCompanions(entity, ids, view.memory.entity_token)
+    if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the companions of the entity could not be read")
-    return any(one.message == message for one, _ in found.companions)
+    return any(one.message == message for one, _ in loaded.companions)

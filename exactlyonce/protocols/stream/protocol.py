@@ -127,13 +127,13 @@ def is_whole(version: int, before: Point, ledger: Ledger) -> bool:
     return version % every == 0
 
 
-def leads_back(version: int, found: tuple[StreamEntry, ...], ledger: Ledger) -> bool:
+def leads_back(version: int, loaded: tuple[StreamEntry, ...], ledger: Ledger) -> bool:
     """Whether all entries are present that lead to the state before a version."""
     first, last = versions_for(version, ledger)
-    return {*range(first, last + 1)} <= {entry.version for entry in found}
+    return {*range(first, last + 1)} <= {entry.version for entry in loaded}
 
 
-def point_before(work: Work, version: int, found: tuple[StreamEntry, ...], ledger: Ledger, now: Point) -> Point:
+def point_before(work: Work, version: int, loaded: tuple[StreamEntry, ...], ledger: Ledger, now: Point) -> Point:
     """The state before a version.
 
     Args:
@@ -149,7 +149,7 @@ def point_before(work: Work, version: int, found: tuple[StreamEntry, ...], ledge
     """
     entity = work.entity
     first, last = versions_for(version, ledger)
-    entries = tuple(entry for entry in found if first <= entry.version <= last)
+    entries = tuple(entry for entry in loaded if first <= entry.version <= last)
     if tuple(entry.version for entry in entries) != tuple(range(first, last + 1)):
         raise DamagedDocument(
             f"The stream of entity {entity} has not every version from {first} to {last}, so version {version} cannot be "
@@ -287,8 +287,8 @@ class VersionStream:
             if isinstance(again, Again):
                 return again
             failed = again
-        known = {entry.message for entry in entries}
-        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        processed = {entry.message for entry in entries}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in processed}
         if not fresh:
             return Finished(view.memory, failed=failed, answers=answers, contents=contents)
         # Begin, and handle the messages. Their entries keep this time, so that duplicates are handled at the same time. A
@@ -339,8 +339,8 @@ class VersionStream:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry of the stream proves a message processed. At most 4 effects."""
-        known = yield from companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
-        return known
+        proved = yield from companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
+        return proved
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
@@ -383,12 +383,12 @@ def outputs_again(
         NonDeterministicHandler: the outputs differ from the first time.
         ExactlyOnceError: raised by `handle`.
     """
-    given = Before(before.body, entry.at, entry.tx, sent=entry.outputs, since=entry.since)
-    outputs = handle(given, envelope).outputs
-    if (found := digest(outputs)) != entry.digest:
+    start = Before(before.body, entry.at, entry.tx, sent=entry.outputs, since=entry.since)
+    outputs = handle(start, envelope).outputs
+    if (actual := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
-            f"something else than the first time (digest {found[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
+            f"something else than the first time (digest {actual[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
             "the handler changed, or does it ask something else than state, message and context? Let it handle old states as "
             "it did; exactlyonce.testing.assert_deterministic finds what leaks."
         )
@@ -403,10 +403,10 @@ def handled_again(
     """
     ranges = tuple(versions_for(entry.version, view.ledger) for entry in entries)
     # Read the states that duplicates were first handled on. One request reads at most `snapshot_every` entries for each.
-    found = yield from FindEntries(work.entity, ranges, view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    loaded = yield from FindEntries(work.entity, ranges, view.memory.entity_token)
+    if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the stream could not be read")
-    stream = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
+    stream = tuple(entry for entry, _ in loaded.companions if isinstance(entry, StreamEntry))
     now = Point(view.body)
     outputs: list[Output] = []
     failed: list[tuple[str, ExactlyOnceError]] = []

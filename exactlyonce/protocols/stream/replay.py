@@ -84,10 +84,10 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
     # Find the versions that sent these numbers. The entity's session token covers their entries.
-    found = yield from FindNumbered(entity, missing.channel, (missing.first, missing.last), view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    numbered = yield from FindNumbered(entity, missing.channel, (missing.first, missing.last), view.memory.entity_token)
+    if isinstance(numbered, NoAnswer):
         return Again(view.memory, "the stream could not be read")
-    return (min(found.versions), max(found.versions)) if found.versions else None
+    return (min(numbered.versions), max(numbered.versions)) if numbered.versions else None
 
 
 def replay(
@@ -124,10 +124,10 @@ def replay(
     reach = part_from(first, view.ledger)
     # Read a part of the stream, as far as the next whole state. A replay of any length reads at most `snapshot_every`
     # entries at once.
-    found = yield from FindEntries(work.entity, (reach,), view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    loaded = yield from FindEntries(work.entity, (reach,), view.memory.entity_token)
+    if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the stream could not be read")
-    entries = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
+    entries = tuple(entry for entry, _ in loaded.companions if isinstance(entry, StreamEntry))
     last_here = min(last, reach[1])
     outputs = tuple(
         output
