@@ -85,7 +85,9 @@ Release = Callable[[Before, Output], Handled]
 
 def keeps_nothing(before: Before, kept: Output) -> Handled:
     """The `Release` of entity types without kept messages."""
-    raise ConfigurationError(f"Message {kept.id} cannot be released here, at {before.at}.")
+    raise ConfigurationError(
+        f"Message {kept.id} cannot be released at {before.at}: no handler of its entity keeps messages."
+    )
 
 
 Refusal = Callable[[datetime | None, datetime], ExactlyOnceError | None]

@@ -75,8 +75,8 @@ class Application:
             if stored is not None and stored.container != one.container:
                 yield (
                     f"Entities of type {one.type!r} live in container {stored.container!r}, not in {one.container!r}: correct "
-                    "the container's name, or give the type another name. Records are named by the type, so that those of one "
-                    "container would be taken for those of the other."
+                    "the container's name, or give the type another name. Records are named by the type, so records of the "
+                    "two containers would be taken for one another."
                 )
             elif stored is not None and stored.paths != one.paths:
                 yield (

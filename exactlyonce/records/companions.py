@@ -206,14 +206,14 @@ def read_companion(entity: EntityRef, document: dict[str, Any]) -> Companion:
     shape = _SHAPES.get(str(kind))
     if shape is None:
         raise DamagedDocument(
-            f"Document {id!r} in the partition of entity {entity} has an id as the library gives, and the library did "
-            "not write it. Nothing was changed. Give it another id."
+            f"Document {id!r} in the partition of entity {entity} has an id of the library's form, but the library "
+            "did not write the document. Nothing was changed. Give the document another id."
         )
     companion = read_shape(shape, {**properties, "kind": kind}, f"Companion {id!r} of entity {entity}")
     if companion.entity != entity.key or id_of(entity, companion) != id:
         raise DamagedDocument(
-            f"Companion {id!r} of entity {entity} has the content of another one. Nothing was changed. "
-            "Restore it from a backup; or delete it, if it was put there by hand."
+            f"Companion {id!r} of entity {entity} has the content of another companion. Nothing was changed. "
+            "Restore the companion from a backup; or delete it, if it was put there by hand."
         )
     return companion
 

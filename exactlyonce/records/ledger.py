@@ -89,7 +89,7 @@ def reply_of(envelope: Envelope, caller: EntityRef, about: str) -> ReplyTo:
     if extensions.get(RECEIVER) != caller.source:
         raise InvalidMessage(
             f"{about} is the reply to a call of {extensions.get(RECEIVER)!r}. Let the key= of the reply's handler name the "
-            "entity that made the call: context.call(..., tag=) takes what it needs."
+            "entity that made the call: give context.call(..., tag=) the values for key=."
         )
     return ReplyTo(call, version, caller.source)
 

@@ -148,8 +148,8 @@ def place_of(envelope: Envelope, receiver: EntityRef, about: str) -> Place:
     extensions = dict(envelope.extensions)
     if lacking := [name for name in (CHANNEL, RECEIVER, NUMBER) if name not in extensions]:
         raise InvalidMessage(
-            f"{about} has no {' and no '.join(lacking)}, so its place is not known. Declare whom messages are for where their "
-            "sender is composed, with Destination(..., to=entity) or Destination(..., to=type, entity_by=...)."
+            f"{about} has no {' and no '.join(lacking)}, so its place is not known. Declare the receiver where the sender is "
+            "composed, with Destination(..., to=entity) or Destination(..., to=type, entity_by=...)."
         )
     channel, addressed, number = extensions[CHANNEL], extensions[RECEIVER], _number(str(extensions[NUMBER]))
     if not isinstance(channel, str) or not 1 <= number <= LARGEST_NUMBER:

@@ -99,8 +99,9 @@ def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:
 
 def _gone(kept: Kept) -> DamagedDocument:
     return DamagedDocument(
-        f"Message {kept.id} is due since {kept.due.isoformat()}, and its document {kept.tx} was not found. It stays kept. If "
-        "this is reported again, somebody deleted the document: restore it from a backup, or let the entity cancel the message."
+        f"Message {kept.id} is due since {kept.due.isoformat()}, but its document {kept.tx} was not found. The message stays "
+        "kept. If the error comes again, the document was deleted: restore the document from a backup, or let the entity "
+        "cancel the message."
     )
 
 

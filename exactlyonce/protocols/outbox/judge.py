@@ -227,7 +227,7 @@ def unanswered(copies: Iterable[Arrival], view: View) -> Failed:
     if not asked:
         return ()
     marks, answers = known_in(view), dict(answers_of(asked, view))
-    forgotten = "was carried out, so long ago that its answer is forgotten. Nothing was changed now."
+    forgotten = "was carried out so long ago that its answer is forgotten. Nothing was changed."
     return tuple(
         (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
         for one in asked
@@ -261,8 +261,8 @@ def answered(calls: Calls, arrival: Arrival) -> Calls:
 def request_unknown(request: str) -> RequestUnknown:
     """The error of a request without a document."""
     return RequestUnknown(
-        f"There is no request {request}: it was closed, or left open for so long that it was deleted. It changed nothing now. "
-        "If it was not carried out before, open another one."
+        f"Request {request} does not exist: its caller closed it, or clean-up deleted it after a long time open. Nothing was "
+        "changed. Unless you have its answer, open a new request."
     )
 
 
@@ -292,9 +292,8 @@ def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
     """The reason against processing a message without proof, at all or in this view; None if there is none."""
     if is_behind(one, view):
         return TryAgainLater(
-            f"Message {one.key} is the reply to a call that is newer than what was read, version {view.ledger.version} of its "
-            "entity. Give it back to its queue. If that does not help, the entity was restored from a backup: the reply gets "
-            "parked."
+            f"Message {one.key} is the reply to a call newer than the entity's version read, {view.ledger.version}. Give the "
+            "message back to its queue. If the error stays, the entity was restored from a backup: the reply gets parked."
         )
     if one.kind == "q" and all(document.request != one.envelope.id for document in view.requests):
         return request_unknown(one.envelope.id)
@@ -304,9 +303,9 @@ def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
 def _not_awaited(one: Arrival, view: View) -> InvalidMessage:
     assert one.reply is not None  # noqa: S101  # Only replies are awaited.
     return InvalidMessage(
-        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await, and it "
-        "was not processed. Was the entity restored from a backup? Then process again what made the call.",
-        kept="no call of the entity awaits this reply, and it was not processed: the entity may have been restored",
+        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await. The "
+        "message was not processed. If the entity was restored from a backup, process the message that made the call again.",
+        kept="no call of the entity awaits this reply, so the reply was not processed: the entity may have been restored",
     )
 
 
@@ -394,9 +393,9 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
         (
             one.key,
             DatabaseRestored(
-                f"Message {one.key} for entity {ledger.entity} is not known, but what the library kept of older messages is "
-                "gone. The message may have been processed, so nothing was changed. Was the library's container restored, "
-                "exchanged or emptied?"
+                f"Message {one.key} for entity {ledger.entity} has no mark, but pages with marks of older messages are gone. "
+                "The message may have been processed, so nothing was changed. Check whether the library's container was "
+                "restored, exchanged or emptied."
             ),
         )
         for one in fresh

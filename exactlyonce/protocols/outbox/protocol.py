@@ -504,7 +504,7 @@ def _make_room(entity: EntityRef, view: View, paid: frozenset[str]) -> Step[Agai
     memory = yield from publish_owed(entity, owing, view)
     if isinstance(memory, Again):
         return memory
-    return Again(memory, "what the outbox owed took the room, and was sent", progressed=True)
+    return Again(memory, "owed outputs took the room, and were sent", progressed=True)
 
 
 def _seconds(work: Work, page: Page, at: datetime) -> int:

@@ -67,8 +67,8 @@ class Rebuild:
         require_text("through= of a Rebuild, a destination's name,", self.through)
         if not isinstance(self.of.strategy, VersionStream):
             raise ConfigurationError(
-                f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "
-                "strategy=VersionStream(), or let the read model wait for, or skip, what is lost."
+                f"Entity {self.of.name!r} keeps no version stream, so it cannot send lost messages again. Set "
+                "strategy=VersionStream(), or let the read model wait for lost messages, or skip them."
             )
 
 
@@ -120,7 +120,7 @@ def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)
-    return Again(memory, "what follows the gap can be released", progressed=True)
+    return Again(memory, "messages behind the gap can be released", progressed=True)
 
 
 def ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:

@@ -241,7 +241,7 @@ def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Ste
         (one.channel, one.number): (one, etag) for one, etag in loaded.companions if isinstance(one, NumberedMessage)
     }
     if release.is_behind(documents):
-        return Again(view.memory, "the read model was seen in an older view than what it holds")
+        return Again(view.memory, "the read model was seen in an older view than its held messages")
     missing = release.missing(ids.values(), documents)
     if missing is None:
         return documents
@@ -290,7 +290,7 @@ def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled
     if not mine:
         return None
     if any(_released_since(view, one) for one in mine):
-        return Again(view.memory, "the read model was seen in an older view than what it released")
+        return Again(view.memory, "the read model was seen in an older view than its released message")
     # Finish what the read model released. A held message is safe without its delivery.
     paid = yield from _pay(entity, view)
     return paid if isinstance(paid, Again) else Settled("processed", paid.memory)

@@ -49,14 +49,17 @@ def require_sense(entity: EntityRef, envelope: Envelope, place: Place, reception
     about = f"Message {key_of(envelope)} for read model {entity}"
     if envelope.source != reception.source:
         raise InvalidMessage(
-            f"{about} comes in channel {place.channel}, which is of {reception.source}. It was not held. Correct the sender."
+            f"{about} comes in channel {place.channel}, which belongs to {reception.source}. The message was not held. "
+            "Correct the sender."
         )
     if timed and envelope.time is None:
-        raise InvalidMessage(f"{about} has no time, by which messages of several sources are brought into one order.")
+        raise InvalidMessage(
+            f"{about} has no time, but messages of several sources are ordered by time. Let the sender set time."
+        )
     if place.number >= reception.next + FARTHEST_AHEAD:
         raise InvalidMessage(
-            f"{about} has the number {place.number}, but {reception.next} is next: more than {FARTHEST_AHEAD} ahead. It was "
-            "not held. Correct the sender; or, where that many messages are lost, rebuild the read model."
+            f"{about} has the number {place.number}, but {reception.next} is next: more than {FARTHEST_AHEAD} ahead. The "
+            "message was not held. Correct the sender; or, if so many messages are lost, rebuild the read model."
         )
 
 
@@ -65,8 +68,8 @@ def two_with_one_number(entity: EntityRef, envelope: Envelope, position: Positio
     channel, number = position
     return InvalidMessage(
         f"Message {key_of(envelope)} for read model {entity} has the number {number} in channel {channel} of "
-        f"{envelope.source}, which message {other} has. It was not handled. Was the source restored from a backup, so that it "
-        "gives out numbers a second time? Then give the read model a new key, and rebuild it."
+        f"{envelope.source}, and so has message {other}. The message was not handled. If the source was restored from a "
+        "backup, it gives out numbers a second time: give the read model a new key, and rebuild it."
     )
 
 
@@ -74,8 +77,8 @@ def held_and_gone(entity: EntityRef, position: Position) -> DamagedDocument:
     """The error of a held message whose document is gone."""
     channel, number = position
     return DamagedDocument(
-        f"Read model {entity} holds number {number} of channel {channel}, but the document that should hold the message is "
-        "gone. Nothing was changed. Restore it from a backup, or rebuild the read model."
+        f"Read model {entity} holds number {number} of channel {channel}, but the document of the message is gone. "
+        "Nothing was changed. Restore the document from a backup, or rebuild the read model."
     )
 
 
@@ -382,7 +385,7 @@ class Release:
             if not self._has_room(key, self._saved.size, 0, size := Json.of(wire.text).size):
                 told = f"Message {key} for read model {self._work.entity}:"
                 if self.document.size + size > BATCH_BYTES:
-                    sizes = f"it has {size} bytes and came too early, and is too large to be held"
+                    sizes = f"the message came too early, and its {size} bytes are too many to be held"
                     raise EntityTooLarge(f"{told} {sizes}.", kept=sizes)
                 raise TryAgainLater(f"{told} there is no room for it in the batch that is committed now.")
         except ExactlyOnceError as error:
@@ -400,7 +403,7 @@ class Release:
                 return False  # What they owe will be published, and gone, when the next batch is made.
             sizes = f"the read model would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed"
             raise EntityTooLarge(
-                f"Message {key} for read model {self._work.entity}: {sizes}. Keep less in it.", kept=sizes
+                f"Message {key} for read model {self._work.entity}: {sizes}. Keep less in the read model.", kept=sizes
             )
         written = len(self.create) + len(self.replace)
         names = 2 * len(key.encode()) + len(self._work.entity.key.encode()) + len(self._work.entity.source)

@@ -134,7 +134,7 @@ def clean_companions(
     # Read the candidates again. A companion written since is no longer old, and stays.
     loaded = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
     if isinstance(loaded, NoAnswer):
-        return Again(memory, "what is to be cleaned up could not be read")
+        return Again(memory, "the candidates for clean-up could not be read")
     old = {
         (id_of(entity, one), etag): one for one, etag in loaded.companions if (id_of(entity, one), etag) in candidates
     }

@@ -199,8 +199,8 @@ def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None
     if ledger is not None and ledger.protocol != protocol and ledger != Ledger():
         raise ConfigurationError(
             f"Entity {entity} was processed by the protocol {ledger.protocol!r}; its type is configured for {protocol!r}, "
-            "which would not know its duplicates. Nothing was changed. Go back to the strategy it had; or give the new one a "
-            "container of its own, and let messages carry the state over."
+            "which would not recognize duplicates. Nothing was changed. Go back to the former strategy; or give the new "
+            "strategy a container of its own, and let messages carry the state over."
         )
 
 

@@ -210,8 +210,8 @@ def _again(parked: ParkedMessage) -> Envelope:
         envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
     except MalformedMessage as error:
         raise DamagedDocument(
-            f"What is parked as message {parked.message} cannot be read: {error} Nothing was changed. Restore the document "
-            "from a backup, or discard it."
+            f"Parked message {parked.message} cannot be read: {error} Nothing was changed. Restore its document from a backup, "
+            "or discard the message."
         ) from None
     if parked.renewed is not None:
         id = renewed_id(parked.entity, parked.message, parked.renewed)

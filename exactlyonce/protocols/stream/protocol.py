@@ -79,10 +79,10 @@ class Point:
         """Read the result of `json`. Raises `DamagedDocument`."""
         properties = json.value
         if not isinstance(properties, dict) or properties.keys() != {"body"}:
-            raise DamagedDocument("An earlier state has other properties than it should have.")
+            raise DamagedDocument("An earlier state has to have the property body, and no further.")
         body = properties["body"]
         if not isinstance(body, dict | None):
-            raise DamagedDocument("An earlier state is none.")
+            raise DamagedDocument("The body of an earlier state is neither an object nor null.")
         return cls(None if body is None else Json.of(body))
 
 
@@ -201,7 +201,9 @@ def _stepped_back(entity: EntityRef, entry: StreamEntry, after: Point) -> Point:
             return Point.of(entry.before)
         return Point.of(Json.of(JsonPatch(entry.before.value).apply(after.json.value)))
     except (JsonPatchException, JsonPointerException, TypeError, DamagedDocument) as error:
-        raise _damaged(entity, entry.version, f"cannot be gone back over ({type(error).__name__})") from None
+        raise _damaged(
+            entity, entry.version, f"holds a patch that cannot be applied ({type(error).__name__})"
+        ) from None
 
 
 def _damaged(entity: EntityRef, version: int, what: str) -> DamagedDocument:
@@ -388,9 +390,9 @@ def outputs_again(
     if (actual := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
-            f"something else than the first time (digest {actual[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
-            "the handler changed, or does it ask something else than state, message and context? Let it handle old states as "
-            "it did; exactlyonce.testing.assert_deterministic finds what leaks."
+            f"other outputs than the first time (digest {actual[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
+            "the handler changed, or does it use anything besides state, message and context? Let it handle old states as "
+            "before; exactlyonce.testing.assert_deterministic finds the leak."
         )
     return outputs
 
@@ -461,9 +463,9 @@ def _too_old(
         (
             entry.message,
             TooOldToJudge(
-                f"Message {entry.message} on entity {entity}: It was processed as version {entry.version}, so long ago that "
-                "clean-up has taken what is needed to handle it again. Nothing was sent. It may be dropped, unless what it "
-                "sent was never published."
+                f"Message {entry.message} on entity {entity} was processed as version {entry.version}, so long ago that "
+                "clean-up has taken the entries for handling it again. Nothing was sent. Drop the message, unless its "
+                "outputs were never published."
             ),
         )
         for entry in gone
@@ -515,8 +517,8 @@ def _require_room(entity: EntityRef, message: str, before: Point, after: Point) 
     # Too large for any document is another error, and a state already too large may shrink.
     if needed > BATCH_BYTES and before.json.size < state.size <= MAX_DOCUMENT_BYTES:
         sizes = (
-            f"the state would have {state.size} bytes. A stream holds it twice in one batch, now and then, which would have "
-            f"{needed} bytes with a message; a batch takes {BATCH_BYTES}"
+            f"the state would have {state.size} bytes. Now and then, a stream holds the state twice in one batch: {needed} "
+            f"bytes with a message, but a batch takes {BATCH_BYTES}"
         )
         raise EntityTooLarge(f"Message {message} on entity {entity}: {sizes}. Keep less in one entity.", kept=sizes)
 

@@ -117,7 +117,7 @@ def replay(
         return view
     require_same_kind(work, view.ledger)
     if missing is not None and view.ledger.version < versions[1]:
-        return Again(view.memory, "the entity was seen in an older view than what it sent")
+        return Again(view.memory, "the entity was seen in an older view than its outputs")
     first, last = versions[0], min(versions[1], view.ledger.version)
     if first > last:
         return Replayed(0, None, view.memory)
