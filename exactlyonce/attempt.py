@@ -26,14 +26,14 @@ class Handled:
     Attributes:
         body: the entity document without the library's property; only id and key if the entity was deleted.
         outputs: the messages to publish after the commit.
-        deleted: the document becomes a tombstone.
-        sequences: all numbers that the entity has given out.
-        blobs: to be written before the commit.
-        events: of an event-sourced entity; None for others.
-        answer: to the request that the message came by; None if it came by a queue.
+        deleted: whether the document becomes a tombstone.
+        sequences: every sequence of the entity, with the numbers given out so far.
+        blobs: content to write before the commit.
+        events: events of an event-sourced entity; None for a plain one.
+        answer: the answer to the request; None if the message came by a queue.
         calls: ids of the outputs that are calls.
-        kept: messages to keep, each with the time at which it is due.
-        cancelled: ids of messages that are kept no longer.
+        kept: messages to keep, with due times.
+        cancelled: ids of kept messages that the handler cancelled.
     """
 
     body: Json
@@ -56,12 +56,12 @@ class Before:
         body: the entity document without the library's property; None if absent or deleted.
         at: time of the attempt.
         tx: transaction id of the message in this attempt.
-        sequences: the numbers that the entity has given out.
-        sent: the outputs of the first time, when a message is handled again; None the first time. No handler sees it.
-        version: of the entity, which the commit will produce; None where the strategy keeps no calls.
-        kept: ids of the messages that are kept; None where the strategy keeps none.
+        sequences: the numbers given out by the entity so far.
+        sent: the outputs of the first time, when a message is handled again; None the first time. Hidden from handlers.
+        version: entity version produced by the commit; None where the strategy keeps no calls.
+        kept: ids of the kept messages; None where the strategy keeps none.
         since: stable time of the outputs, in milliseconds since 1970; None if they are untimed.
-        folder: for the blobs that the handler writes; None for `tx`.
+        folder: folder for the handler's blobs; None for `tx`.
     """
 
     body: Json | None
@@ -80,16 +80,18 @@ Handle = Callable[[Before, Envelope], Handled]
 
 
 Release = Callable[[Before, Output], Handled]
-"""Sends a kept message, which is due: gives it its time and its number. Pure; raises `ExactlyOnceError`."""
+"""Sends a kept message that is due: sets its time and its number. Pure; raises `ExactlyOnceError`."""
 
 
 def keeps_nothing(before: Before, kept: Output) -> Handled:
-    """The `Release` where no handler keeps messages."""
-    raise ConfigurationError(f"Message {kept.id} cannot be released here, at {before.at}.")
+    """The `Release` of entity types without kept messages."""
+    raise ConfigurationError(
+        f"Message {kept.id} cannot be released at {before.at}: no handler of its entity keeps messages."
+    )
 
 
 Refusal = Callable[[datetime | None, datetime], ExactlyOnceError | None]
-"""Takes a message's `time` and the store's present; returns the error of a message whose age forbids judging it, or None."""
+"""Takes a message's `time` and the store's present; returns an error if the message's age forbids judging, else None."""
 
 
 def never(time: datetime | None, now: datetime) -> None:
@@ -106,17 +108,17 @@ class Work:
     """Messages for one entity, to be committed together.
 
     Attributes:
-        entity: that they are for.
-        messages: to be processed.
-        handle: handles one of them.
+        entity: the receiver of the messages.
+        messages: the messages to process.
+        handle: handles one message.
         absent: the id and partition key properties of the entity's document, for saving it without a state.
         evolve: applies the events of an event-sourced entity; None for others.
         retention: age from which marks and pages may go.
         refusal: refuses duplicates so old that clean-up may have deleted the state before them.
         release: sends a kept message.
         send_limit: age of a message above which its outputs are untimed.
-        page_lifetime: for how long the store keeps a page after the time of its newest mark, whatever clean-up does.
-        senders: entity types of this application, whose messages are inner ones.
+        page_lifetime: time for which the store keeps a page after its newest mark, independent of clean-up.
+        senders: entity types of this application; their messages are inner messages.
     """
 
     entity: EntityRef
@@ -133,17 +135,17 @@ class Work:
 
 
 SHARED: Final = -2
-"""Another process was there. It is likely to come again, and an attempt in vain costs a request more than a load."""
+"""Another process saved the entity, and probably will again. A failed attempt costs a request more than a load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The entity document as this process knows it: an attempt may start from it.
+    """The entity document as this process last saw it; an attempt may start from here.
 
     Attributes:
-        document, etag: as it was saved or loaded.
-        right: how often in a row the remembered document was the newest when the entity was loaded; `SHARED` when it was not.
-        parts: of the document, so that they need not be read from it; None if they are not known.
+        document, etag: as saved or loaded.
+        right: count in a row of loads that confirmed the remembered document; `SHARED` after a refuting one.
+        parts: the document taken apart, to save reading again; None if not at hand.
     """
 
     document: Json
@@ -154,12 +156,12 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """An entity as a process knows it from its own attempts. Losing it costs requests, never the guarantee.
+    """An entity as seen by this process's own attempts. Losing the memory costs requests, never the guarantee.
 
     Attributes:
         entity_token: session token for the entity document.
         library_token: session token for the entity's partition in the library container.
-        saved: the document as this process last saved or loaded it; None if it does not know, or need, it.
+        saved: the document as this process last saved or loaded it; None if unseen or not needed.
     """
 
     entity_token: str | None = None
@@ -167,7 +169,7 @@ class Memory:
     saved: Remembered | None = None
 
     def compared(self, etag: str | None) -> Memory:
-        """The memory once the entity was loaded, with this ETag."""
+        """The memory after a load of the entity with this ETag."""
         if self.saved is None:
             return self
         right = self.saved.right + 1 if self.saved.etag == etag else SHARED
@@ -176,15 +178,15 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Every message of the attempt may be acknowledged, except those that failed.
+    """Every message of the attempt may be acknowledged, except the failed ones.
 
     Attributes:
         memory: for the next attempt on this entity in this process.
-        processed: keys of the messages that this attempt committed.
-        failed: key and error of each message that cannot be committed; none of them changed anything.
-        stopped: key and error of each message that stays held because its handler raised, with those that follow it.
-        answers: key and committed answer of each message that came by a request.
-        contents: key and `Envelope.content`, or its beginning, of messages that were processed before, as far as it is kept.
+        processed: keys of the messages committed by this attempt.
+        failed: key and error of each message that cannot be committed. Failed messages changed nothing.
+        stopped: key and error of each message held because its handler raised, with the messages that follow it.
+        answers: key and committed answer of each request.
+        contents: key and `Envelope.content`, or its beginning, of messages processed before, where stored.
     """
 
     memory: Memory
@@ -195,16 +197,16 @@ class Finished:
     contents: tuple[tuple[str, str], ...] = ()
 
     def differing(self, messages: Iterable[Envelope]) -> tuple[Envelope, ...]:
-        """Copies with another content than the message that was processed: its sender has given one identity to two.
+        """Copies whose content differs from the processed message: the sender gave one identity to two messages.
 
         Args:
-            messages: of the attempt, in their order. Of several copies, the last is processed.
+            messages: the messages of the attempt, in order. Among several copies, the last is processed.
         """
         copies = tuple(messages)
         last = {one.key: one for one in copies}
         contents = {key: one.content for key, one in last.items()} if len(last) < len(copies) else {}
         contents |= dict(self.contents)
-        # A request has its fingerprint, and its caller is told.
+        # A request is compared by its fingerprint, and its caller is told.
         return tuple(
             one for one in copies if one.asked is None and not one.content.startswith(contents.get(one.key, ""))
         )
@@ -215,11 +217,13 @@ class Again:
     """Not all messages of the attempt may be acknowledged yet. Make another attempt, or give the deliveries back.
 
     Attributes:
-        memory: for the next attempt; its tokens are those of the replies.
+        memory: for the next attempt; the tokens are those of the replies.
         reason: for logs, as the end of "trying again: …".
-        progressed: the attempt committed something; the driver starts the next one at once, with a fresh back-off.
-        processed: keys of the messages that this attempt finished, which the next one need not have. They may be acknowledged.
-        answers: key and committed answer of those that came by a request.
+        progressed: whether the attempt committed something; the driver then starts the next attempt at once, with a fresh
+            back-off.
+        processed: keys of the messages finished by this attempt; the next attempt may leave them out. They may be
+            acknowledged.
+        answers: key and committed answer of each finished request.
     """
 
     memory: Memory
@@ -234,7 +238,7 @@ class Settled:
     """A message that the host gave up on needs no further delivery.
 
     Attributes:
-        outcome: "processed", and all its outputs are published; or "parked", kept until its cause is fixed.
+        outcome: "processed": all outputs are published; or "parked": stored until the cause is fixed.
         memory: for this process's next step on the entity.
     """
 
@@ -243,11 +247,11 @@ class Settled:
 
 
 Unfinished = Literal["outbox", "companions", "holding"]
-"""Entities for the sweeper: those that owe outputs in their outbox, or in companions, and read models that hold messages."""
+"""Entities for the sweeper: with outputs owed in an outbox, or in companions, and read models with held messages."""
 
 
 class Attempts(Protocol):
-    """The part of a strategy that drivers need."""
+    """The part of a strategy used by drivers."""
 
     @property
     def group_limit(self) -> int:
@@ -255,28 +259,28 @@ class Attempts(Protocol):
         ...
 
     def forgets(self, envelope: Envelope) -> bool:
-        """Whether clean-up deletes the proof that a message was processed, so that an unknown one is judged by its age."""
+        """Whether clean-up deletes the proof of processing, so that a message without proof is judged by age."""
         ...
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Process the messages of `work`. Bounded: it never loops over effects; the driver retries."""
+        """Process the messages of `work`. Bounded: no loops over effects; the driver retries."""
         ...
 
 
 class Strategy(Attempts, Protocol):
     """A whole protocol: every operation on its entities.
 
-    The steps in `exactlyonce.protocols.steps` also serve strategies of an application's own.
+    The steps in `exactlyonce.protocols.steps` also serve an application's own strategies.
     """
 
     @property
     def name(self) -> str:
-        """The name in ledgers; it cannot be changed later. A document belongs to the protocol that its ledger names."""
+        """The name in ledgers, never to be changed. A document belongs to the protocol named in its ledger."""
         ...
 
     @property
     def companions(self) -> bool:
-        """Whether its records are companions, in the entity's own partition."""
+        """Whether records are companions, in the entity's own partition."""
         ...
 
     @property
@@ -286,23 +290,23 @@ class Strategy(Attempts, Protocol):
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
-        """The kinds of unfinished entities that the sweeper lists."""
+        """The kinds of unfinished entities to list for the sweeper."""
         ...
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Release the kept messages that are due, publish the outputs that an entity owes, and drop them from what it owes.
+        """Release the kept messages that are due, publish the outputs owed by an entity, and drop them from the entity.
 
         `work` has no messages.
         """
         ...
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-        """Decide about a message that the host gave up on: finish it if it was processed, or park it behind a fence.
+        """Decide about a message given up by the host: finish a processed message, or park the message behind a fence.
 
         Args:
             work: the entity, its handler, and the one message.
-            delivered: the envelope as delivered, its data in it or in a blob; this form is parked and requeued.
-            reason: why it could not be processed. Operators see it, so it must not quote the message.
+            delivered: the envelope as delivered, with the data inside or in a blob; this form is parked and requeued.
+            reason: why processing failed. Operators see the reason, so it must not quote the message.
             memory: of this process.
 
         Raises:
@@ -313,7 +317,7 @@ class Strategy(Attempts, Protocol):
         ...
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
-        """Whether the view that answers proves that a message was processed.
+        """Whether the view that answers proves a message processed.
 
         The absence of proof proves nothing: clean-up may have deleted the proof, and a commit may still land.
         """
@@ -332,8 +336,8 @@ class Strategy(Attempts, Protocol):
 
         Args:
             entity: the owner of the records.
-            candidates: records older than the retention, each with the ETag of the read that judged its age: keys of messages
-                for records in the library's container, ids for documents in the entity's partition. At most 100, oldest first.
+            candidates: records older than the retention, with their ETags at the time of judging: keys of messages for
+                records in the library's container, ids for documents in the entity's partition. At most 100, oldest first.
             memory: of this process.
         """
         ...

@@ -1,39 +1,39 @@
-"""Everything the library raises.
+"""The exceptions of the library.
 
     ExactlyOnceError
     ├── ConfigurationError      the operator's: found at start-up, names every setting to change
-    ├── MessageError            the sender's: the message cannot be processed as it is
+    ├── MessageError            the sender's: the message cannot be processed as sent
     │   ├── MalformedMessage        not a CloudEvents envelope in JSON, or beyond a limit
     │   ├── UnknownMessageType      no handler of this entity takes this type
     │   ├── InvalidMessage          the data does not fit the message's model
-    │   ├── UndatedMessage          it has no time, so its age cannot be judged
-    │   ├── MessageFromTheFuture    its time is more than a day ahead of the store's
-    │   ├── TooOldToJudge           the proof that it was processed may be gone
-    │   ├── InvalidKey              a request has no key by which a retry is known, or one that cannot be
-    │   ├── KeyReused               another request had its key
-    │   └── RequestUnknown          no such request is open, or it was closed
+    │   ├── UndatedMessage          without a time, the message's age cannot be judged
+    │   ├── MessageFromTheFuture    the message's time is more than a day ahead of the store's
+    │   ├── TooOldToJudge           clean-up may have deleted the proof of processing
+    │   ├── InvalidKey              the key of a request is absent or malformed, so retries cannot be recognized
+    │   ├── KeyReused               another request had this key
+    │   └── RequestUnknown          the request was closed or never opened
     ├── HandlerError            the business code's: nothing was changed, nothing was sent
-    │   ├── HandlerFailed           it raised; the cause is chained
-    │   ├── ContextClosed           it used a context after its handler had returned or raised
-    │   ├── NoStateReturned         it returned None; `context.delete()` is how to delete
-    │   ├── IdentityChanged         it changed the document's id or partition key
-    │   ├── UnknownDestination      it sent to a destination that is not configured
-    │   ├── OutputTooLarge          an output, or all of them, are over a limit
+    │   ├── HandlerFailed           the handler raised; the cause is chained
+    │   ├── ContextClosed           a context was used after its handler had returned or raised
+    │   ├── NoStateReturned         the handler returned None; `context.delete()` is how to delete
+    │   ├── IdentityChanged         the handler changed the document's id or partition key
+    │   ├── UnknownDestination      the handler sent to a destination that is not configured
+    │   ├── OutputTooLarge          an output, or the sum of all, is over a limit
     │   ├── EntityTooLarge          the document would be over the limit
-    │   ├── EntityRefused           the store refuses the document for something other than its size
+    │   ├── EntityRefused           the store refuses the document for a reason besides size
     │   ├── UniqueKeyTaken          another document has the same values for a unique key
     │   └── NonDeterministicHandler handling a message again gave another result than the first time
     ├── StoredDataError         the data's: a stored document cannot be trusted; nothing was changed
-    │   ├── DamagedDocument         it cannot be read
+    │   ├── DamagedDocument         a document cannot be read
     │   ├── IdTaken                 an entity of another type has this id
-    │   ├── NewerSchema             a newer version of the library wrote it
+    │   ├── NewerSchema             a newer version of the library wrote the document
     │   ├── LedgerRemoved           the reserved property was removed
-    │   └── DatabaseRestored        what the library kept of older messages is gone
+    │   └── DatabaseRestored        the library's documents about older messages are gone
     └── TryAgainLater           the environment's: deliver the message again
 
-An error names its message and entity as soon as they are known, and says what to do. The library's own errors never quote
-bodies, which may hold secrets. An exception that a handler raises is chained unchanged, but for what the host gets: there a
-stand-in of the same class name and frames takes its place, without its text, unless `EXACTLYONCE__exceptionText` is on.
+An error names its message and entity, once both have been read, and says what to do. The library's own errors never quote
+bodies, because bodies may hold secrets. An exception raised by a handler is chained unchanged. The host, however, gets a
+stand-in with the same class name and frames, and without the text, unless `EXACTLYONCE__exceptionText` is on.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ExactlyOnceError(Exception):
     """Base of all errors of this library; never raised itself.
 
     Attributes:
-        kept: the part of its text that may be kept with a parked message, since it does not quote the message; None if no
-            part is known to be safe. Business code can raise these classes with any text.
+        kept: the part of the text that may be stored with a parked message, because the message is not quoted; None if no
+            part is proved safe. Business code can raise these classes with any text.
     """
 
     def __init__(self, *text: object, kept: str | None = None) -> None:
@@ -53,11 +53,11 @@ class ExactlyOnceError(Exception):
 
 
 class ConfigurationError(ExactlyOnceError):
-    """The application is configured in a way that could break the guarantee, or cannot work at all."""
+    """The configuration could break the guarantee, or cannot work at all."""
 
 
 class MessageError(ExactlyOnceError):
-    """A message that cannot be processed as it is; sending the same body again does not help."""
+    """A message that cannot be processed as sent; sending the same body again does not help."""
 
 
 class MalformedMessage(MessageError):
@@ -73,7 +73,7 @@ class InvalidMessage(MessageError):
 
 
 class UndatedMessage(MessageError):
-    """The message has no time, so it may be a copy of a message that was processed long ago."""
+    """The message has no time, so it may be a copy of a message processed long ago."""
 
 
 class MessageFromTheFuture(MessageError):
@@ -81,31 +81,31 @@ class MessageFromTheFuture(MessageError):
 
 
 class TooOldToJudge(MessageError):
-    """The message is so old that clean-up may have deleted the proof that it was processed."""
+    """The message is so old that clean-up may have deleted the proof of processing."""
 
 
 class InvalidKey(MessageError):
-    """A request has no key by which its retries are known, or one that cannot be."""
+    """The key of a request is absent or malformed, so retries cannot be recognized."""
 
 
 class KeyReused(MessageError):
-    """Another request had the key of this one. Nothing was changed."""
+    """Another request had the same key. Nothing was changed."""
 
 
 class RequestUnknown(MessageError):
-    """There is no such request: its caller has closed it, or it was left open for so long that clean-up deleted it."""
+    """The request does not exist: the caller closed it, or clean-up deleted it after a long time open."""
 
 
 class HandlerError(ExactlyOnceError):
-    """The handler gave no result that can be committed; its message changed nothing and sent nothing."""
+    """The handler gave no result that can be committed; the message changed nothing and sent nothing."""
 
 
 class HandlerFailed(HandlerError):
-    """The handler raised, or other code of the application's, such as `key=`; what it raised is the `__cause__`."""
+    """The handler raised, or other code of the application, such as `key=`. The `__cause__` is the exception raised."""
 
 
 class ContextClosed(HandlerError):
-    """A context was used after its handler had returned or raised: nothing would come of it."""
+    """A context was used after its handler had returned or raised; the call would have no effect."""
 
 
 class NoStateReturned(HandlerError):
@@ -121,7 +121,7 @@ class UnknownDestination(HandlerError):
 
 
 class OutputTooLarge(HandlerError):
-    """A message that the handler sends does not fit its queue, or all of them together do not fit one document."""
+    """A message sent by the handler does not fit its queue, or all messages together do not fit one document."""
 
 
 class EntityTooLarge(HandlerError):
@@ -133,7 +133,7 @@ class EntityRefused(HandlerError):
 
 
 class UniqueKeyTaken(HandlerError):
-    """The entity document has the same values as another one of its logical partition, for a unique key of the container."""
+    """Another document of the logical partition has the same values for a unique key of the container."""
 
 
 class NonDeterministicHandler(HandlerError):
@@ -157,11 +157,11 @@ class NewerSchema(StoredDataError):
 
 
 class LedgerRemoved(StoredDataError):
-    """The entity was processed before, but its reserved property is gone, and with it the protection from duplicates."""
+    """The entity was processed before, but its reserved property is gone, and so is the protection from duplicates."""
 
 
 class DatabaseRestored(StoredDataError):
-    """What the library kept of older messages is gone, so a message that is not known may have been processed."""
+    """The library's documents about older messages are gone, so a message without a mark may have been processed."""
 
 
 class TryAgainLater(ExactlyOnceError):

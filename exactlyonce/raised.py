@@ -1,11 +1,10 @@
-"""What the application's code raises: how it becomes an error of the library, and how it is shown.
+"""Exceptions of the application's code: turned into errors of the library, and shown in logs.
 
-A handler is a plain function: nobody outside can cancel or end it. So whatever it raises is its own failure, `SystemExit`,
-`CancelledError` and the panics of Rust extensions included. Let through, they would end the event loop, or fail the messages
-that wait for the same entity.
+A handler is a plain function: no caller outside can cancel or end it. So every exception raised by a handler is the handler's
+own failure, including `SystemExit`, `CancelledError` and the panics of Rust extensions. Let through, these would end the
+event loop, or fail the messages waiting for the same entity.
 
-The text of such an exception may quote a message. So logs show its class and its frames, and its text only if a setting
-says so.
+The text of an exception may quote a message. So logs show class and frames, and the text only if a setting allows it.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from typing import Any, Final, TypeGuard
 from exactlyonce.errors import ExactlyOnceError
 
 Show = Callable[[BaseException], BaseException]
-"""Makes of an exception what may be logged of it."""
+"""Makes the loggable form of an exception."""
 _MOST_SHOWN: Final = 50
-"""Most exceptions that are shown of a chain, with the groups in it."""
+"""Most exceptions shown of a chain, groups included."""
 _MOST_INSIDE: Final = 10
-"""Most exceptions of a group that are shown."""
+"""Most exceptions shown of a group."""
 _MOST_FRAMES: Final = 30
 _GROUP: Final[Any] = getattr(builtins, "BaseExceptionGroup", None)  # None before Python 3.11.
 _EXCEPTION_GROUP: Final[Any] = getattr(builtins, "ExceptionGroup", None)
 
 
 class ApplicationsCode:
-    """A context in which the application's code runs: what it raises becomes an error of the library, and the error's cause.
+    """A context for the application's code: an exception raised inside becomes the cause of an error of the library.
 
-    `KeyboardInterrupt` passes: it is the developer's.
+    `KeyboardInterrupt` passes: the developer's key press is no failure of a handler.
 
     Args:
-        failed: makes the error; gets the exception.
-        passing: classes that pass as well.
+        failed: makes the error from the exception.
+        passing: further classes that pass.
     """
 
     __slots__ = ("_failed", "_passing")
@@ -57,23 +56,21 @@ class ApplicationsCode:
 
 
 def is_librarys(error: BaseException) -> TypeGuard[ExactlyOnceError]:
-    """Whether an exception is the library's, by its type: an exception of others may raise when it is asked for its class."""
+    """Whether an exception is the library's, by its type. Asking a foreign exception for `__class__` may raise."""
     return issubclass(type(error), ExactlyOnceError)
 
 
 def class_of(error: BaseException) -> str:
-    """The name of an exception's class."""
     return type(error).__name__
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """The cause of an exception."""
     cause: BaseException | None = _kept("__cause__", error)
     return cause
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """An exception, its cause, the cause of that, and so on; each once, since causes can go round in a circle."""
+    """An exception and its causes, from the outside in; each once, since causes can form a circle."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
@@ -83,7 +80,7 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an exception, which may raise in turn."""
+    """The text of an exception; a note if making the text raises."""
     try:
         return str(error)
     except BaseException as second:
@@ -91,15 +88,15 @@ def text_of(error: BaseException) -> str:
 
 
 def shown(error: BaseException, *, text: bool = False) -> BaseException:
-    """An exception as it may be logged.
+    """The loggable form of an exception.
 
-    The exception itself keeps its class and text if it is the library's. All others, and its causes, have a class made for
-    them, which a trace shows under the same name. With `text` they have text and frames. Without, their text is a list of their
-    frames: a formatter would also show the lines of the source, and a line such as `raise KeyError("...")` has a text in it.
+    The exception itself keeps class and text if it is the library's. Every other exception, and every cause, gets a class
+    made for it, shown by a trace under the same name. With `text`, texts and frames are shown. Without, the text is a list of
+    frames: a formatter would also show source lines, and a line such as `raise KeyError("...")` holds a text.
 
     Args:
-        error: is left as it is.
-        text: whether the texts of others' exceptions are shown.
+        error: left unchanged.
+        text: whether the texts of foreign exceptions are shown.
     """
     return _Showing(text).of(error)
 
@@ -137,17 +134,17 @@ class _Showing:
 
 
 def _like(kind: type[BaseException], base: Any) -> Any:
-    """A class that a trace shows under the same name. It has nothing else of an exception that may raise when it is shown."""
+    """A class shown by a trace under the same name. Nothing else is copied from the exception, since showing it may raise."""
     return type(kind.__name__, (base,), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
 def _kept(name: str, error: BaseException) -> Any:
-    """An attribute of an exception as Python keeps it, whatever its class makes of the name."""
+    """An attribute of an exception as stored by Python, whatever the class does with the name."""
     return vars(BaseException)[name].__get__(error)
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
-    """The innermost frames of a trace, as Python writes them, but for the lines of the source."""
+    """The innermost frames of a trace, as Python writes them, without source lines."""
     frames: deque[str] = deque(maxlen=_MOST_FRAMES)
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -1,1 +1,1 @@
-"""Effects: every request that a protocol may make of the world, and the replies to it."""
+"""Effects: the requests of strategies and their replies, and the port through which adapters perform effects."""

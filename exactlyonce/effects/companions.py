@@ -1,4 +1,4 @@
-"""Requests for companions: the library's documents in an entity's own partition, written in one batch with the entity."""
+"""Effects on companions: the library's documents in an entity's own partition, written in one batch with the entity."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from exactlyonce.values.frozen_json import Json
 
 @dataclass(frozen=True, slots=True)
 class FoundCompanions:
-    """Companions that exist, each with the ETag it has, in a view at or after the token asked with."""
+    """Existing companions with their ETags, in a view at or after the requested token."""
 
     companions: tuple[tuple[Companion, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundNumbered:
-    """Versions, ascending."""
+    """Entity versions, ascending."""
 
     versions: tuple[int, ...]
 
@@ -32,8 +32,8 @@ class SaveBatch(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
 
     Attributes:
         entity, document, etag: as for `SaveEntity`.
-        create: companions that must not exist; if one does, it is a conflict.
-        replace: companions to write over, each if it still has this ETag; else it is a conflict.
+        create: companions that must not exist; an existing document means a conflict.
+        replace: companions to overwrite, each on the condition of its ETag; a changed document means a conflict.
     """
 
     entity: EntityRef
@@ -45,7 +45,7 @@ class SaveBatch(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
 
 @dataclass(frozen=True, slots=True)
 class LoadCompanions(Effect[FoundCompanions | NoAnswer]):
-    """Read companions of an entity by id, at or after `token`, if one is given. Those that are absent are left out."""
+    """Read companions of an entity by id, at or after `token` if given. Absent companions are left out."""
 
     entity: EntityRef
     ids: tuple[str, ...]
@@ -54,10 +54,10 @@ class LoadCompanions(Effect[FoundCompanions | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class FindEntries(Effect[FoundCompanions | NoAnswer]):
-    """Read the stream entries of an entity that produced these versions, in their order, at or after `token`.
+    """Read the stream entries of these versions, in order, at or after `token`.
 
     Attributes:
-        entity: whose stream it is.
+        entity: owner of the stream.
         ranges: first and last version of each range.
         token: session token.
     """
@@ -69,12 +69,12 @@ class FindEntries(Effect[FoundCompanions | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class FindNumbered(Effect[FoundNumbered | NoAnswer]):
-    """Find the versions in an entity's stream whose outputs have these numbers, at or after `token`, if one is given.
+    """Find the stream versions whose outputs have these numbers, at or after `token` if given.
 
     Attributes:
-        entity: whose stream it is.
-        channel: that carried them.
-        numbers: first and last.
+        entity: owner of the stream.
+        channel: channel of the outputs.
+        numbers: first and last number.
         token: session token.
     """
 
@@ -86,25 +86,25 @@ class FindNumbered(Effect[FoundNumbered | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class FindOwing(Effect[FoundCompanions | NoAnswer]):
-    """Find companions of an entity that still owe outputs, in whatever view answers; at most 100."""
+    """Find companions of an entity that still owe outputs, in any view; at most 100."""
 
     entity: EntityRef
 
 
 @dataclass(frozen=True, slots=True)
 class HasCompanions(Effect[bool | NoAnswer]):
-    """Whether the entity has any companion, in whatever view answers. Best effort."""
+    """Whether the entity has any companion, in any view. Best effort."""
 
     entity: EntityRef
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCompanions(Effect[None]):
-    """Write over companions that exist, best effort; one that has changed since it had the ETag given stays as it is.
+    """Overwrite existing companions, best effort; a companion with another ETag than the given one stays.
 
     Attributes:
-        entity: whose companions they are.
-        companions: each with its ETag, or None to write over it whatever it is.
+        entity: owner of the companions.
+        companions: companions with their ETags; None overwrites unconditionally.
     """
 
     entity: EntityRef
@@ -113,10 +113,10 @@ class ReplaceCompanions(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteCompanions(Effect[None]):
-    """Delete companions that still have the ETag they were read with, best effort.
+    """Delete companions whose ETag is still as read, best effort.
 
     Attributes:
-        entity: whose companions they are.
+        entity: owner of the companions.
         companions: id and ETag of each.
     """
 

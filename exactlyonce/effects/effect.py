@@ -1,8 +1,8 @@
-"""Every request a strategy may make of the outside world, each with the reply it gets.
+"""Effects: the requests of a strategy to the outside world, each with the type of its reply.
 
-A strategy is a generator that yields effects and is sent replies: `reply = yield from SaveEntity(...)`. Drivers perform them;
-the model checker answers them in every possible way. Effects and replies are frozen and hashable. Adapters never raise into
-a strategy: an outcome that is not known is the reply `UNKNOWN`, and a type checker makes the strategy face it.
+A strategy is a generator: effects go out, replies come in (`reply = yield from SaveEntity(...)`). Drivers perform effects;
+the model checker tries every possible reply. Effects and replies are frozen and hashable. Adapters never raise into a
+strategy: an unknown outcome is the reply `UNKNOWN`, and a type checker makes the strategy handle it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Effect(Generic[Reply]):
-    """One request; `yield from` it to get the reply."""
+    """One request; `yield from effect` returns the reply."""
 
     def __iter__(self) -> Generator[Effect[Any], Any, Reply]:
         reply: Reply = yield self
@@ -29,7 +29,7 @@ class Effect(Generic[Reply]):
 
 
 Step = Generator[Effect[Any], Any, Result]
-"""What a strategy is: effects out, replies in, a result at the end."""
+"""A strategy at work: yields effects, takes replies, returns a result."""
 
 
 class NoAnswer(Enum):
@@ -49,13 +49,12 @@ Unknown = Literal[NoAnswer.UNKNOWN]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The present, by the store's time, and transaction ids that were never given out before.
+    """The present, by the store's time, and transaction ids never given out before.
 
     Attributes:
         at: the present.
-        transactions: one for each message, in their order, and then as many more as were asked for. None for a message whose
-            delivery was given back meanwhile: it comes again, or was given up, and an attempt that worked for it could commit
-            what somebody else has decided about.
+        transactions: one for each message, in order, then as many more as requested. None if the delivery has ended: the
+            message is redelivered or settled elsewhere, so this attempt must not commit it.
     """
 
     at: datetime
@@ -63,20 +62,20 @@ class Begun:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The transaction ids that there are."""
+        """The transaction ids, without None."""
         return tuple(tx for tx in self.transactions if tx is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Begin(Effect[Begun]):
-    """Ask for the time and for fresh transaction ids: the only clock and the only chance a strategy has.
+    """Ask for the time and for fresh transaction ids: a strategy's only clock and only source of chance.
 
-    It comes after everything that an attempt reads. A message whose delivery is held then was not given up before the entity
-    was loaded, so a settler that gives it up later fences off the attempt's commit.
+    Comes after all reads of an attempt. If a message's delivery is still held then, nobody had given up the message before
+    the entity was loaded. So a settler giving up the message later fences off the attempt's commit.
 
     Attributes:
-        messages: keys of the messages that are about to be handled, as they were delivered.
-        more: how many transaction ids are wanted besides: for messages that the store holds, whose deliveries are over.
+        messages: keys of the messages about to be handled, as delivered.
+        more: further transaction ids: for stored messages, whose deliveries have ended.
     """
 
     messages: tuple[str, ...] = ()
@@ -84,13 +83,13 @@ class Begin(Effect[Begun]):
 
     @property
     def count(self) -> int:
-        """How many transaction ids are asked for."""
+        """Number of transaction ids requested."""
         return len(self.messages) + self.more
 
 
 @dataclass(frozen=True, slots=True)
 class Together(Effect[tuple[First, Second]], Generic[First, Second]):
-    """Two requests side by side; the replies come together."""
+    """Two requests side by side; both replies arrive together."""
 
     first: Effect[First]
     second: Effect[Second]

@@ -14,11 +14,11 @@ from exactlyonce.values.frozen_json import Json
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An entity document as one replica has it; it may be older than the newest version.
+    """An entity document as one replica has it; newer versions may exist.
 
     Attributes:
-        document: without the store's own properties; None if this replica has no such document.
-        etag: what a save is conditional on; None if absent.
+        document: without the store's own properties; None if absent on this replica.
+        etag: condition of a save; None if absent.
         timestamp: `_ts`, seconds by the server's clock; 0 if absent.
         token: session token of the reply.
     """
@@ -31,7 +31,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The entity was saved and has this ETag now."""
+    """The entity was saved, and now has this ETag."""
 
     etag: str
     token: str | None
@@ -39,14 +39,14 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The condition did not hold (404, 409 or 412): somebody else's write came first, **or one's own, sent twice**."""
+    """The condition did not hold (404, 409 or 412): another write came first, **or an earlier send of the same write**."""
 
     token: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class LoadEntity(Effect[Loaded | NoAnswer]):
-    """Read the entity document; at or after `token`, if one is given."""
+    """Read the entity document, at or after `token` if given."""
 
     entity: EntityRef
     token: str | None = None
@@ -54,7 +54,7 @@ class LoadEntity(Effect[Loaded | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class SaveEntity(Effect[Saved | Conflict | Literal[NoAnswer.UNKNOWN]]):
-    """Replace the entity document if its ETag is still `etag`; create it if `etag` is None and it is absent."""
+    """Replace the entity document if the ETag is still `etag`; with None, create the document if absent."""
 
     entity: EntityRef
     document: Json
@@ -75,13 +75,13 @@ PUBLISHED: Final = Published.PUBLISHED
 
 @dataclass(frozen=True, slots=True)
 class Publish(Effect[Published | Literal[NoAnswer.UNKNOWN]]):
-    """Hand outputs to their transports. UNKNOWN if any of them may not have arrived.
+    """Hand outputs to their transports. UNKNOWN if any output may not have arrived.
 
-    What was committed so long ago that its receivers could not judge it any more is parked instead, which pays what is owed.
+    An output older than the send limit is parked, not sent. Parking counts as publishing.
 
     Attributes:
-        outputs: to be published.
-        owed: the entity that committed them before; None for those that have just been committed.
+        outputs: the outputs to publish.
+        owed: the entity whose earlier commit owes the outputs; None for outputs just committed.
     """
 
     outputs: tuple[Output, ...]

@@ -1,4 +1,4 @@
-"""Requests to the library's partition of an entity: staged messages, parked messages."""
+"""Effects on the library's container and on blobs: staged and parked messages, opened requests, books, pages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.lifetimes import RETENTION
 
 NOTED_FOR: Final = int((2 * RETENTION).total_seconds())
-"""Seconds for which a note of a message that is parked no longer stays, unless the application's retention is another."""
+"""Seconds for which a note replaces a parked document, unless the application has its own retention."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundStaged:
-    """The staged documents that exist, in a view at or after the token asked with."""
+    """Existing staged documents, in a view at or after the requested token."""
 
     documents: tuple[StagedOutputs, ...]
 
@@ -32,10 +32,10 @@ class FoundParked:
     """A parked message, in whatever view answers.
 
     Attributes:
-        message: None if this replica has no such document.
-        etag: what its deletion is conditional on; None if absent.
-        now: the present by the store's clock; None if absent. An operator's laptop may ask, and its clock would decide how old
-            a message may be that is sent again.
+        message: None if absent on this replica.
+        etag: condition of the deletion; None if absent.
+        now: the present by the store's clock; None if absent. An operator's laptop may ask, and its clock must not decide
+            whether a message is young enough to be sent again.
     """
 
     message: ParkedMessage | None
@@ -60,7 +60,7 @@ class Stage(Effect[Written | Conflict | Literal[NoAnswer.UNKNOWN]]):
 
 @dataclass(frozen=True, slots=True)
 class LoadStaged(Effect[FoundStaged | NoAnswer]):
-    """Read staged documents, at or after `token`. Those that are gone are left out of the reply."""
+    """Read staged documents, at or after `token`. Deleted documents are left out."""
 
     entity: EntityRef
     transactions: tuple[str, ...]
@@ -69,7 +69,7 @@ class LoadStaged(Effect[FoundStaged | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteStaged(Effect[None]):
-    """Delete staged documents, best effort: whatever remains is clean-up's."""
+    """Delete staged documents, best effort: clean-up takes the rest."""
 
     entity: EntityRef
     transactions: tuple[str, ...]
@@ -79,8 +79,8 @@ class DeleteStaged(Effect[None]):
 class Park(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
     """Upsert a parked message.
 
-    Not a create: a message that comes back while its requeuing is still under way has to get a new ETag, or the deletion
-    at the end of that requeuing would take the only copy there is.
+    Not a create: a message may come back while its requeuing is still under way. The new document then needs a new ETag, or
+    the deletion at the end of that requeuing would take the only copy.
     """
 
     entity: EntityRef
@@ -89,7 +89,7 @@ class Park(Effect[Written | Literal[NoAnswer.UNKNOWN]]):
 
 @dataclass(frozen=True, slots=True)
 class LoadParked(Effect[FoundParked | NoAnswer]):
-    """Read the parked document of a message; at or after `token`, if one is given."""
+    """Read the parked document of a message, at or after `token` if given."""
 
     entity: EntityRef
     message: str
@@ -98,14 +98,14 @@ class LoadParked(Effect[FoundParked | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class Unpark(Effect[None]):
-    """Put a note in the place of the parked document of a message, if that still has this ETag; best effort. One request.
+    """Replace the parked document of a message by a note, if the ETag still matches; best effort. One request.
 
     Attributes:
-        entity: under which it is parked.
+        entity: entity under which the message is parked.
         message: key of the message.
-        etag: of its document, as it was read.
-        sent: key under which it was sent again; None if it was discarded.
-        seconds: for which the store is to keep the note.
+        etag: ETag of the document, as read.
+        sent: key of the message sent again; None if discarded.
+        seconds: time for which the store keeps the note.
     """
 
     entity: EntityRef
@@ -116,15 +116,14 @@ class Unpark(Effect[None]):
 
     @property
     def note(self) -> Unparked:
-        """What stays."""
         return Unparked(self.entity.key, self.message, self.sent)
 
 
-# Requests to the library's partition of an entity: the documents of requests that callers opened.
+# The documents of opened requests.
 
 
 class Closed(Enum):
-    """The reply when the document of a request is gone."""
+    """The reply once the document of a request is gone."""
 
     CLOSED = "closed"
 
@@ -134,7 +133,7 @@ CLOSED: Final = Closed.CLOSED
 
 @dataclass(frozen=True, slots=True)
 class FoundRequests:
-    """The documents of requests that exist, in a view that is at `token`."""
+    """Existing documents of requests, in a view at `token`."""
 
     documents: tuple[RequestDocument, ...]
     token: str | None
@@ -142,7 +141,7 @@ class FoundRequests:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest(Effect[Written | Conflict | Unknown]):
-    """Create the document of a request. Its id is fresh."""
+    """Create the document of a request, under a fresh id."""
 
     entity: EntityRef
     document: RequestDocument
@@ -150,7 +149,7 @@ class OpenRequest(Effect[Written | Conflict | Unknown]):
 
 @dataclass(frozen=True, slots=True)
 class LoadRequests(Effect[FoundRequests | NoAnswer]):
-    """Read the documents of these requests, at or after `token`, if one is given. Absent ones are left out."""
+    """Read the documents of requests, at or after `token` if given. Absent documents are left out."""
 
     entity: EntityRef
     requests: tuple[str, ...]
@@ -159,9 +158,9 @@ class LoadRequests(Effect[FoundRequests | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class KeepAnswers(Effect[Written | Unknown]):
-    """Write these over the documents of their requests, as far as they are there.
+    """Write answers over the documents of their requests, where present.
 
-    The token of the reply shows each of them with its answer, or gone.
+    A view at the reply's token shows each document with its answer, or gone.
     """
 
     entity: EntityRef
@@ -170,7 +169,7 @@ class KeepAnswers(Effect[Written | Unknown]):
 
 @dataclass(frozen=True, slots=True)
 class CloseRequest(Effect[Closed | Unknown]):
-    """Delete the document of a request, if it is there."""
+    """Delete the document of a request, if present."""
 
     entity: EntityRef
     request: str
@@ -178,10 +177,10 @@ class CloseRequest(Effect[Closed | Unknown]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteRequests(Effect[None]):
-    """Delete documents of requests that still have the ETag they were read with, best effort.
+    """Delete documents of requests whose ETag is still the one read, best effort.
 
     Attributes:
-        entity: whose partition they lie in.
+        entity: owner of the partition.
         requests: id and ETag of each.
     """
 
@@ -193,7 +192,7 @@ class DeleteRequests(Effect[None]):
 
 
 class Kept(Enum):
-    """Every blob is there."""
+    """Every blob exists."""
 
     KEPT = "kept"
 
@@ -203,21 +202,19 @@ KEPT: Final = Kept.KEPT
 
 @dataclass(frozen=True, slots=True)
 class WriteOnce(Effect[Kept | Literal[NoAnswer.UNKNOWN]]):
-    """Create blobs. One that exists was written by an earlier send of the same request, since names are fresh."""
+    """Create blobs. Names are fresh, so an existing blob was written by an earlier send of the same request."""
 
     blobs: tuple[Blob, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlobs(Effect[None]):
-    """Delete blobs, best effort: what remains is a candidate for clean-up again."""
+    """Delete blobs, best effort: the rest are candidates for clean-up again."""
 
     names: tuple[str, ...]
 
 
-# Requests to the book of this process, and for the books of all.
-#
-# What the book of this process is asked, and told, costs no request of the store: the process knows it.
+# Books. Questions to this process's own book cost no request to the store.
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +224,10 @@ class OpenNumbers(Effect[Opened | Unknown]):
     As `Begin`, it comes after everything that an attempt reads.
 
     Attributes:
-        entity: that the transactions are on.
-        version: of its ledger, as the attempt starts from it.
-        messages: keys of the messages that are about to be handled, as they were delivered.
-        more: how many numbers are wanted besides: for messages that the store holds, whose deliveries are over.
+        entity: the entity of the transactions.
+        version: version of the ledger from which the attempt starts.
+        messages: keys of the messages about to be handled, as delivered.
+        more: further numbers: for stored messages, whose deliveries have ended.
     """
 
     entity: EntityRef
@@ -240,27 +237,28 @@ class OpenNumbers(Effect[Opened | Unknown]):
 
     @property
     def count(self) -> int:
-        """How many numbers are asked for."""
+        """How many numbers are requested."""
         return len(self.messages) + self.more
 
 
 @dataclass(frozen=True, slots=True)
 class FindPaid(Effect[frozenset[str]]):
-    """Those of the transactions whose outputs are known to be sent. It is told what the entity's outbox holds.
+    """Find the transactions whose outputs are proved sent. The request carries the state of the entity's outbox.
 
-    A number of this process that was opened for a lower version of the entity, and that the outbox does not hold, is closed: a
-    commit on that version came first, so this one never comes; or it came, and somebody sent its outputs and dropped its entry.
+    A number of this process, opened for a lower entity version and absent from the outbox, is closed. Either another commit
+    on that version came first, so this transaction never commits; or the transaction committed, and its outputs were sent and
+    its entry dropped.
 
-    Books of other processes are read, and remembered, if one of `needed` is not known to be paid, or three or more that are
-    older than a minute. What cannot be read pays nothing, which costs copies at most. One that is not there pays an attempt
-    that is older than the store keeps books: the sweeper searched for its entry long ago.
+    Books of other processes are read, and remembered, in two cases: a transaction of `needed` is not proved paid, or three or
+    more unpaid transactions are older than a minute. An unreadable book pays nothing, at the cost of copies. An absent book
+    pays attempts older than the store keeps books: the sweeper searched for their entries long ago.
 
     Attributes:
-        entity: whose outbox it is.
-        version: of its ledger, in the view that shows this.
-        transactions: all that the outbox holds and that are not paid.
-        attempts: when their attempts were made, in the same order.
-        needed: those of them that a copy is about to be acknowledged for.
+        entity: owner of the outbox.
+        version: version of the ledger, in the view that shows this outbox.
+        transactions: all transactions in the outbox that are not paid.
+        attempts: times of their attempts, in the same order.
+        needed: the transactions whose copies are about to be acknowledged.
     """
 
     entity: EntityRef
@@ -272,25 +270,25 @@ class FindPaid(Effect[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class CloseNumbers(Effect[None]):
-    """Tell the book of this process that the outputs of transactions were sent, or that they have none."""
+    """Tell the book of this process: the outputs of these transactions were sent, or there are none."""
 
     transactions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBooks:
-    """The books that exist, in whatever view answers."""
+    """Existing books, in whatever view answers."""
 
     books: tuple[Book, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WriteBook(Effect[Written | Unknown]):
-    """Write a book over what there is of it. One that lands late says less than is true, which costs copies at most.
+    """Write a book, unconditionally. A late write understates the truth, at the cost of copies at most.
 
     Attributes:
-        book: what to write.
-        seconds: for which the store is to keep it.
+        book: the new content.
+        seconds: time for which the store keeps the book.
     """
 
     book: Book
@@ -299,19 +297,19 @@ class WriteBook(Effect[Written | Unknown]):
 
 @dataclass(frozen=True, slots=True)
 class ReadBooks(Effect[FoundBooks | NoAnswer]):
-    """Read books, in whatever view answers. Absent ones are left out. One request."""
+    """Read books, in whatever view answers. Absent books are left out. One request."""
 
     books: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoteSearch(Effect[None]):
-    """Write into a book that it was searched, if it still has this ETag, best effort. Otherwise it is searched once more.
+    """Note the search of a book in the book, if the ETag still matches; best effort. Without the note, the search is repeated.
 
     Attributes:
-        book: what to write.
-        etag: of the book that was searched.
-        seconds: for which the store is to keep it.
+        book: the new content.
+        etag: ETag of the searched book.
+        seconds: time for which the store keeps the book.
     """
 
     book: Book
@@ -319,7 +317,7 @@ class NoteSearch(Effect[None]):
     seconds: int
 
 
-# Requests for pages: the marks that have left a ledger.
+# Pages: the marks that have left a ledger.
 
 
 class Other(Enum):
@@ -333,21 +331,21 @@ OTHER: Final = Other.OTHER
 
 @dataclass(frozen=True, slots=True)
 class FoundPages:
-    """Pages that exist, in a view at or after the token asked with; without `hashes` and `blobs`, of which marks say enough."""
+    """Existing pages, in a view at or after the requested token; without `hashes` and `blobs`, since the marks suffice."""
 
     pages: tuple[Page, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FindPages(Effect[FoundPages | NoAnswer]):
-    """Read the pages that may know some messages, and the newest one, at or after `token`. One request for up to 32 messages.
+    """Read the pages that may know these messages, and the newest page, at or after `token`. One request for up to 32 messages.
 
     Attributes:
-        entity: whose pages they are.
-        times: milliseconds since 1970. Asked for are pages whose `begin` and `until` enclose one of them.
-        hashes: of messages. Asked for are pages that have one of them among their `hashes`.
+        entity: owner of the pages.
+        times: milliseconds since 1970. A page matches if a time lies between its `begin` and `until`.
+        hashes: hashes of messages. A page matches if its `hashes` include one of them.
         newest: number of the newest page.
-        token: of the library's partition.
+        token: session token of the library's partition.
     """
 
     entity: EntityRef
@@ -357,18 +355,18 @@ class FindPages(Effect[FoundPages | NoAnswer]):
     token: str | None
 
     def asks_for(self, page: Page) -> bool:
-        """Whether a page is among those that are asked for."""
+        """Whether a page matches."""
         within = any(page.begin <= time <= page.until for time in self.times)
         return within or page.number == self.newest or not set(self.hashes).isdisjoint(page.hashes)
 
     def found(self, pages: Iterable[Page]) -> FoundPages:
-        """The reply where these are all pages of the entity."""
+        """The reply, given all pages of the entity."""
         return FoundPages(tuple(replace(one, hashes=(), blobs=()) for one in pages if self.asks_for(one)))
 
 
 @dataclass(frozen=True, slots=True)
 class FindBlobs(Effect[frozenset[str] | NoAnswer]):
-    """Those of the transactions that some page names among its `blobs`, at or after `token`. For clean-up only."""
+    """Find the transactions named among the `blobs` of any page, at or after `token`. For clean-up only."""
 
     entity: EntityRef
     transactions: tuple[str, ...]
@@ -377,7 +375,7 @@ class FindBlobs(Effect[frozenset[str] | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class HasPages(Effect[bool | NoAnswer]):
-    """Whether the entity has any page, at or after `token`; without one, in whatever view answers."""
+    """Whether the entity has any page, at or after `token` if given, else in any view."""
 
     entity: EntityRef
     token: str | None = None
@@ -385,12 +383,12 @@ class HasPages(Effect[bool | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class WritePage(Effect[Written | Literal[Other.OTHER] | Unknown]):
-    """Create a page. One of the same name and content was written before, so that is as good. Another content is `OTHER`.
+    """Create a page. An existing page with the same name and content counts as written; another content is `OTHER`.
 
     Attributes:
-        entity: whose page it is.
-        page: what to write.
-        seconds: for which the store is to keep it, whatever clean-up does.
+        entity: owner of the page.
+        page: the new page.
+        seconds: time for which the store keeps the page, independent of clean-up.
     """
 
     entity: EntityRef
@@ -400,14 +398,14 @@ class WritePage(Effect[Written | Literal[Other.OTHER] | Unknown]):
 
 @dataclass(frozen=True, slots=True)
 class FoundAbove:
-    """Pages that exist, each with its ETag, in a view at or after the token asked with."""
+    """Existing pages, each with its ETag, in a view at or after the requested token."""
 
     pages: tuple[tuple[Page, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FindPagesAbove(Effect[FoundAbove | NoAnswer]):
-    """Read all pages with a number above this one, at or after `token`."""
+    """Read all pages with a number above `number`, at or after `token`."""
 
     entity: EntityRef
     number: int
@@ -416,11 +414,11 @@ class FindPagesAbove(Effect[FoundAbove | NoAnswer]):
 
 @dataclass(frozen=True, slots=True)
 class DeletePages(Effect[None]):
-    """Delete pages that still have the ETag they were read with, best effort.
+    """Delete pages whose ETag is still the one read, best effort.
 
     Attributes:
-        entity: whose pages they are.
-        pages: number of each, and its ETag.
+        entity: owner of the pages.
+        pages: number and ETag of each page.
     """
 
     entity: EntityRef

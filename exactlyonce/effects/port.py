@@ -1,4 +1,4 @@
-"""A port is one method, `perform`: an effect in, its reply out. An adapter marks its methods with the effects they perform.
+"""The port: one method, `perform`, takes an effect and returns its reply. An adapter marks its methods with their effects.
 
     class MyStore(AsyncAdapter):
         @performs(LoadEntity)
@@ -6,8 +6,8 @@
 
     loaded = await MyStore().perform(LoadEntity(entity))  # Loaded | NoAnswer | Busy
 
-`perform` never raises for what the world does. An outcome that is not known is `UNKNOWN`; a request that was certainly not
-applied, and may be repeated at once, is `Busy`. An exception equals a crash, which every protocol survives.
+`perform` never raises for failures of the world. An unknown outcome is `UNKNOWN`; a request that was certainly not applied,
+and may be repeated at once, is `Busy`. An exception equals a crash, and every protocol survives a crash.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _MARK: Final = "__performs__"
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Throttled, or the partition is moving: certainly not applied. Drivers retry it; strategies never see it.
+    """Throttled, or the partition is moving: certainly not applied. Drivers retry; strategies never see this reply.
 
     Attributes:
-        retry_after: seconds the store asks to wait; None if it does not say.
+        retry_after: seconds to wait, as asked by the store; None if the store does not say.
     """
 
     retry_after: float | None = None
@@ -54,7 +54,7 @@ class AsyncPort(Protocol):
 
 
 class Awaited:
-    """A blocking port for the async driver. Only for adapters that wait for nothing, such as those in memory.
+    """A blocking port for the async driver. Only for adapters that never wait, such as the ones in memory.
 
     Args:
         port: performs the effects.
@@ -68,14 +68,15 @@ class Awaited:
 
 
 class _Kind(Protocol[_Asked, _Reply]):
-    """A class of effects, as a type checker sees it: calling it makes an effect, whose iterator returns the reply."""
+    """A class of effects, as a type checker sees it: a call makes an effect, whose iterator returns the reply."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> _Asked: ...
     def __iter__(this, self: Any, /) -> Generator[Any, Any, _Reply]: ...  # noqa: N805  # Of the class, not of an instance.
 
 
 class performs(Generic[Asked, Answer]):  # noqa: N801  # A decorator.
-    """Marks the method of an adapter that performs one kind of effect. A type checker compares effect and reply with it.
+    """Marks the method of an adapter that performs one kind of effect. A type checker compares the method with effect and
+    reply.
 
     Args:
         kind: class of the effect.
@@ -96,7 +97,7 @@ class performs(Generic[Asked, Answer]):  # noqa: N801  # A decorator.
 
 
 class _Operations(dict[type[Effect[Any]], Callable[[Any, Any], Any]]):
-    """The methods of an adapter's class, by the effects that they perform."""
+    """The methods of an adapter's class, by effect."""
 
     def __init__(self, owner: type) -> None:
         marked = (
@@ -125,14 +126,14 @@ class _Marked:
 
 
 class Adapter(_Marked):
-    """Base of blocking adapters: performs an effect by the method that is marked with its class.
+    """Base of blocking adapters: performs an effect by the method marked with the effect's class.
 
     Attributes:
-        operations: the methods, by the effects that they perform.
+        operations: the methods, by effect.
     """
 
     def perform(self, effect: Effect[Answer]) -> Answer | Busy:
-        """Perform an effect; TypeError if no method is marked with its class."""
+        """Perform an effect; TypeError if no method is marked with the effect's class."""
         reply: Answer | Busy = self.operations[type(effect)](self, effect)
         return reply
 
@@ -141,6 +142,6 @@ class AsyncAdapter(_Marked):
     """Base of adapters for the async driver, as `Adapter`."""
 
     def perform(self, effect: Effect[Answer]) -> Coroutine[Any, Any, Answer | Busy]:
-        """Perform an effect; TypeError if no method is marked with its class."""
+        """Perform an effect; TypeError if no method is marked with the effect's class."""
         reply: Coroutine[Any, Any, Answer | Busy] = self.operations[type(effect)](self, effect)
         return reply

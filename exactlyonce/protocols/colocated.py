@@ -1,10 +1,10 @@
-"""The co-located protocol.
+"""The co-located protocol, for entities whose container may hold the library's documents.
 
-One transactional batch saves the entity, if it is unchanged, and creates a companion record for each message, which holds the
-outputs. Its id derives from the message, so a processed message collides with itself, whatever earlier reads
-missed. Then the outputs are published, and then dropped from the record.
+One transactional batch saves the entity, if unchanged, and creates a companion record with the outputs for each message. The
+id of a record derives from the message, so a processed message collides with its own record, whatever earlier reads missed.
+After the batch, the outputs are published, and then dropped from the record.
 
-The well-known outbox persisters work like this, for entities whose container may hold the library's documents.
+The well-known outbox persisters work in the same way.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Companion records, written in the entity's own batch. It has no settings."""
+    """The co-located protocol: companion records, written in the entity's own batch. It has no settings."""
 
     @property
     def name(self) -> str:
-        """As ledgers name it."""
+        """The name in ledgers."""
         return "colocated"
 
     @property
     def companions(self) -> bool:
-        """Records lie in the entity's partition."""
+        """True: records lie in the entity's partition."""
         return True
 
     @property
     def answers(self) -> bool:
-        """Records keep them."""
+        """True: records hold the answers."""
         return True
 
     @property
@@ -72,7 +72,7 @@ class Colocated:
         return BATCH_MESSAGES
 
     def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
-        """Records go with age."""
+        """True: clean-up deletes old records."""
         return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
@@ -94,8 +94,8 @@ class Colocated:
             return owed
         records = tuple(record for record, _ in view.companions if isinstance(record, ColocatedRecord))
         answers = answers_beside(records)
-        known = {record.message for record in records}
-        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        recorded = {record.message for record in records}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in recorded}
         contents = contents_in(records)
         if not fresh:
             return Finished(view.memory, answers=answers, contents=contents)
@@ -109,13 +109,13 @@ class Colocated:
         return replace(outcome, answers=answers, contents=contents) if isinstance(outcome, Finished) else outcome
 
     def _commit(self, entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Again]:
-        """Commit, publish, drop what was published: in this order."""
+        """Commit, publish, drop the published outputs: in this order."""
         kept = yield from write_blobs(batch.blobs, view.memory)
         if kept is not None:
             return kept
         document = batch.document(view.ledger)
-        # Commit: save the entity and create the records, in one batch. A commit in between has changed the entity's ETag;
-        # one of the same message has created its record. Nothing is undone if it fails: it may still land.
+        # Commit: save the entity and create the records, in one batch. A commit in between has changed the entity's ETag, and
+        # a commit of the same message has created its record. A failed save is not undone: it may still land.
         saved = yield from SaveBatch(entity, document, view.etag, batch.companions)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
@@ -126,15 +126,15 @@ class Colocated:
             published = yield from Publish(batch.outputs)
             if published is not PUBLISHED:
                 return Again(memory, "the outputs could not be published")
-            # Drop the outputs from the new records. Without a condition: what is published stays so, whatever else was
+            # Drop the outputs from the new records. Unconditionally: published outputs stay published, whatever else was
             # written meanwhile.
             yield from ReplaceCompanions(entity, settled(tuple((record, None) for record in batch.companions)))
         return Finished(memory, batch.processed, batch.failed, answers=answers_beside(batch.companions))
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Publish what records of the entity owe, and drop it. At most 3 effects, for at most 100 records.
+        """Publish the outputs owed by records of the entity, and drop them. At most 3 effects, for at most 100 records.
 
-        No fresh view is needed: what a record owes was committed with it.
+        No fresh view is needed: a record's outputs were committed with the record.
 
         Raises:
             StoredDataError: a record cannot be trusted.
@@ -143,7 +143,7 @@ class Colocated:
         return outcome
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-        """Decide about a message that the host gave up on: publish what its record owes, or park it. At most 9 effects."""
+        """Decide about a message given up by the host: publish its record's outputs, or park the message. At most 9 effects."""
         (envelope,) = work.messages
         ids = (record_id(work.entity, key_of(envelope)),)
         settled = yield from settle(
@@ -153,13 +153,13 @@ class Colocated:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether a record proves a message processed. At most 4 effects."""
-        known = yield from companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
-        return known
+        proved = yield from companions_know(self, entity, envelope, (record_id(entity, key_of(envelope)),), memory)
+        return proved
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts whose transaction a record names. At most one effect."""
+        """The attempts whose transaction is named by a record. At most one effect."""
         del ledger
         ids = {author: record_id(entity, author.message) for author in authors}
         committed = yield from committed_by_companions(entity, ids, memory)
@@ -168,13 +168,13 @@ class Colocated:
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
-        """Delete old records that owe nothing. At most 2 effects. A record needs no look at the ledger."""
+        """Delete old records that owe nothing, without a look at the ledger. At most 2 effects."""
         cleaned = yield from clean_companions(entity, candidates, Ledger(), memory)
         return cleaned
 
 
 def _finished(entity: EntityRef, view: View) -> Step[Settled | Again | None]:
-    """Publish what the message's record owes; None if it has none."""
+    """Publish the outputs owed by the message's record; None without a record."""
     if not view.companions:
         return None
     # Finish a processed message. Only its outputs may be missing.

@@ -1,1 +1,1 @@
-"""Records: what is stored, and how it is read and written as JSON."""
+"""Records: the shapes of stored documents, and how they are read and written as JSON."""

@@ -1,8 +1,8 @@
-"""Whose a library container is, where its entities live, and for how long messages are known: one document says it to all.
+"""The application: owner of a library container, with its entity types and its retention, stored in one document.
 
-What the library keeps of an entity is named by its type, its partition key and its id, and by nothing else. Two applications
-with a type of the same name in one library container would take each other's messages for their own duplicates. So the first
-start of an application writes down whose the container is, and every later one compares.
+The library names its records by entity type, partition key and id, and by nothing else. Two applications with a type of the
+same name in one library container would take each other's messages for duplicates. So the first start of an application
+writes down the owner of the container, and every later start compares.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from exactlyonce.values.lifetimes import Retention
 
 DEFAULT_NAME: Final = "exactlyonce"
 KIND: Final = "application"
-"""Kind and id of the document, and its partition. Partitions of entities are arrays of JSON, so none has this name."""
+"""Kind, id and partition of the document. Partitions of entities are arrays of JSON, so none has this name."""
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class OwnedType:
-    """Where the entities of one type live.
+    """The location of all entities of one type.
 
     Attributes:
         type: name of the entity type.
-        container: its container, in the database of the library container.
-        paths: of that container's partition key, from the top.
+        container: container of the entities, in the database of the library container.
+        paths: paths of the container's partition key, from the top.
     """
 
     type: str
@@ -43,10 +43,10 @@ class Application:
     """The owner of a library container.
 
     Attributes:
-        name: of the application.
-        types: all entity types that it has ever had, and not given up; by name.
-        retention: for how long it knows messages.
-        kind: what the document is.
+        name: name of the application.
+        types: all entity types ever declared and not given up, by name.
+        retention: time for which copies of messages are recognized.
+        kind: kind of the document.
         schema: version of this shape.
     """
 
@@ -57,36 +57,36 @@ class Application:
     schema: int = SCHEMA
 
     def joined_by(self, types: Iterable[OwnedType]) -> Application:
-        """With those of the types that it does not know yet."""
+        """The application, extended by new types."""
         return replace(self, types=_by_name({one.type: one for one in (*types, *self.types)}.values()))
 
     def without(self, type: str) -> Application:
-        """Without a type."""
+        """The application without a type."""
         return replace(self, types=tuple(one for one in self.types if one.type != type))
 
     def place_of(self, type: str) -> OwnedType | None:
-        """Where the entities of a type live; None if it is not known."""
+        """The location of a type's entities; None for a new type."""
         return next((one for one in self.types if one.type == type), None)
 
     def contradicted_by(self, types: Iterable[OwnedType]) -> Iterator[str]:
-        """What is said otherwise of types that it knows, a sentence for each."""
+        """A sentence for each of the types whose stored location differs."""
         for one in types:
-            known = self.place_of(one.type)
-            if known is not None and known.container != one.container:
+            stored = self.place_of(one.type)
+            if stored is not None and stored.container != one.container:
                 yield (
-                    f"Entities of type {one.type!r} live in container {known.container!r}, not in {one.container!r}: correct "
-                    "the container's name, or give the type another name. Records are named by the type, so that those of one "
-                    "container would be taken for those of the other."
+                    f"Entities of type {one.type!r} live in container {stored.container!r}, not in {one.container!r}: correct "
+                    "the container's name, or give the type another name. Records are named by the type, so records of the "
+                    "two containers would be taken for one another."
                 )
-            elif known is not None and known.paths != one.paths:
+            elif stored is not None and stored.paths != one.paths:
                 yield (
-                    f"Container {known.container!r} of entities of type {one.type!r} has the partition key "
-                    f"{', '.join(known.paths)}, not {', '.join(one.paths)}: correct the partition key."
+                    f"Container {stored.container!r} of entities of type {one.type!r} has the partition key "
+                    f"{', '.join(stored.paths)}, not {', '.join(one.paths)}: correct the partition key."
                 )
 
 
 def application_of(name: str, types: Iterable[OwnedType], retention: Retention) -> Application:
-    """An application as it is written down first."""
+    """The application as first written down."""
     return Application(name, _by_name(types), retention)
 
 
@@ -96,7 +96,7 @@ def read_application(document: Any) -> Application:
 
 
 def application_document(application: Application) -> dict[str, Any]:
-    """The document, without the id and partition key its layout gives it."""
+    """The document, without id and partition key, which the layout adds."""
     return write_shape(application)
 
 

@@ -1,7 +1,7 @@
-"""Blobs: content that is written once, before the commit that refers to it; and requests for them.
+"""Blobs: content written once, before the commit that refers to it.
 
-A blob's name carries the transaction id of the attempt that wrote it, which is fresh every time. So no attempt finds another's
-blobs, and nobody learns the names of those whose attempt was lost.
+A blob's name carries the transaction id of its attempt, fresh every time. So no attempt finds another's blobs, and the names
+of a lost attempt's blobs stay secret.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 from exactlyonce.values.envelope import EntityRef
 
 CLAIM_CHECKS: Final = "_messages"
-"""Folder for the data of messages that are too large for their queue. No other name begins like this."""
+"""Folder for the data of messages too large for their queue. No other name begins like this."""
 
 MAX_BLOB_BYTES: Final = 64 * 1024 * 1024
-"""Most that all blobs of one message may have together: they are in memory until they are written. And most that is read."""
+"""Limit for all blobs of one message together, because they stay in memory until written. Also the limit for reading."""
 
 _LONGEST_FOLDER: Final = 300
 _PLAIN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
@@ -26,15 +26,15 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The attempt that wrote a blob: what clean-up has to know to judge whether anything can refer to it.
+    """The attempt that wrote a blob, as clean-up needs it to judge whether anything can refer to the blob.
 
     Attributes:
-        entity: that the attempt was made on.
+        entity: entity of the attempt.
         message: key of the message.
-        tx: transaction id of the message in that attempt.
+        tx: transaction id of the message in the attempt.
         at: time of the attempt, by the clock of its process.
-        told: id of the companion that proves its commit, where it does not follow from message and entity: of a read model,
-            which has one for each number. None elsewhere. Blobs are stored with this name.
+        told: id of the companion that proves the commit, where message and entity do not determine the id: a read model has
+            one for each number. Else None. Blobs are stored with this name.
     """
 
     entity: EntityRef
@@ -50,9 +50,9 @@ class Blob:
 
     Attributes:
         name: path within the container for blobs.
-        content: what to write.
+        content: the bytes.
         type: media type of the content.
-        author: the attempt that writes it; None if it was written outside of any.
+        author: the attempt writing the blob; None outside of attempts.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Blob:
     author: Author | None = None
 
     def told_by(self, id: str) -> Blob:
-        """The blob of an author whose commit is proved by the companion with this id."""
+        """The blob, with the id of the companion that proves its author's commit."""
         return self if self.author is None else replace(self, author=replace(self.author, told=id))
 
 
@@ -71,9 +71,9 @@ class ListedBlob:
 
     Attributes:
         name: path within the container.
-        author: the attempt that wrote it; None if that is not known.
-        age: since it was written, both ends by the service's clock; or since the time of its attempt, if that is longer. So
-            a blob that was copied from elsewhere does not look young.
+        author: the attempt that wrote the blob; None if not recorded.
+        age: time since writing, both ends by the service's clock; or time since the attempt, if longer. So a blob copied from
+            elsewhere does not look young.
     """
 
     name: str
@@ -82,10 +82,10 @@ class ListedBlob:
 
 
 def folder_of(entity: EntityRef) -> str:
-    """Folder of the blobs that attempts on an entity write: its source, where that can stand in a URL as it is.
+    """Folder of the blobs of an entity's attempts: the entity's source, if a URL can hold the source unchanged, else a hash.
 
-    Parts like `..` would lead elsewhere, those that end with a dot are changed by some services and programs, and names have a
-    greatest length; so for an entity whose source is not plain it is a hash.
+    A part such as `..` would lead elsewhere, some services and programs change parts that end with a dot, and names have a
+    greatest length.
     """
     source = entity.source
     if len(source) <= _LONGEST_FOLDER and all(_PLAIN.fullmatch(part) for part in source.split("/")):

@@ -1,7 +1,7 @@
-"""Companions: documents of the library in the container of an entity, under its full partition key.
+"""Companions: documents of the library in the container of an entity, under the entity's full partition key.
 
-They are written in one transactional batch with the entity's document. Their id derives from what they are about, so that
-writing the same thing twice collides. The reserved property `_kind` lets queries of users skip them:
+Companions are written in one transactional batch with the entity's document. The id of a companion derives from its subject,
+so writing the same thing twice collides. The reserved property `_kind` lets queries of users skip companions:
 `WHERE NOT IS_DEFINED(c._kind)`.
 """
 
@@ -22,7 +22,7 @@ from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, read_shape, write_shape
 
 KIND: Final = "_kind"
-"""Property that only companions have, and no document of an entity."""
+"""Property of companions only, never of an entity's document."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+")
 _LONGEST_PLAIN_ID: Final = 200
@@ -34,17 +34,17 @@ class ColocatedRecord:
     """One message processed by the co-located protocol.
 
     Attributes:
-        entity: its key.
+        entity: key of the entity.
         message: key of the message.
         tx: transaction id, fresh for every message of every attempt.
-        version: of the entity, which this commit produced.
+        version: entity version produced by the commit.
         at: time of the attempt, by the clock of its process. Never used to judge age.
         outputs: ids, destinations and places of all outputs.
-        digest: of the outputs' content.
-        owed: outputs not yet known to be published; None when they are.
-        owing_since: `at` while it owes, for queries; None otherwise.
-        answer: to the request that the message came by; None if it came by a queue.
-        content: `Envelope.content` of the message, if it came by a queue; else None.
+        digest: digest of the outputs' content.
+        owed: outputs not yet proved published; None once published.
+        owing_since: `at` while outputs are owed, for queries; None otherwise.
+        answer: the answer to the request; None if the message came by a queue.
+        content: `Envelope.content` of a message from a queue; None for a request.
     """
 
     entity: str
@@ -65,7 +65,7 @@ class ColocatedRecord:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened to an event-sourced entity, under its registered name."""
+    """An event of an event-sourced entity, under its registered name."""
 
     type: str
     data: Json
@@ -77,22 +77,23 @@ class StreamEntry:
     """One message in the version stream of an entity.
 
     Attributes:
-        entity: its key.
+        entity: key of the entity.
         message: key of the message.
         tx: transaction id, fresh for every message of every attempt.
-        version: of the entity, which this commit produced.
-        at: time that the handler was given.
+        version: entity version produced by the commit.
+        at: time given to the handler.
         envelope: the message, so that it can be handled again without its sender.
-        before: what the handler started from: all of it, or, if not `whole`, the RFC 6902 patch that makes it from what came
-            out; None where the events of earlier entries lead to it. See `strategies.versions`.
-        whole: whether it is all of it.
+        before: the handler's starting state: all of it, or, if not `whole`, the RFC 6902 patch that leads there from the
+            result; None where the events of earlier entries lead there. See `strategies.versions`.
+        whole: whether `before` is the whole state.
         outputs: ids, destinations and places of all outputs.
-        digest: of the outputs' content.
-        events: what happened; None if the entity is not event-sourced.
-        owed: outputs not yet known to be published, if the message came by a request, which nobody delivers again; else None.
-        owing_since: `at` while it owes, for queries; None otherwise.
-        answer: to the request that the message came by; None if it came by a queue.
-        since: time of the outputs, in milliseconds since 1970. What is handled again has it, whatever the settings are by then.
+        digest: digest of the outputs' content.
+        events: the events; None if the entity is not event-sourced.
+        owed: outputs of a request not yet proved published, since nobody delivers a request again; else None.
+        owing_since: `at` while outputs are owed, for queries; None otherwise.
+        answer: the answer to the request; None if the message came by a queue.
+        since: time of the outputs, in milliseconds since 1970. Handling the message again uses the same time, whatever the
+            settings are by then.
     """
 
     entity: str
@@ -117,16 +118,16 @@ class StreamEntry:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class NumberedMessage:
-    """The message that has a number in a channel that a read model receives.
+    """The message at one number of a channel received by a read model.
 
     Attributes:
         entity: key of the read model.
-        order: its place in the channel.
-        source: of the message.
-        message: its key; None where the number was skipped without one.
-        at: when it came, by the clock of the process. Never used to judge age.
-        held: the envelope while it waits for those before it; None once it was released or skipped.
-        late: whether it was handled after a message of another source that it should have preceded.
+        order: place of the message in the channel.
+        source: source of the message.
+        message: key of the message; None for a skipped number without a message.
+        at: time of arrival, by the clock of the process. Never used to judge age.
+        held: the envelope while it waits for lower numbers; None once released or skipped.
+        late: whether the message was handled after a message of another source that should have followed.
     """
 
     entity: str
@@ -141,12 +142,10 @@ class NumberedMessage:
 
     @property
     def channel(self) -> str:
-        """Of its place."""
         return self.order.channel
 
     @property
     def number(self) -> int:
-        """Of its place."""
         return self.order.number
 
 
@@ -170,7 +169,7 @@ def entry_id(entity: EntityRef, message: str) -> str:
 
 
 def numbered_id(entity: EntityRef, channel: str, number: int) -> str:
-    """Id of the document for a number."""
+    """Id of the document of a number."""
     return _id("numbered", entity, channel, str(number))
 
 
@@ -186,7 +185,7 @@ def id_of(entity: EntityRef, companion: Companion) -> str:
 
 
 def companion_document(entity: EntityRef, companion: Companion) -> dict[str, Any]:
-    """A companion as a document, without the partition key properties that its container wants."""
+    """A companion as a document, without the partition key properties, which the container adds."""
     written = write_shape(companion)
     return {"id": id_of(entity, companion), KIND: written.pop("kind"), **written}
 
@@ -195,11 +194,11 @@ def read_companion(entity: EntityRef, document: dict[str, Any]) -> Companion:
     """Read a companion.
 
     Args:
-        entity: whose partition it is in.
-        document: with its id, without the service's properties and the partition key.
+        entity: owner of the partition.
+        document: the document with its id, without the service's properties and the partition key.
 
     Raises:
-        DamagedDocument: it is none, or about something else than its id says.
+        DamagedDocument: the document is no companion, or its content contradicts its id.
         NewerSchema: a newer version of the library wrote it.
     """
     properties = dict(document)
@@ -207,20 +206,20 @@ def read_companion(entity: EntityRef, document: dict[str, Any]) -> Companion:
     shape = _SHAPES.get(str(kind))
     if shape is None:
         raise DamagedDocument(
-            f"Document {id!r} in the partition of entity {entity} has an id as the library gives, and the library did "
-            "not write it. Nothing was changed. Give it another id."
+            f"Document {id!r} in the partition of entity {entity} has an id of the library's form, but the library "
+            "did not write the document. Nothing was changed. Give the document another id."
         )
     companion = read_shape(shape, {**properties, "kind": kind}, f"Companion {id!r} of entity {entity}")
     if companion.entity != entity.key or id_of(entity, companion) != id:
         raise DamagedDocument(
-            f"Companion {id!r} of entity {entity} has the content of another one. Nothing was changed. "
-            "Restore it from a backup; or delete it, if it was put there by hand."
+            f"Companion {id!r} of entity {entity} has the content of another companion. Nothing was changed. "
+            "Restore the companion from a backup; or delete it, if it was put there by hand."
         )
     return companion
 
 
 def _id(kind: str, entity: EntityRef, *values: str) -> str:
-    """Kind, entity and values where ids may hold them, or their hash. Entities that share a partition do not collide."""
+    """Kind, entity and values where ids may hold them, else their hash. Entities that share a partition do not collide."""
     parts = (entity.id, *values)
     plain = ":".join((kind, *parts))
     if len(plain) <= _LONGEST_PLAIN_ID and all(_PLAIN.fullmatch(part) for part in parts):

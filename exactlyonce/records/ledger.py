@@ -1,7 +1,7 @@
 """The ledger: the library's property of an entity document.
 
-Its shape carries a schema version; a newer one is refused, never misread. What is empty is left out, since every commit pays
-for each byte; `version` says how many messages the rest has to account for. Properties that are not the library's stay
+The shape carries a schema version; a newer version is refused, never misread. Empty parts are left out, since every commit
+pays for each byte; `version` says how many messages the other parts have to account for. Properties of the user stay
 untouched.
 """
 
@@ -22,22 +22,16 @@ from exactlyonce.records.sequences import RECEIVER, Reception, Sequences, is_num
 from exactlyonce.values.envelope import EntityRef, Envelope, Extensions
 from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, damaged, read_shape, shape_json
 
-# Replies to calls: how an entity knows the one reply that it awaits to each of its calls.
-#
-# The commit that makes a call writes the call's id into the ledger, and the commit that handles the reply removes it. So a
-# reply whose call is in the ledger is awaited, and any other one is a copy, however late it comes: for a call that was made
-# is awaited until its reply is handled. A view that is older than the commit that made the call shows neither.
-#
-# On the wire a reply names its call in the CloudEvents extensions `replyto` and `replyversion`, and the caller in
-# `partitionkey`.
+# Replies. A call's id is in the ledger from the commit of the call to the commit of the reply. Any other reply is a copy,
+# unless the view is older than the call. On the wire: the extensions `replyto`, `replyversion` and `partitionkey`.
 
 
 CALL_TYPE: Final = "exactlyonce.call"
-"""Type of the message that a call is, until it is made. Its data is the body to send."""
+"""Type of the message that is a call not yet made. The data is the body to send."""
 CALL_IS: Final = "call"
-"""Extension attribute: all of a call but its body, in JSON. So a call whose body is in a blob that is gone can be answered."""
+"""Extension attribute: a call except its body, in JSON. So a call can be answered even if the blob of its body is gone."""
 TRIED: Final = "tried"
-"""Extension attribute of a call that was sent to its queue once more: whether a try may have been carried out."""
+"""Extension attribute of a call sent to its queue once more: whether a try may have been carried out."""
 CALL: Final = "replyto"
 VERSION: Final = "replyversion"
 
@@ -47,12 +41,12 @@ Calls = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReplyTo:
-    """What a reply answers.
+    """The subject of a reply.
 
     Attributes:
-        call: id of the call, an output of its caller.
-        version: of the caller, which the commit that made the call produced.
-        caller: as the source of what it sends.
+        call: id of the call, an output of the caller.
+        version: caller's entity version, produced by the commit that made the call.
+        caller: source of the caller's messages.
     """
 
     call: str
@@ -61,30 +55,30 @@ class ReplyTo:
 
     @property
     def extensions(self) -> Extensions:
-        """As attributes of an envelope, sorted by name."""
+        """Attributes of an envelope, sorted by name."""
         return ((RECEIVER, self.caller), (CALL, self.call), (VERSION, self.version))
 
 
 def is_reply(envelope: Envelope) -> bool:
-    """Whether a message says that it is the reply to a call."""
+    """Whether a message claims to be the reply to a call."""
     return any(name == CALL for name, _ in envelope.extensions)
 
 
 def is_foreign(envelope: Envelope) -> bool:
-    """Whether only records know the copies of a message: it has no number, is no reply, and no request that was opened."""
+    """Whether only records know the copies of a message: no number, no reply, no opened request."""
     return envelope.opened is None and not (is_numbered(envelope) or is_reply(envelope))
 
 
 def reply_of(envelope: Envelope, caller: EntityRef, about: str) -> ReplyTo:
-    """What a reply answers.
+    """The call and caller named by a reply.
 
     Args:
-        envelope: of the reply.
-        caller: the entity that takes it.
-        about: what the error is to call it.
+        envelope: the reply.
+        caller: the receiving entity.
+        about: name of the message in the error.
 
     Raises:
-        InvalidMessage: the call is another entity's, or the reply does not say what it answers.
+        InvalidMessage: the call is another entity's, or the reply names no call.
     """
     extensions = dict(envelope.extensions)
     call, version = extensions.get(CALL), extensions.get(VERSION)
@@ -95,34 +89,30 @@ def reply_of(envelope: Envelope, caller: EntityRef, about: str) -> ReplyTo:
     if extensions.get(RECEIVER) != caller.source:
         raise InvalidMessage(
             f"{about} is the reply to a call of {extensions.get(RECEIVER)!r}. Let the key= of the reply's handler name the "
-            "entity that made the call: context.call(..., tag=) takes what it needs."
+            "entity that made the call: give context.call(..., tag=) the values for key=."
         )
     return ReplyTo(call, version, caller.source)
 
 
-# Marks: what a ledger remembers of each message that it has processed, in about 30 characters.
-#
-# A mark has four parts of fixed length and one of any: when the message came about (7 digits of base 64, in ASCII order), the
-# hash of its identity (16 characters), its kind (1), the beginning of its content's digest (4), and a character for each
-# message that its handler sent or kept, in their order, which says to which destination. So marks that are sorted as texts
-# are sorted by time, and a mark tells the identity of everything that its message caused.
+# Marks: one text for each processed message, in parts of fixed length (time, hash, kind, content), then a character for each
+# message sent or kept. Sorted as texts, marks are sorted by time. A mark tells the identity of every message caused.
 
 
 Kind = Literal["f", "i", "r", "l", "q"]
 """Foreign, inner (sent by an entity of this application), reply to a call, release of a kept message, opened request."""
 
 KINDS: Final = "firlq"
-"""In a mark the kind of an untimed message is in upper case: it is looked for by its hash, and not by its time."""
+"""An untimed message has its kind in upper case: pages find the mark by hash, not by time."""
 DIGITS: Final = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 """The digits of times, in ASCII order. URL-safe base 64 has another order."""
 SEPARATOR: Final = "."
-"""Stands between marks. None of their characters is one."""
+"""Stands between marks; no mark contains it."""
 KEPT: Final = "~"
-"""In place of a destination: the message is kept until it is due, and its release has a mark of its own."""
+"""In place of a destination: the message is kept until due, and its release has a mark."""
 
 _TIME: Final = 7
 _SHIFTS: Final = (36, 30, 24, 18, 12, 6, 0)
-"""Of the six bits of each digit."""
+"""Bit positions of the digits, six bits each."""
 _LATEST: Final = len(DIGITS) ** _TIME - 1
 _KIND: Final = 23
 _SENT: Final = 28
@@ -140,13 +130,13 @@ class Mark(NamedTuple):
     """One processed message.
 
     Attributes:
-        since: when it came about, in milliseconds since 1970: the same for all its copies if it is timed, else when it was
-            processed.
-        hash: of its identity, 96 bits in base 64.
-        kind: of the message.
-        timed: whether all its copies have its time.
+        since: time of origin, in milliseconds since 1970: the same in all copies of a timed message, else the time of
+            processing.
+        hash: hash of the message's identity, 96 bits in base 64.
+        kind: kind of the message.
+        timed: whether all copies have this time.
         content: the first 24 bits of `Envelope.content`, in base 64.
-        sent: a character for each message that its handler sent, in their order: its destination, or `KEPT`.
+        sent: a character for each message sent by the handler, in order: the destination, or `KEPT`.
     """
 
     since: int
@@ -158,13 +148,13 @@ class Mark(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it stands in documents."""
+        """The mark as stored."""
         kind = self.kind if self.timed else self.kind.upper()
         return f"{written_time(self.since)}{self.hash}{kind}{self.content}{self.sent}"
 
     @classmethod
     def read(cls, text: str) -> Mark:
-        """The mark of a text. Raises `ValueError` if it is none."""
+        """The mark in a text. Raises `ValueError` for any other text."""
         if len(text) < _SENT or text[_KIND].lower() not in KINDS:
             raise ValueError("a mark is cut off, or of no kind")
         kind: Kind = text[_KIND].lower()  # type: ignore[assignment]  # One of KINDS.
@@ -173,13 +163,13 @@ class Mark(NamedTuple):
 
 
 def written_time(milliseconds: int) -> str:
-    """A time in seven digits, whose order as texts is that of the times: the nearest of those from 1970 to 2109."""
+    """A time in seven digits, sorted as texts like the times; clipped to 1970 to 2109."""
     milliseconds = min(max(milliseconds, 0), _LATEST)
     return "".join([DIGITS[milliseconds >> shift & 63] for shift in _SHIFTS])
 
 
 def read_time(text: str) -> int:
-    """The time of seven digits, in milliseconds since 1970. Raises `ValueError` if one is none."""
+    """The time in seven digits, in milliseconds since 1970. Raises `ValueError` for any other text."""
     time = 0
     for digit in text:
         time = time * len(DIGITS) + DIGITS.index(digit)
@@ -187,7 +177,7 @@ def read_time(text: str) -> int:
 
 
 def written(marks: Iterable[str]) -> str:
-    """Marks as they stand together in a document, the oldest first."""
+    """Marks as stored together in a document, the oldest first."""
     return SEPARATOR.join(sorted(marks))
 
 
@@ -198,15 +188,15 @@ def split(marks: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def by_hash(marks: str) -> Mapping[str, str]:
-    """The single marks by the hash of their message. They are not taken apart, since most attempts ask for one of them.
+    """The single marks by the hash of their message. They are not parsed, since most attempts need only one.
 
-    An attempt asks a few times, for the marks of one ledger.
+    Cached, since an attempt asks a few times, for the marks of one ledger.
     """
     return MappingProxyType({hash_in(one): one for one in split(marks)})
 
 
 def destinations_in(marks: Iterable[str]) -> frozenset[int]:
-    """The places of all destinations that marks name. Raises `ValueError` if one is no mark."""
+    """The places of all destinations named by marks. Raises `ValueError` for a text that is no mark."""
     read = list(map(_TEXT.fullmatch, marks))
     if None in read:
         raise ValueError("a mark is cut off, or of no time or kind")
@@ -230,12 +220,12 @@ def is_timed(mark: str) -> bool:
 
 
 def time_in(mark: str) -> int:
-    """When the message came about."""
+    """The time of origin of the message."""
     return read_time(mark[:_TIME])
 
 
 def is_after(mark: str, time: str) -> bool:
-    """Whether the message came about after a time in seven digits."""
+    """Whether the message's time of origin is after a time in seven digits."""
     return mark[:_TIME] > time
 
 
@@ -245,14 +235,12 @@ def destination_digit(place: int) -> str:
 
 
 def destination_place(digit: str) -> int:
-    """The place of a destination that a character names. Raises `ValueError` if it names none."""
+    """The place of the destination named by a character. Raises `ValueError` for any other character."""
     return DIGITS.index(digit) if ord(digit) < _MANY else ord(digit) - _MANY + len(DIGITS)
 
 
-# Pages: marks that left a ledger together, in a document that never changes.
-#
-# The pages of an entity have the numbers 1, 2, 3 …, and their numbers are their names. So of two histories of an entity, as a
-# document that was put back makes them, the second finds the first one's page in its way, since it uses each number, too.
+# Pages have the numbers 1, 2, 3 …, and a number is the name of a page. After a document was put back, the second history uses
+# each number again, so it finds the first history's page in its way.
 
 
 @with_config(EXACT)
@@ -267,20 +255,21 @@ class KeptAnswer:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Marks that left a ledger together.
+    """Marks that left a ledger together, in a document that never changes.
 
     Attributes:
         entity: key of the entity.
-        number: among the pages of the entity, from 1.
-        version: of the ledger from which it was cut.
-        before: `until` of the page before; -1 if there is none. So an audit can tell whether that page is gone too early.
-        begin: time of its oldest mark, in milliseconds since 1970.
+        number: number among the pages of the entity, from 1.
+        version: version of the ledger from which the page was cut.
+        before: `until` of the page before; -1 if there is none. So an audit can tell whether the earlier page is gone too
+            early.
+        begin: time of the oldest mark, in milliseconds since 1970.
         until: time of the newest mark that has left, in this page or before.
-        marks: as the ledger had them.
-        to: destinations that the marks name.
-        hashes: of those of its messages that are looked for by hash: they are not timed, or their answers are here.
-        answers: that left the ledger.
-        blobs: transactions whose blobs were committed.
+        marks: the marks as stored in the ledger.
+        to: destinations named by the marks.
+        hashes: hashes of messages to be found by hash: untimed, or with an answer in this page.
+        answers: answers that left the ledger.
+        blobs: transactions with committed blobs.
     """
 
     entity: str
@@ -307,7 +296,7 @@ LEDGER: Final = "_ledger"
 OUTBOX: Final = "outbox"
 """The protocol whose ledgers hold marks."""
 MAX_DOCUMENT_BYTES: Final = 1_500_000
-"""Largest entity document that is sent. The service takes 2 MB; the rest is room for its own properties."""
+"""Largest entity document sent. The service takes 2 MB; the rest is room for the service's own properties."""
 
 
 @with_config(EXACT)
@@ -317,28 +306,28 @@ class Ledger:
 
     Attributes:
         version: number of messages committed on this entity; releases of kept messages count, too.
-        type: of the entity. Two types may share a container, but a document belongs to one.
-        protocol: that the entity is processed by; another one would not know its duplicates.
-        entity: key of the entity. A ledger that was copied to another document names the one it is of.
+        type: entity type. Two types may share a container, but a document belongs to one type.
+        protocol: protocol of the entity; another protocol would not know its duplicates.
+        entity: key of the entity. A ledger copied to another document still names its original.
         token: session token of the library's partition for this entity, at or after the last write there that this document
-            relies on; None if there was none.
-        deleted: the entity was deleted; the document remains as a tombstone, so that late duplicates are known.
-        marks: of the latest messages, the oldest first. `version` is the number of marks and of those that have left.
-        to: destinations that marks and entries name.
-        complete: time of the newest mark that has left for a page, in milliseconds since 1970; -1 if none has. A timed
-            message that is younger and has no mark here was never processed.
-        left: how many marks have left, those that expired included.
-        cut: number of its newest page; 0 if there is none.
+            relies on; None before the first.
+        deleted: whether the entity was deleted; the document remains as a tombstone, so that late duplicates are recognized.
+        marks: marks of the latest messages, the oldest first. `version` counts these and the marks that have left.
+        to: destinations named by marks and entries.
+        complete: time of the newest mark that has left for a page, in milliseconds since 1970; -1 if none has. A younger
+            timed message without a mark here was never processed.
+        left: how many marks have left, expired marks included.
+        cut: number of the newest page; 0 if there is none.
         lost: time up to which pages may have been lost, since the library's container was restored or exchanged; -1 if none.
-        answers: to requests among the marks.
-        outbox: transactions whose outputs are not known to be sent.
+        answers: answers to requests among the marks.
+        outbox: transactions whose outputs are not proved sent.
         blobs: for messages among the marks whose handlers wrote blobs: hash, and the transaction that was committed.
-        sequences: the numbers given out to receivers that take messages in order. They go on after a deletion.
-        snapshot_every: how far apart the whole states in the entity's version stream are; None if it has none.
-        event_sourced: whether that stream holds what happened, in place of the way back.
-        receptions: how far this read model has received the channels that make it.
-        calls: ids of the calls whose replies are awaited.
-        kept: messages that are kept until they are due, in the order in which they were sent.
+        sequences: the numbers given out to receivers that take messages in order. Numbering continues after a deletion.
+        snapshot_every: distance between whole states in the entity's version stream; None without a stream.
+        event_sourced: whether the stream holds events in place of patches.
+        receptions: how far this read model has received each of its channels.
+        calls: ids of the awaited calls.
+        kept: messages kept until due, in the order of sending.
         schema: version of this shape.
     """
 
@@ -367,7 +356,7 @@ class Ledger:
 
     @property
     def transactions(self) -> frozenset[str]:
-        """What names the staged documents that the ledger relies on."""
+        """Names of the staged documents that the ledger relies on."""
         return frozenset(one.tx for one in self.kept)
 
 
@@ -377,7 +366,7 @@ class EntityView:
 
     Attributes:
         body: the user's properties, `id` and partition key included; None if the entity is absent or deleted.
-        ledger: the library's property; an empty one if the entity is absent, None if the document has none.
+        ledger: the library's property; empty if the entity is absent, None if the document has none.
     """
 
     body: Json | None
@@ -389,7 +378,7 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
 
     Raises:
         DamagedDocument: the ledger cannot be read, or contradicts itself.
-        IdTaken: it belongs to an entity of another type.
+        IdTaken: the document belongs to an entity of another type.
         NewerSchema: a newer version of the library wrote it.
     """
     if document is None:
@@ -411,7 +400,7 @@ def read_entity(entity: EntityRef, document: Json | None) -> EntityView:
 
 
 def entity_document(body: Json, ledger: Ledger) -> Json:
-    """Put an entity document together; the ledger comes last, below what people look for."""
+    """Put an entity document together; the ledger comes last, below the user's properties."""
     return body.plus(LEDGER, shape_json(ledger))
 
 

@@ -1,4 +1,4 @@
-"""Documents of the library's container."""
+"""Documents of the library's container: books, staged and parked messages, opened requests; pages are in `ledger`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from exactlyonce.records.outbox import Answer, Output
 from exactlyonce.records.sequences import Place
 from exactlyonce.values.frozen_json import EXACT, SCHEMA, Json, absent_if, read_shape, write_shape
 
-# Books: how far a process has numbered its transactions, and which of these numbers are open.
-#
-# A transaction id is a book and a number in it. A number is open until the outputs of its transaction were sent, or it is
-# certain that the transaction was never committed. So a book proves, in one document for a process, which of its outputs were
-# sent: an entry that a book pays owes nothing, whatever the entity's document says.
+# A transaction id is a book and a number. A number is open until its outputs were sent, or the transaction can no longer
+# commit. So one document for a process proves which outputs were sent, whatever the entities' documents say.
 
 
 BOOKS: Final = "books"
@@ -27,17 +24,17 @@ BOOKS: Final = "books"
 BOOK_DIGITS: Final = 20
 """Hexadecimal digits in the id of a book: 80 bits of chance."""
 MOST_NUMBERS: Final = 9_999_999
-"""The last number of a book. Before it is used up, another book begins."""
+"""The last number of a book. Another book begins before."""
 MOST_OPEN: Final = 1_000
 """Open numbers above which another book begins."""
 KEPT_FOR: Final = timedelta(days=60)
-"""Time for which the store keeps a book after it was written."""
+"""Time for which the store keeps a book after each write."""
 PROVED_WITHIN: Final = timedelta(minutes=10)
-"""Time within which a process writes its book, if that proves less than is true."""
+"""Time within which a process writes its book, if the stored book proves less than is true."""
 SILENT: Final = timedelta(minutes=1)
-"""Time beyond that after which a book is silent: its process may have died."""
+"""Further time after which a book is silent: its process may have died."""
 SEARCHED_AGAIN: Final = (timedelta(hours=1), timedelta(days=1))
-"""Times after the first search of a silent book at which it is searched again: a save may land late."""
+"""Times after the first search of a silent book for further searches: a save may land late."""
 _NUMBER: Final = 7
 
 
@@ -46,9 +43,9 @@ class Search:
     """Transactions of a book whose outputs may not have been sent.
 
     Attributes:
-        book: their book.
-        above: all numbers above it are among them; None if none is.
-        numbers: that are among them, too.
+        book: the book of the transactions.
+        above: every higher number belongs to the search; None without an open range.
+        numbers: further single numbers.
     """
 
     book: str
@@ -57,16 +54,16 @@ class Search:
 
     @property
     def range(self) -> tuple[str, str] | None:
-        """Every transaction between these two is meant; None if there is no such range."""
+        """First and last name of the open range; None without one."""
         return None if self.above is None else (transaction(self.book, self.above), f"{self.book}.~")
 
     @property
     def transactions(self) -> tuple[str, ...]:
-        """The single ones."""
+        """The single transactions."""
         return tuple(transaction(self.book, number) for number in self.numbers)
 
     def asks_for(self, tx: str) -> bool:
-        """Whether a transaction is among them."""
+        """Whether a transaction belongs to the search."""
         book, number = number_of(tx)
         return book == self.book and (number in self.numbers or (self.above is not None and number > self.above))
 
@@ -74,17 +71,18 @@ class Search:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What a process says of its transactions.
+    """A process's statement about its transactions.
 
     Attributes:
-        id: of the book.
-        used: the last number that was given out.
-        open: numbers up to that whose outputs may not have been sent.
-        stuck: those of them that are to be searched though the process is alive.
-        ended: whether nothing of it is under way, nor ever will be.
-        within: seconds within which the process writes it again, if it proves less than is true.
-        searched: when the sweeper searched all that it does not prove, since the process wrote it; in seconds since 1970.
-        written: when the process wrote it, if the sweeper has written it since; 0 if it has not.
+        id: id of the book.
+        used: the last number given out.
+        open: numbers up to `used` whose outputs may not have been sent.
+        stuck: open numbers to be searched although the process is alive.
+        ended: whether no transaction of the book is under way, or ever will be.
+        within: seconds within which the process writes the book again, if the stored book proves less than is true.
+        searched: times at which the sweeper searched everything unproved, since the process's last write; in seconds since
+            1970.
+        written: time of the process's last write, if the sweeper has written since; else 0.
     """
 
     id: str
@@ -103,10 +101,10 @@ class Book:
         return 0 < number <= self.used and number not in self.open
 
     def searched_at(self, written: int) -> int | None:
-        """When all that it does not prove is to be searched, in seconds since 1970; None if never again.
+        """Time of the next search for everything unproved, in seconds since 1970; None if never again.
 
         Args:
-            written: when the process wrote it.
+            written: time of the process's last write.
         """
         if self.ended or len(self.searched) > len(SEARCHED_AGAIN):
             return None
@@ -115,7 +113,7 @@ class Book:
         return self.searched[0] + int(SEARCHED_AGAIN[len(self.searched) - 1].total_seconds())
 
     def search(self, written: int, now: datetime) -> Search | None:
-        """What is to be searched now; None if nothing is."""
+        """The search due now; None if there is none."""
         at = self.searched_at(written)
         if at is not None and at <= now.timestamp():
             return Search(self.id, self.used, self.open)
@@ -129,13 +127,13 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The present, and numbers that were never given out before.
+    """The present, and numbers never given out before.
 
     Attributes:
         at: the present, by the store's time.
-        transactions: one for each message, in their order, and then as many more as were asked for. None for a message whose
-            delivery was given back meanwhile, as in `Begun`.
-        secret: of the book. Nobody else can tell what derives from it.
+        transactions: one for each message, in order, then as many more as requested. None if the delivery has ended, as in
+            `Begun`.
+        secret: secret of the book; names derived from a secret cannot be guessed.
     """
 
     at: datetime
@@ -144,21 +142,21 @@ class Opened:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The transactions that there are."""
+        """The transactions, without None."""
         return tuple(tx for tx in self.transactions if tx is not None)
 
     def name_of(self, tx: str) -> str:
-        """A name for what a transaction writes before its commit: as hard to guess as the secret."""
+        """A name for writes of a transaction before its commit: as hard to guess as the secret."""
         return hashlib.sha256(f"{self.secret}{tx}".encode()).hexdigest()[:32]
 
 
 def transaction(book: str, number: int) -> str:
-    """The id of a transaction. Those of one book are in the order of their numbers."""
+    """The id of a transaction. Ids of one book sort by number."""
     return f"{book}.{number:0{_NUMBER}d}"
 
 
 def number_of(tx: str) -> tuple[str, int]:
-    """Book and number of a transaction; the number of what is none is 0, which no book pays."""
+    """Book and number of a transaction; number 0, never paid by a book, for any other text."""
     book, _, number = tx.partition(".")
     return book, int(number) if number.isdecimal() else 0
 
@@ -174,13 +172,13 @@ def read_book(document: Any) -> Book:
 
 
 UNPARKED: Final = "unparked"
-"""Kind of what takes the place of a parked document."""
+"""Kind of the note that replaces a parked document."""
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class StagedOutputs:
-    """Messages that an entity keeps until they are due, written before the commit that may or may not follow."""
+    """Messages to keep until due, written before a commit that may or may not follow."""
 
     entity: str
     message: str
@@ -194,18 +192,17 @@ class StagedOutputs:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class ParkedMessage:
-    """A message that the host gave up on and that was never processed: kept until an operator has repaired the cause.
+    """An unprocessed message given up by the host: stored until an operator has repaired the cause.
 
     Attributes:
-        entity: key of the entity that it is for.
+        entity: key of the receiving entity.
         message: key of the message.
-        reason: why it cannot be processed. For people and logs, so never a part of the body.
-        at: when it was parked, by the clock of its process. A new message that it is made has this time, or one that derives
-            from it.
-        envelope: as it came, or was to leave; a string in documents.
-        destination: where an output was to go that was too old to be published; None for a message that came.
-        renewed: time of the new message that it was made; None if it has the identity it came with.
-        place: in its channel, as it says; None if it has none, or says one that cannot be.
+        reason: why processing failed. For people and logs, so never a part of the body.
+        at: time of parking, by the clock of the process. A renewed message has this time, or a time derived from it.
+        envelope: the envelope as received, or as about to leave; a string in documents.
+        destination: destination of an output too old to be published; None for a received message.
+        renewed: time of the renewed message; None while the message has its first identity.
+        place: place stated by the message; None without a valid place.
     """
 
     entity: str
@@ -223,12 +220,12 @@ class ParkedMessage:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Unparked:
-    """What is left of a message that is parked no longer, so that an audit does not call it lost.
+    """A note in place of a parked message sent or discarded, so that an audit does not report a loss.
 
     Attributes:
-        entity: key of the entity under which it was parked.
+        entity: key of the entity under which the message was parked.
         message: key of the message.
-        sent: key under which it was sent again: its own, or that of the new message it was made; None if it was discarded.
+        sent: key of the message sent again: the same, or the renewed one; None if discarded.
     """
 
     entity: str
@@ -241,14 +238,14 @@ class Unparked:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class RequestDocument:
-    """A request that a caller opened: its message, and then its answer. It stays until its caller closes it.
+    """A request opened by a caller: first the message, then the answer. The document stays until the caller closes the request.
 
     Attributes:
-        entity: key of the entity that it is for.
-        request: its id, which was made when it was opened.
-        at: when it was opened, or carried out. Never used to judge age.
+        entity: key of the receiving entity.
+        request: id of the request, made when opened.
+        at: time of opening, or of the commit. Never used to judge age.
         envelope: the message, a string in documents; None once there is an answer.
-        answer: of the commit that carried it out; None while it is open.
+        answer: answer of the commit; None while open.
     """
 
     entity: str
@@ -261,7 +258,7 @@ class RequestDocument:
 
 
 LibraryRecord = StagedOutputs | ParkedMessage | Unparked | RequestDocument | Page | Book
-"""What lies in the library container."""
+"""Documents of the library container."""
 
 
 def read_staged(document: Any) -> StagedOutputs:
@@ -280,5 +277,5 @@ def read_request(document: Any) -> RequestDocument:
 
 
 def library_document(record: LibraryRecord) -> dict[str, Any]:
-    """A record as a document of the library container, without the id and partition key its layout gives it."""
+    """A record as a document of the library container, without id and partition key, which the layout adds."""
     return write_shape(record)

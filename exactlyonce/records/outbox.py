@@ -1,4 +1,4 @@
-"""The outbox of a ledger: entries of transactions whose outputs are not known to be sent."""
+"""The outbox of a ledger: entries of transactions whose outputs are not proved sent; with outputs, answers, kept messages."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from exactlyonce.values.envelope import (
 )
 from exactlyonce.values.frozen_json import EXACT, Json, absent_if, canonical
 
-# Answers to requests, as entries and records keep them.
+# Answers to requests.
 
 
 LARGE: Final = 2 * 1024
-"""Bytes above which an answer is not kept in a document that other commits write again."""
+"""Bytes above which an answer stays out of documents that other commits write again."""
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to the request that a message came by. It is text, so that every retry gets the same bytes.
+    """The answer to a request. Text, so that every retry gets the same bytes.
 
     Attributes:
         status: status code of HTTP.
         headers: names and values.
-        body: JSON; None for none.
+        body: JSON; None if empty.
         asked: fingerprint of the request; empty while its handler runs.
     """
 
@@ -55,21 +55,21 @@ class Answer:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is kept apart from what other commits write."""
+        """Whether the answer is stored apart from documents that other commits write."""
         return self.size > LARGE
 
     def is_to(self, fingerprint: str) -> bool:
-        """Whether it answers the request with this fingerprint, and not another one that had its key."""
+        """Whether the answer belongs to the request with this fingerprint, not to another with the same key."""
         return self.asked == fingerprint
 
 
-# Outputs, as they are stored and as they are referred to.
+# Outputs, in full and as references.
 
 
 MAX_OUTPUT_BYTES: Final = 1_400_000
-"""Most that all outputs of one message may have together: they have to fit one entity document, beside its state."""
+"""Limit for all outputs of one message together: they have to fit one entity document, beside the state."""
 MOST_CARRIED: Final = 32 * 1024
-"""Bytes of an envelope above which its data travels in a blob, where there is a container for blobs."""
+"""Bytes of an envelope above which the data travels in a blob, where a container for blobs is configured."""
 
 
 _OUTPUT_FRAME_BYTES: Final = 90  # `{"id":"","destination":"","envelope":,"delay":604800.0,"place":null},`, room left.
@@ -84,12 +84,12 @@ class Output:
     """One message to be published.
 
     Attributes:
-        id: derived from the entity, the message that caused it, and its place among that message's outputs.
-        destination: logical name of where it goes.
-        envelope: the CloudEvents envelope, as it will be on the wire, to the letter; a string in documents.
-        delay: seconds that it stays invisible after it was published.
-        place: in its channel; None if it has none. The envelope says the same.
-        index: its place among the messages of its handler, from which its id derives; -1 where nobody asks.
+        id: derived from the entity, the causing message, and the place among that message's outputs.
+        destination: logical name of the destination.
+        envelope: the CloudEvents envelope, exactly as on the wire; a string in documents.
+        delay: seconds of invisibility after publishing.
+        place: place in the channel; None without one. The envelope states the same.
+        index: place among the messages of the handler, part of the id's derivation; -1 where unused.
     """
 
     id: str
@@ -101,7 +101,7 @@ class Output:
 
     @property
     def size(self) -> int:
-        """Bytes it takes in a document: the envelope, and what stands around it."""
+        """Bytes in a document: the envelope, and the properties around it."""
         place = self.place
         placed = 0 if place is None else len(place.channel) + len(place.receiver.encode()) + _PLACE_BYTES
         names = len(self.id) + len(self.destination.encode())
@@ -109,14 +109,14 @@ class Output:
 
     @property
     def ref(self) -> OutputRef:
-        """What is kept of it for good."""
+        """The reference kept for good."""
         return OutputRef(self.id, self.destination, self.place)
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class OutputRef:
-    """What is kept of an output for good."""
+    """The part of an output that is kept for good."""
 
     id: str
     destination: str
@@ -124,20 +124,17 @@ class OutputRef:
 
 
 def digest(outputs: tuple[Output, ...]) -> str:
-    """One digest over the content of all outputs, in order: 128 bits, since it is stored with every message.
+    """One digest over the content of all outputs, in order: 128 bits, since every message stores a digest.
 
-    The order of properties is no content: that of a mapping may follow a set's, and differ from process to process.
+    The order of properties is no content: a mapping may be filled from a set, and differ from process to process.
     """
     parts = [[output.destination, output.delay, output.envelope.value] for output in outputs]
     content = Json.of(canonical(parts)).text
     return b64encode(hashlib.sha256(content.encode()).digest()[:16])[:22].decode()
 
 
-# Kept messages: what an entity sends at a later time, and may cancel until then.
-#
-# The ledger names them, and a staged document holds each. So the commit that sends one, the one that cancels it and the one
-# that releases it are saves of one document, each on the condition that it has not changed: a message is either released or
-# cancelled. It gets its number and its time when it is released, so a cancelled one leaves no gap, and no age counts before.
+# Kept messages: the ledger names each, a staged document holds it. Sending, cancelling and releasing are conditional saves of
+# the same document. A message gets number and time at its release, so a cancelled one leaves no gap.
 
 
 _SUFFIX: Final = "-kept"
@@ -146,12 +143,12 @@ _SUFFIX: Final = "-kept"
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A message that is kept until it is due.
+    """A message kept until due.
 
     Attributes:
-        id: of the output that it will be.
-        due: when it is to be released.
-        tx: names the staged document that holds it, with others of the same commit.
+        id: id of the future output.
+        due: time of release.
+        tx: name of the staged document, shared with other kept messages of the same commit.
     """
 
     id: str
@@ -160,35 +157,36 @@ class Kept:
 
 
 def kept_by(tx: str) -> str:
-    """What names the staged document of the messages that a transaction keeps; its outputs may be staged apart from them."""
+    """Name of the staged document of the messages kept by a transaction; its outputs may be staged apart."""
     return f"{tx}{_SUFFIX}"
 
 
 def keeper_of(tx: str) -> str:
-    """The transaction whose outputs or kept messages a staged document of this name holds."""
+    """The transaction of a staged document with this name."""
     return tx.removesuffix(_SUFFIX)
 
 
 _DATA: Final = ',"data":'
-"""Precedes the data of an envelope. An entry leaves it out where nothing else does."""
+"""Precedes the data of an envelope. An entry leaves it out if the data follows directly."""
 
 Moment = Annotated[datetime, PlainSerializer(microseconds), PlainValidator(moment_of)]
-"""A time as a number, since every commit writes what is owed: half as many bytes as a text has."""
+"""A time as a number: half as many bytes as text, and every commit writes all entries."""
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An output that is owed.
+    """An owed output.
 
     Attributes:
-        envelope: to the letter; or its type, and what else of it does not follow from the entry, in one piece, or in two where
-            it has a place or is timed. Every commit writes what is owed, so each byte of it is paid again and again.
-        index: its place among the messages of its handler, from which its id derives.
-        to: its destination, as a place in the ledger's list.
-        delay: seconds that it stays invisible after it was published.
-        id: of the output, where it does not derive from cause and index.
-        place: which of the ledger's sequences numbers it, and its number; None if none does, or if the envelope says it.
+        envelope: the whole envelope; or its type and the other parts that do not follow from the entry, in one piece, or in
+            two if the output has a place or is timed. Every commit writes the entries again, so each byte is paid again and
+            again.
+        index: place among the messages of the handler, part of the id's derivation.
+        to: the destination, as a place in the ledger's list.
+        delay: seconds of invisibility after publishing.
+        id: id of the output, where not derived from cause and index.
+        place: index of the ledger's sequence, and the number; None without a sequence, or if the envelope states the place.
     """
 
     envelope: Json | tuple[str, ...]
@@ -202,16 +200,16 @@ class Pending:
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """One transaction: what it owes.
+    """One transaction with owed outputs.
 
     Attributes:
-        cause: hash of the message that was processed.
-        tx: its transaction: a book and a number in it.
+        cause: hash of the processed message.
+        tx: the transaction: a book and a number.
         at: time of the attempt. Never used to judge age.
-        since: stable time of its outputs, in milliseconds since 1970; None if they are untimed.
-        outputs: that it owes.
-        request: id of the opened request whose answer is to be kept; None if there is none.
-        answer: to that request.
+        since: stable time of the outputs, in milliseconds since 1970; None if they are untimed.
+        outputs: the owed outputs.
+        request: id of the opened request that awaits the answer; None without a request.
+        answer: the answer to the request.
     """
 
     cause: str
@@ -223,11 +221,11 @@ class OutboxEntry:
     answer: Annotated[Answer | None, absent_if(None)] = None
 
     def owed_outputs(self, entity: EntityRef, destinations: tuple[str, ...], sequences: Sequences) -> Iterator[Output]:
-        """The outputs, to the letter.
+        """The outputs, exactly as committed.
 
         Args:
-            entity: that sends them.
-            destinations, sequences: of the ledger.
+            entity: the sender.
+            destinations, sequences: lists of the ledger.
         """
         for one in self.outputs:
             id, envelope, place = one.id or derived_id(entity, self.cause, one.index), one.envelope, None
@@ -244,7 +242,7 @@ class OutboxEntry:
             yield Output(id, destinations[one.to], envelope, one.delay, place)
 
     def without_sequences(self, entity: EntityRef, destinations: tuple[str, ...], sequences: Sequences) -> OutboxEntry:
-        """The entry with its numbered outputs in full. Arguments as of `owed_outputs`."""
+        """The entry with its numbered outputs in full. Arguments as for `owed_outputs`."""
         owed = zip(self.outputs, self.owed_outputs(entity, destinations, sequences), strict=True)
         full = (
             one if one.place is None else replace(one, envelope=output.envelope, place=None) for one, output in owed
@@ -255,40 +253,40 @@ class OutboxEntry:
 def pending(
     output: Output, index: int, entity: EntityRef, entry: OutboxEntry, *, to: int, sequences: Sequences
 ) -> Pending:
-    """What an entry keeps of an output.
+    """The part of an output stored in an entry.
 
     Args:
-        output: that is owed.
-        index: its place among the messages of its handler.
-        entity: that sends it.
-        entry: that is to keep it.
-        to: the place of its destination.
-        sequences: of the ledger.
+        output: the owed output.
+        index: place among the messages of the handler.
+        entity: the sender.
+        entry: the entry of the output.
+        to: place of the destination in the ledger's list.
+        sequences: sequences of the ledger.
     """
-    pieces, rest, known = [], output.envelope.text, True
+    pieces, rest, derivable = [], output.envelope.text, True
     for derived in _derived(output.id, entity.source, entry.at, entry.since, output.place):
-        piece, found, rest = rest.partition(derived)
-        known = known and bool(found)
+        piece, match, rest = rest.partition(derived)
+        derivable = derivable and bool(match)
         pieces.append(piece)
-    number = None if output.place is None or not known else _number(output.place, sequences)
-    known = known and not pieces[0] and (number is None) is (output.place is None)
-    envelope = (*pieces[1:], rest.removeprefix(_DATA)) if known else output.envelope
+    number = None if output.place is None or not derivable else _number(output.place, sequences)
+    derivable = derivable and not pieces[0] and (number is None) is (output.place is None)
+    envelope = (*pieces[1:], rest.removeprefix(_DATA)) if derivable else output.envelope
     id = None if output.id == derived_id(entity, entry.cause, index) else output.id
-    return Pending(envelope, index, to, output.delay, id, number if known else None)
+    return Pending(envelope, index, to, output.delay, id, number if derivable else None)
 
 
 def _number(place: Place, sequences: Sequences) -> tuple[int, int] | None:
-    """Which of the sequences has a place, and its number; None if none has."""
+    """Index of a place's sequence, and the number; None without a matching sequence."""
     there = (index for index, one in enumerate(sequences) if one.channel == place.channel)
     index = next(there, None)
     return None if index is None or sequences[index].receiver != place.receiver else (index, place.number)
 
 
 def _derived(id: str, source: str, at: datetime, since: int | None, place: Place | None) -> tuple[str, ...]:
-    """The pieces of an envelope that follow from its entry: up to its type, what follows that, and its stable time.
+    """The pieces of an envelope that follow from its entry: up to the type, the attributes after the type, and the stable time.
 
-    What is sent by reference has its address before the number within the channel, as attributes are sorted. Names that JSON
-    writes otherwise are not found in the envelope, which is kept to the letter then.
+    In an output sent by reference, the address precedes the number within the channel, as attributes are sorted. Names that
+    JSON writes otherwise are absent from the envelope; the envelope is then stored whole.
     """
     first = f'{{"specversion":"1.0","id":"{id}","source":"{source}","type":"'
     middle = f'","datacontenttype":"application/json","time":"{written_time(at)}"'

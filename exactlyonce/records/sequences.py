@@ -1,4 +1,9 @@
-"""Sequences: how far an entity has numbered what it sends to receivers that take messages in order."""
+"""Sequences: the numbers 1, 2, 3 … of the messages that one sender sends to one receiver through one destination.
+
+A channel carries the messages of a sequence. The sender's commit gives out the numbers. So a receiver that stores the
+received numbers recognizes every duplicate, however late, and sees no gap, even when receiving only a part of what the sender
+sends.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from exactlyonce.errors import InvalidMessage
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import EXACT
 
-# Sets of numbers as ranges: what a receiver keeps of the numbers that it received.
+# Ranges of numbers.
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -33,7 +38,7 @@ def with_number(ranges: Ranges, number: int) -> Ranges:
 
 
 def from_number(ranges: Ranges, number: int) -> Ranges:
-    """What is left of the ranges from a number on."""
+    """The ranges, cut to start at a number."""
     return tuple((max(first, number), last) for first, last in ranges if last >= number)
 
 
@@ -49,7 +54,7 @@ def union(some: Ranges, others: Ranges) -> Ranges:
 
 
 def highest(ranges: Ranges, most: int) -> tuple[int, ...]:
-    """The highest numbers, so many at most, from the top."""
+    """The highest numbers, at most `most`, from the top."""
     return tuple(islice(_from_the_top(ranges), most))
 
 
@@ -59,39 +64,34 @@ def _from_the_top(ranges: Ranges) -> Iterator[int]:
 
 
 def is_ascending(ranges: Ranges, least: int, greatest: int) -> bool:
-    """Whether these are ranges: first before last, all from `least` to `greatest`, ascending, with gaps between them."""
+    """Whether all pairs are ranges: first before last, from `least` to `greatest`, ascending, with gaps between."""
     edges = [edge for pair in ranges for edge in pair]
     gaps = all(last + 1 < first for (_, last), (first, _) in pairwise(ranges))
     return gaps and edges == sorted(edges) and all(least <= edge <= greatest for edge in edges)
 
 
-# Places: the numbers 1, 2, 3 … of the messages that one sender sends to one receiver through one destination.
-#
-# A channel carries these messages. Its sender's commit gives out the numbers, so a receiver that keeps which ones it has
-# received knows every duplicate, however late it comes, and every receiver sees a sequence without gaps, even if it gets only
-# a part of what the sender sends. On the wire a place travels in the CloudEvents extensions `channel`, `partitionkey` and
-# `sequence`.
+# Places of messages in channels. On the wire: the CloudEvents extensions `channel`, `partitionkey` and `sequence`.
 
 
 CHANNEL: Final = "channel"
 RECEIVER: Final = "partitionkey"
 NUMBER: Final = "sequence"
 LARGEST_NUMBER: Final = 2**53 - 1
-"""The store knows doubles only."""
+"""The store has only doubles."""
 LONGEST_CHANNEL: Final = 64
-"""Characters of a channel's id that are read: twice as many as the library writes."""
+"""Characters of a channel's id accepted on reading: twice as many as the library writes."""
 _DIGITS: Final = 16  # The extension asks for strings that sort as their numbers do.
 
 
 def _require_ascending(ranges: Ranges) -> Ranges:
-    """Refuse stored ranges that contradict one another: a number could be received in one, and missing between others."""
+    """Refuse stored ranges that overlap: a number could be both received and missing."""
     if not is_ascending(ranges, 1, LARGEST_NUMBER):
         raise ValueError("numbers have to be ranges that ascend from 1 on, with gaps between them")
     return ranges
 
 
 Numbers = Annotated[Ranges, AfterValidator(_require_ascending)]
-"""Numbers of a channel, as ranges. Stored ones that overlap are refused when they are read."""
+"""Numbers of a channel, as ranges. Reading refuses overlapping ranges."""
 
 
 @with_config(EXACT)
@@ -100,8 +100,8 @@ class Place:
     """The place of a message in a channel.
 
     Attributes:
-        channel: its id.
-        receiver: the entity that the message is for, as the source of what it sends.
+        channel: id of the channel.
+        receiver: the receiving entity, as a source.
         number: from 1.
     """
 
@@ -111,22 +111,22 @@ class Place:
 
     @property
     def extensions(self) -> tuple[tuple[str, str], ...]:
-        """As attributes of an envelope, sorted by name."""
+        """Attributes of an envelope, sorted by name."""
         return ((CHANNEL, self.channel), (RECEIVER, self.receiver), (NUMBER, f"{self.number:0{_DIGITS}d}"))
 
 
 def is_numbered(envelope: Envelope) -> bool:
-    """Whether a message says that it has a place. One that does not is foreign: only records know its duplicates."""
+    """Whether a message states a place. Without a place it is foreign: only records know its duplicates."""
     return any(name == CHANNEL for name, _ in envelope.extensions)
 
 
 def without_place(envelope: Envelope) -> Envelope:
-    """The message as a foreign one, which has no number."""
+    """The message as a foreign one, without a number."""
     return replace(envelope, extensions=tuple(one for one in envelope.extensions if one[0] not in (CHANNEL, NUMBER)))
 
 
 def stated_place(envelope: Envelope) -> Place | None:
-    """The place that a message says it has; None if it says none, or one that cannot be."""
+    """The place stated by a message; None without a valid place."""
     try:
         receiver = EntityRef.of_source(str(dict(envelope.extensions).get(RECEIVER)))
         return place_of(envelope, receiver, "It")
@@ -138,18 +138,18 @@ def place_of(envelope: Envelope, receiver: EntityRef, about: str) -> Place:
     """The place of a message in its channel.
 
     Args:
-        envelope: of a message that has to have one.
-        receiver: the entity that takes it.
-        about: what the error is to call it.
+        envelope: a message that must have a place.
+        receiver: the receiving entity.
+        about: name of the message in the error.
 
     Raises:
-        InvalidMessage: it has none, or one that it cannot have.
+        InvalidMessage: the place is absent or invalid.
     """
     extensions = dict(envelope.extensions)
     if lacking := [name for name in (CHANNEL, RECEIVER, NUMBER) if name not in extensions]:
         raise InvalidMessage(
-            f"{about} has no {' and no '.join(lacking)}, so its place is not known. Declare whom messages are for where their "
-            "sender is composed, with Destination(..., to=entity) or Destination(..., to=type, entity_by=...)."
+            f"{about} has no {' and no '.join(lacking)}, so its place is not known. Declare the receiver where the sender is "
+            "composed, with Destination(..., to=entity) or Destination(..., to=type, entity_by=...)."
         )
     channel, addressed, number = extensions[CHANNEL], extensions[RECEIVER], _number(str(extensions[NUMBER]))
     if not isinstance(channel, str) or not 1 <= number <= LARGEST_NUMBER:
@@ -169,12 +169,12 @@ def place_of(envelope: Envelope, receiver: EntityRef, about: str) -> Place:
 
 
 def _number(text: str) -> int:
-    """The number that a text is; 0 if it is none, or too long: thousands of digits are more than Python converts."""
+    """The number in a text; 0 for any other text, and for texts too long for Python to convert."""
     digits = text.lstrip("0")
     return int(digits) if text.isascii() and digits.isdigit() and len(digits) <= _DIGITS else 0
 
 
-# Receptions: how far a read model has received the channels that make it.
+# Receptions of read models.
 
 
 @with_config(EXACT)
@@ -183,13 +183,13 @@ class Reception:
     """How far a read model has received one channel.
 
     Attributes:
-        channel: its id.
-        source: who sends it.
+        channel: id of the channel.
+        source: the sender.
         next: the number to handle next.
-        held: numbers above it whose messages are held; and itself, where its handler raised.
-        gap_since: since when messages are held for want of `next`; None if they are not.
-        failing: name of the error that the handler of `next` raised; None if it did not.
-        passed: latest time of its messages that were handled, where sources are brought into one order; None elsewhere.
+        held: numbers above `next` with held messages; includes `next` after its handler raised.
+        gap_since: time since when messages are held for lack of `next`; None without a gap.
+        failing: class name of the error raised by the handler of `next`; None if none.
+        passed: latest time of the channel's handled messages, where sources are brought into one order; None elsewhere.
     """
 
     channel: str
@@ -202,13 +202,13 @@ class Reception:
 
 
 class Sequence(NamedTuple):
-    """How far an entity has numbered what it sends to one receiver through one destination. A list in documents.
+    """How far an entity has numbered its messages to one receiver through one destination. A list in documents.
 
     Attributes:
-        destination: its logical name.
-        receiver: the receiving entity, as the source of what it sends.
-        channel: that carries the messages.
-        last: number given out last.
+        destination: logical name of the destination.
+        receiver: the receiving entity, as a source.
+        channel: the channel of the messages.
+        last: the last number given out.
     """
 
     destination: str
@@ -218,42 +218,42 @@ class Sequence(NamedTuple):
 
 
 Sequences = tuple[Sequence, ...]
-"""All sequences of an entity, in the order in which they began."""
+"""All sequences of an entity, in the order of their beginnings."""
 
 
 def channel_id(at: datetime, tx: str, count: int) -> str:
-    """The id of a channel: when it begins, and what makes it the only one.
+    """The id of a channel: start time, hash of the transaction, count.
 
-    No two attempts have the same transaction id. So a channel that an attempt begins in vain is known to nobody, and an
-    entity that lost its ledger never goes on with numbers that it gave out.
+    No two attempts have the same transaction id. So no receiver knows a channel begun by a lost attempt, and an entity
+    without its ledger never continues with numbers already given out.
 
     Args:
         at: time of the attempt.
-        tx: transaction id of the message that begins it, in this attempt.
-        count: how many channels that message has begun before.
+        tx: transaction id of the message beginning the channel, in this attempt.
+        count: how many channels the message has begun before.
     """
     return f"{milliseconds(at):012x}{named_after(tx)}{count:04x}"
 
 
 def named_after(tx: str) -> str:
-    """What the id of a channel has of the transaction that begins it: a hash, since those of one book begin alike."""
+    """The transaction's part of a channel id: a hash, since transaction ids of one book begin alike."""
     return hashlib.sha256(tx.encode()).hexdigest()[:16]
 
 
 def milliseconds(at: datetime) -> int:
-    """A time in milliseconds since 1970, as ids of channels say when these began."""
+    """A time in milliseconds since 1970, the start time in channel ids."""
     return int(at.timestamp() * 1000)
 
 
 def numbered(sequences: Sequences, destination: str, receiver: str, begin: str) -> tuple[Sequences, Place]:
-    """Give out the next number; return the sequences afterwards, and the place of the output that got it.
+    """Give out the next number; return the new sequences, and the output's place.
 
     A sequence is never forgotten, since no order holds between two channels.
 
     Args:
-        sequences: so far.
+        sequences: the sequences so far.
         destination, receiver: of the output.
-        begin: id for the channel, if this is its first message.
+        begin: id of the channel, if this is the first message.
     """
     for index, one in enumerate(sequences):
         if (one.destination, one.receiver) == (destination, receiver):

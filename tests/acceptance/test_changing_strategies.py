@@ -43,4 +43,4 @@ async def test_another_strategy_is_refused_with_the_first_message_and_nothing_is
     assert len(await bank.contents("-receipts")) == 1
     for message in ("web/m-1", "web/m-2"):
         assert_logged(caplog, ConfigurationError, f"Message {message}: Entity account/a was processed by the protocol")
-    assert_logged(caplog, ConfigurationError, "Go back to the strategy it had")
+    assert_logged(caplog, ConfigurationError, "Go back to the former strategy")

@@ -36,7 +36,7 @@ def last_entry(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
 def as_listed(entity: Any, candidates: Any, _ledger: Any, memory: Any) -> Step[Any]:
     found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
     if isinstance(found, NoAnswer):
-        return Again(memory, "what is to be cleaned up could not be read")
+        return Again(memory, "the candidates for clean-up could not be read")
     yield from DeleteCompanions(entity, candidates)
     return Finished(memory)
 

@@ -1,1 +1,1 @@
-"""The outbox protocol: marks of messages in the ledger, which leave in pages; books that prove what was sent."""
+"""The outbox protocol: marks of messages in the ledger and in pages; books as proof of sent outputs."""

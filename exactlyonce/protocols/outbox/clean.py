@@ -1,4 +1,4 @@
-"""Clean-up: deleting what nothing refers to any more. Age only chooses the candidates; safety never rests on a clock alone."""
+"""Clean-up of staged messages. Age only chooses the candidates; safety never rests on a clock alone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Cleaned:
     """The candidates were judged.
 
     Attributes:
-        transactions: whose staged documents were to be deleted. Deleting is best effort; what remains is a candidate again,
-            so a job counts by reading.
-        memory: for whatever this process does next on the entity.
+        transactions: names of the staged documents to be deleted. Deleting is best effort; the rest are candidates again, so
+            a job counts by reading.
+        memory: for this process's next step on the entity.
     """
 
     transactions: tuple[str, ...]
@@ -34,11 +34,11 @@ def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, m
     commit one of the candidates loaded before this did, and its commit fails on the fence.
 
     Args:
-        entity: whose staged documents they are.
-        candidates: transaction ids of staged documents older than the horizon, which only keeps this from disturbing
-            attempts that are alive.
+        entity: owner of the staged documents.
+        candidates: transaction ids of staged documents older than the horizon. The horizon only spares live attempts a
+            disturbance.
         absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
-        memory: what this process knows of the entity.
+        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the document cannot be trusted; nothing was deleted.
@@ -53,6 +53,6 @@ def clean_staged(entity: EntityRef, candidates: tuple[str, ...], absent: Json, m
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
-    # Delete the staged messages. The ledger does not name them, nor ever will. What remains is a candidate next time.
+    # Delete the staged messages. The ledger does not name them, nor ever will. The rest are candidates next time.
     yield from DeleteStaged(entity, garbage)
     return Cleaned(garbage, fenced)

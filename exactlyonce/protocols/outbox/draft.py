@@ -1,4 +1,4 @@
-"""What the protocol computes without asking the world: from a loaded entity and messages to what is to be committed."""
+"""The draft: computes a commit from a loaded entity and messages, without effects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from exactlyonce.values.frozen_json import Json, shape_json
 MOST_MARKS: Final = 31
 """Marks above which the oldest leave the ledger with the next commit."""
 MARKS_STAY: Final = 12
-"""Marks that stay then."""
+"""Marks that then stay in the ledger."""
 MOST_ANSWERED: Final = 2 * 1024
 """Bytes of answers above which all answers leave the ledger with the next commit."""
 _PROOF_BYTES: Final = 64  # A hash and a transaction.
@@ -47,7 +47,7 @@ _MOST_ALONE: Final = MAX_DOCUMENT_BYTES - _LEDGER_FRAME_BYTES
 
 
 class Commit(NamedTuple):
-    """What a commit gives to a message: its transaction, the time of the attempt, and the time of its outputs."""
+    """A commit's values for one message: its transaction, the time of the attempt, and the time of its outputs."""
 
     tx: str
     at: datetime
@@ -55,24 +55,24 @@ class Commit(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What the handlers made of the fresh messages so far.
+    """The results of the fresh messages handled so far.
 
     Attributes:
         handled: the latest result; None before the first.
-        body: what the next handler sees; None if absent or deleted.
+        body: input of the next handler; None if absent or deleted.
         at: time of the attempt.
-        processed: keys of the messages that can be committed.
-        marks: of these messages.
-        to: destinations of the ledger, with those of these messages.
-        outbox, answers, outputs, staged, blobs: of these messages.
-        proofs: hash and transaction of those of these messages whose handlers wrote blobs.
-        failed: key and error of those that cannot be committed.
+        processed: keys of the messages to commit.
+        marks: marks of the processed messages.
+        to: destinations of the ledger and of the processed messages.
+        outbox, answers, outputs, staged, blobs: of the processed messages.
+        proofs: hash and transaction of each processed message with blobs.
+        failed: key and error of each message that cannot be committed.
         sequences: the numbers given out so far.
-        calls: ids of the calls whose replies are awaited.
-        kept: messages that are kept until they are due.
-        more: messages are left for another commit, since the document has no room for them in this one.
-        crowded: nothing is processed, since what the outbox owes takes the room of the first message.
-        size: bytes of what these messages add to the ledger.
+        calls: ids of the awaited calls.
+        kept: messages kept until due.
+        more: whether messages are left for another commit, for lack of room in the document.
+        crowded: whether nothing is processed because owed outputs take the room of the first message.
+        size: bytes added to the ledger by the processed messages.
     """
 
     handled: Handled | None
@@ -100,10 +100,10 @@ class Draft(NamedTuple):
         return entity_document(Json("{}") if self.handled is None else self.handled.body, ledger)
 
     def replies(self, asked: tuple[Arrival, ...]) -> Answers:
-        """The answers to those of the messages that are requests."""
-        found = {one.cause: one.answer for one in self.answers}
-        found |= {entry.cause: entry.answer for entry in self.outbox if entry.answer is not None}
-        return tuple((one.key, answer) for one in asked if (answer := found.get(one.hash)) is not None)
+        """The answers to the requests among the messages."""
+        answers = {one.cause: one.answer for one in self.answers}
+        answers |= {entry.cause: entry.answer for entry in self.outbox if entry.answer is not None}
+        return tuple((one.key, answer) for one in asked if (answer := answers.get(one.hash)) is not None)
 
 
 def draft_commit(
@@ -119,10 +119,10 @@ def draft_commit(
 
     Args:
         work: the entity and its handler.
-        view: the entity as it was loaded.
+        view: the entity as loaded.
         fresh: the messages to handle.
         opened: time, and a transaction for each message.
-        refused: key and error of those of them that cannot be judged.
+        refused: key and error of fresh messages that cannot be judged.
         paid: transactions whose entries leave with the commit.
     """
     before, refused_keys = view.ledger, {key for key, _ in refused}
@@ -162,9 +162,9 @@ def draft_commit(
 
 
 def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
-    """The page that the next commit cuts; None if nothing leaves.
+    """The page cut by the next commit; None if nothing leaves.
 
-    It depends on the ledger alone that the attempt starts from: so all attempts on that ledger write the same page.
+    The page depends only on the ledger from which the attempt starts, so all attempts on that ledger write the same page.
     """
     marks = split(ledger.marks)
     gone = marks[: len(marks) - MARKS_STAY] if len(marks) > MOST_MARKS else ()
@@ -193,11 +193,11 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
 def next_ledger(
     work: Work, view: View, draft: Draft, page: Page | None, paid: frozenset[str], *, token: str | None
 ) -> Ledger:
-    """The ledger of the commit, which shows every page that was written up to this token.
+    """The ledger of the commit. `token` covers every page written so far.
 
-    Marks that are older than the retention go for good: a copy is refused. But a page is to prove the commit of blobs, which
-    may be younger than the message, so a mark with blobs stays until a page takes it. And a request is known as long as it
-    owes, so its answer stays as long.
+    Marks older than the retention go for good, since their copies are refused. There are two exceptions. A mark with blobs
+    stays until a page takes it, because the page has to prove the blobs' commit, which may be younger than the message. A
+    request that owes outputs keeps its answer.
     """
     before = view.ledger
     stay = split(before.marks)[0 if page is None else len(split(page.marks)) :]  # The oldest marks leave.
@@ -209,8 +209,8 @@ def next_ledger(
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
     outbox = (*(one for one in before.outbox if one.tx not in paid), *draft.outbox)
-    known = hashes | {one.cause for one in outbox}
-    answers = (one for one in before.answers if one.cause in known and one.cause not in answered_there)
+    remembered = hashes | {one.cause for one in outbox}
+    answers = (one for one in before.answers if one.cause in remembered and one.cause not in answered_there)
     version = before.version + len(draft.processed)
     return replace(
         before,
@@ -247,7 +247,7 @@ def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
 def _added(
     draft: Draft, entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, *, calls: Calls
 ) -> Draft:
-    """The draft with one more message, and the calls that are awaited then."""
+    """The draft with one more message; `calls` are the calls awaited afterwards."""
     to = tuple(dict.fromkeys((*draft.to, *(output.destination for output in handled.outputs))))
     places = _places(handled)
     sent = [KEPT] * (max(places.values(), default=-1) + 1)  # What its own handler cancelled has a place, too.
@@ -298,7 +298,7 @@ def _places(handled: Handled) -> dict[str, int]:
 def _entry(
     entity: EntityRef, arrival: Arrival, handled: Handled, commit: Commit, to: tuple[str, ...]
 ) -> tuple[OutboxEntry, ...]:
-    """The entry of a message; none if it owes nothing."""
+    """The entry of a message; empty if nothing is owed."""
     request = arrival.envelope.id if arrival.kind == "q" else None
     if not handled.outputs and request is None:
         return ()
@@ -319,7 +319,7 @@ def _entry(
 
 
 def _bytes(view: View, draft: Draft) -> int:
-    """At least as many bytes as the document of the commit will have, if nothing leaves the ledger."""
+    """An upper bound for the bytes of the commit's document, if nothing leaves the ledger."""
     body = 0 if draft.handled is None else draft.handled.body.size
     before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
     numbers = sum(
@@ -331,7 +331,7 @@ def _bytes(view: View, draft: Draft) -> int:
 
 
 def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> int:
-    """Bytes of what leaves the ledger with the next commit: entries that are paid, and answers that go to a page."""
+    """Bytes that leave the ledger with the next commit: paid entries, and answers that go to a page."""
     page = leaving(entity, ledger)
     answers = () if page is None else page.answers
     entries = (one for one in ledger.outbox if one.tx in paid)
@@ -339,7 +339,7 @@ def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> i
 
 
 def _bytes_owed(ledger: Ledger, paid: frozenset[str]) -> int:
-    """Bytes of the entries that owe, which would leave if their outputs were sent."""
+    """Bytes of unpaid entries, which would leave once their outputs were sent."""
     return sum(shape_json(one).size for one in ledger.outbox if one.tx not in paid)
 
 

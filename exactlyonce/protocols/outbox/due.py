@@ -1,4 +1,4 @@
-"""Releasing kept messages that are due: a commit of the entity that keeps them, whose handler does nothing but send them."""
+"""Kept messages: released when due, by a commit of their entity whose handler only sends them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from exactlyonce.records.outbox import Kept, Output
 from exactlyonce.values.envelope import EntityRef, Envelope, derived_id, key_of, message_hash, message_key
 
 RELEASE: Final = "release:"
-"""Stands before the id of a kept message in the key of its release."""
+"""Prefix of a kept message's id in the key of its release."""
 MOST_RELEASED: Final = 100
-"""Kept messages that one commit releases."""
+"""Most kept messages released by one commit."""
 
 Commit = Callable[[Work, View, Draft, Opened], Step[Finished | Again]]
 
@@ -29,16 +29,15 @@ Commit = Callable[[Work, View, Draft, Opened], Step[Finished | Again]]
 def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
     """Release the kept messages that are due. At most 3 effects, and those of a commit; one where none is due.
 
-    The commit that names them as outputs is the one that keeps them no longer. So one that cancels them comes before it, or too
-    late; and of two that release them the second fails.
+    Release and cancel are conditional saves of the same document: exactly one wins. The same holds for two releases.
+
+    Returns the errors of messages that cannot be released; `Again` after releasing any, since more may be due.
 
     Args:
-        work: the entity, and what releases its messages.
-        view: of the entity. An old one names what was released, or cancelled, since; the commit fails on its condition.
-        commit: commits a draft, and publishes its outputs.
-
-    Returns:
-        The errors of messages that cannot be released; `Again` if others were, since more may be due.
+        work: the entity, with the release of its messages.
+        view: view of the entity. An old view names messages released or cancelled since; the commit then fails on its
+            condition.
+        commit: commits a draft, and publishes the outputs.
     """
     due = yield from _due(work.entity, view)
     if isinstance(due, Again):
@@ -54,7 +53,7 @@ def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
         key = key_of(envelope)
         return _renamed(work.entity, work.release(before, kept[key]), message_hash(key))
 
-    # Open numbers, and release the messages. They get their time.
+    # Open numbers, and release the messages. The release sets their time.
     opened = yield from OpenNumbers(work.entity, view.ledger.version, more=len(messages))
     if isinstance(opened, NoAnswer):
         return Again(view.memory, "whether the store has the book of this process is not known")
@@ -70,7 +69,7 @@ def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
 
 
 def _due(entity: EntityRef, view: View) -> Step[tuple[tuple[Kept, Output | None], ...] | Again]:
-    """The messages that are due, each with what is to be sent; None where that is gone. At most 2 effects."""
+    """The due messages, each with its output; None where the output is gone. At most 2 effects."""
     if not view.ledger.kept:
         return ()
     # Ask for the time. With a clock that is ahead, messages are released early by as much.
@@ -79,18 +78,18 @@ def _due(entity: EntityRef, view: View) -> Step[tuple[tuple[Kept, Output | None]
     if not due:
         return ()
     # Read the kept messages that are due. Their documents were staged before the commit that keeps them, so a view at the
-    # ledger's session token has them. One that is not there stays kept: the view is old, or somebody deleted the document.
-    found = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
-    if isinstance(found, NoAnswer):
+    # ledger's session token has them. A missing message stays kept: the view is old, or the document was deleted by hand.
+    staged = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
+    if isinstance(staged, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
-    stored = {output.id: output for document in found.documents for output in document.outputs}
+    stored = {output.id: output for document in staged.documents for output in document.outputs}
     return tuple((one, stored.get(one.id)) for one in due)
 
 
 def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:
-    """Those of the kept messages that are due, the earliest first, as many as one commit releases.
+    """The due messages, the earliest first, at most `MOST_RELEASED`.
 
-    Where more are due, each minute takes its turn at another portion. So those that cannot be released keep nobody waiting.
+    If more are due, each minute takes its turn at another portion. So messages that cannot be released never block the rest.
     """
     due = sorted((one for one in kept if one.due <= now), key=lambda one: one.due)
     portions = range(0, len(due), MOST_RELEASED) or (0,)
@@ -100,20 +99,21 @@ def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:
 
 def _gone(kept: Kept) -> DamagedDocument:
     return DamagedDocument(
-        f"Message {kept.id} is due since {kept.due.isoformat()}, and its document {kept.tx} was not found. It stays kept. If "
-        "this is reported again, somebody deleted the document: restore it from a backup, or let the entity cancel the message."
+        f"Message {kept.id} is due since {kept.due.isoformat()}, but its document {kept.tx} was not found. The message stays "
+        "kept. If the error comes again, the document was deleted: restore the document from a backup, or let the entity "
+        "cancel the message."
     )
 
 
 def _arrival(envelope: Envelope) -> Arrival:
-    """A release, as the draft takes messages. It gets a mark like every message, with a key and thus a hash of its own."""
+    """A release, as the draft takes messages. Like every message, it gets a mark, with its own key and hash."""
     named = replace(envelope, id=f"{RELEASE}{envelope.id}")
     key = key_of(named)
     return Arrival(key, message_hash(key), named, "l", envelope.since)
 
 
 def _renamed(entity: EntityRef, handled: Handled, cause: str) -> Handled:
-    """What is released, under the id that derives from the release: so an audit can tell it from the mark of the release."""
+    """The released message, under an id derived from the release: so an audit can trace it to the release's mark."""
     (output,) = handled.outputs
     id = derived_id(entity, cause, 0)
     envelope = replace(Envelope.read(output.envelope.text), id=id)

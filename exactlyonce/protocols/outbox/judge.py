@@ -1,7 +1,7 @@
-"""What the protocol concludes from what it has read: which messages are copies, which are fresh, and which cannot be told.
+"""The judge: sorts messages into copies, fresh and refused, as a view shows them.
 
-A mark knows a message by the hash of its identity. A timed message that is younger than every mark that has left, and has no
-mark in the ledger, was never processed. Any other one may have a mark in a page.
+A mark knows a message by the hash of its identity. A timed message younger than every mark that has left, and without a mark
+in the ledger, was never processed. Any other message may have a mark in a page.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Arrival(NamedTuple):
     """A message of an attempt.
 
     Attributes:
-        key, hash: of the message.
-        envelope: of one of its copies.
-        kind: of the message.
-        since: its time, if it is timed; in milliseconds since 1970.
-        reply: what it answers; None if it is no reply to a call.
+        key, hash: key of the message, and hash of its identity.
+        envelope: one of the copies.
+        kind: kind of the message.
+        since: time of a timed message, in milliseconds since 1970; else None.
+        reply: the call answered; None if the message is no reply to a call.
     """
 
     key: str
@@ -61,12 +61,12 @@ class Arrival(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What proves that a message was processed.
+    """The proof that a message was processed.
 
     Attributes:
-        place: "ledger" or "page" for a mark there; "outbox" for an entry that owes, whose mark has left.
-        since: of the mark, in milliseconds since 1970; None if it is no mark.
-        page: its number; None if it is in none.
+        place: "ledger" or "page" for a mark there; "outbox" for an entry whose mark has left.
+        since: time of the mark, in milliseconds since 1970; None without a mark.
+        page: number of the page; None outside of pages.
     """
 
     place: Literal["ledger", "page", "outbox"]
@@ -80,11 +80,11 @@ Failed = tuple[tuple[str, ExactlyOnceError], ...]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The messages of an attempt; copies of one message are one.
+    """The messages of an attempt; copies of one message count once.
 
     Attributes:
-        messages: those that can be for this entity.
-        failed: those that cannot.
+        messages: messages this entity can take.
+        failed: messages this entity cannot take.
     """
 
     messages: tuple[Arrival, ...]
@@ -92,20 +92,20 @@ class Arrived:
 
     @property
     def requests(self) -> tuple[Arrival, ...]:
-        """The requests that were opened."""
+        """The opened requests."""
         return tuple(one for one in self.messages if one.kind == "q")
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a view shows of the messages.
+    """The messages as sorted by a view.
 
     Attributes:
-        copies: messages that were processed.
-        fresh: messages that were not.
-        hidden: messages of which only pages can say whether they were processed.
-        failed: those that cannot be processed, or not in this view.
-        known: `known_in` the view, from which it follows.
+        copies: processed messages.
+        fresh: unprocessed messages.
+        hidden: messages that only pages can decide.
+        failed: messages that cannot be processed, or not in this view.
+        known: `known_in` of the view.
     """
 
     copies: tuple[Arrival, ...]
@@ -116,10 +116,10 @@ class Judged:
 
 
 def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container[str]) -> Arrived:
-    """Tell what kinds of messages came.
+    """Sort messages by kind.
 
     Args:
-        entity: that they came to.
+        entity: the receiver.
         envelopes: the messages.
         senders: entity types of this application.
     """
@@ -140,16 +140,16 @@ def arrived(entity: EntityRef, envelopes: Iterable[Envelope], senders: Container
 def judged(arrived: Arrived, view: View) -> Judged:
     """Tell copies from fresh messages.
 
-    What was processed stays so, so even an old view is right about copies. It may take a copy for fresh; then the commit fails
-    on its condition.
+    A processed message stays processed, so even an old view is right about copies. An old view may take a copy for fresh;
+    then the commit fails on its condition.
     """
-    known = known_in(view)
+    marks = known_in(view)
     copies: list[Arrival] = []
     fresh: list[Arrival] = []
     hidden: list[Arrival] = []
     failed = list(arrived.failed)
     for one in arrived.messages:
-        if one.hash in known:
+        if one.hash in marks:
             copies.append(one)
         elif (refusal := _refusal(one, view)) is not None:
             failed.append((one.key, refusal))
@@ -165,11 +165,11 @@ def judged(arrived: Arrived, view: View) -> Judged:
             failed.append((one.key, _not_awaited(one, view)))
         else:
             fresh.append(one)
-    return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed), known)
+    return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed), marks)
 
 
 def known_in(view: View) -> Mapping[str, str]:
-    """The marks that a view shows, by the hash of their message. An entry whose mark has left has none: its value is empty."""
+    """The marks shown by a view, by hash. The value is empty for an entry whose mark has left."""
     here = by_hash(view.ledger.marks)
     elsewhere = {entry.cause: "" for entry in view.ledger.outbox if entry.cause not in here}
     for page in view.pages or ():
@@ -178,7 +178,7 @@ def known_in(view: View) -> Mapping[str, str]:
 
 
 def proof_of(one: Arrival, view: View) -> Proof | None:
-    """What a view shows that proves a message processed; None if nothing does."""
+    """The proof in a view that a message was processed; None without proof."""
     if (mark := by_hash(view.ledger.marks).get(one.hash)) is not None:
         return Proof("ledger", time_in(mark))
     for page in view.pages or ():
@@ -188,65 +188,65 @@ def proof_of(one: Arrival, view: View) -> Proof | None:
 
 
 def may_have_left(one: Arrival, ledger: Ledger) -> bool:
-    """Whether the mark of a message that has none in the ledger may be in a page."""
+    """Whether a message without a mark in the ledger may have a mark in a page."""
     return bool(ledger.cut) and (one.since is None or one.since <= ledger.complete)
 
 
 def is_behind(arrival: Arrival, view: View) -> bool:
-    """Whether a view is older than the call that a message answers. That it does not await the reply then shows nothing."""
+    """Whether a view is older than the call answered by a message. Such a view proves nothing about awaited replies."""
     return arrival.reply is not None and view.ledger.version < arrival.reply.version
 
 
 def is_read_too_early(one: Arrival, view: View) -> bool:
-    """Whether the document of an opened request that was carried out was read in a view older than its answer."""
+    """Whether the document of a carried-out request was read in a view older than its answer."""
     if one.kind != "q" or any(entry.cause == one.hash and entry.answer is not None for entry in view.ledger.outbox):
         return False
     return any(document.request == one.envelope.id and document.answer is None for document in view.requests)
 
 
 def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
-    """The answers to requests among copies, as far as this view has them."""
+    """The answers to requests among copies, as far as shown by this view."""
     if not copies:
         return ()
     kept = {one.cause: one.answer for page in view.pages or () for one in page.answers}
     kept |= {one.cause: one.answer for one in view.ledger.answers}
     kept |= {entry.cause: entry.answer for entry in view.ledger.outbox if entry.answer is not None}
     opened = {document.request: document.answer for document in view.requests}
-    found = (
+    answers = (
         (one.key, kept.get(one.hash) or opened.get(one.envelope.id))
         for one in copies
         if one.envelope.asked or one.kind == "q"
     )
-    return tuple((key, answer) for key, answer in found if answer is not None)
+    return tuple((key, answer) for key, answer in answers if answer is not None)
 
 
-def unanswered(found: Judged, view: View) -> Failed:
-    """The errors of requests whose answers are forgotten: the pages with them are gone, or went with age as their marks did.
+def unanswered(verdict: Judged, view: View) -> Failed:
+    """The errors of requests whose answers are forgotten: their pages are gone, by accident or with age.
 
-    Where nothing has left, a request without an answer has the key of a message from a queue.
+    While no mark has left, a request without an answer has the key of a message from a queue.
     """
-    asked = tuple(one for one in found.copies if one.envelope.asked and one.kind != "q")
+    asked = tuple(one for one in verdict.copies if one.envelope.asked and one.kind != "q")
     if not asked:
         return ()
     answers = dict(answers_of(asked, view))
-    forgotten = "was carried out, so long ago that its answer is forgotten. Nothing was changed now."
+    forgotten = "was carried out so long ago that its answer is forgotten. Nothing was changed."
     return tuple(
         (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
         for one in asked
-        if one.key not in answers and (view.ledger.cut or not found.known[one.hash])
+        if one.key not in answers and (view.ledger.cut or not verdict.known[one.hash])
     )
 
 
-def contents_of(found: Judged) -> Contents:
-    """The beginnings of the digests that marks have of copies."""
-    return tuple((one.key, content_in(mark)) for one in found.copies if (mark := found.known.get(one.hash)))
+def contents_of(verdict: Judged) -> Contents:
+    """The beginnings of digests, from the marks of copies."""
+    return tuple((one.key, content_in(mark)) for one in verdict.copies if (mark := verdict.known.get(one.hash)))
 
 
 def answered(calls: Calls, arrival: Arrival) -> Calls:
-    """The calls whose replies are awaited once this reply is handled.
+    """The awaited calls once this reply is handled.
 
     Raises:
-        InvalidMessage: its call has another reply, which shares the commit.
+        InvalidMessage: the commit already has another reply to the same call.
     """
     if arrival.reply is None:
         return calls
@@ -258,10 +258,10 @@ def answered(calls: Calls, arrival: Arrival) -> Calls:
 
 
 def request_unknown(request: str) -> RequestUnknown:
-    """The error of a request that has no document."""
+    """The error of a request without a document."""
     return RequestUnknown(
-        f"There is no request {request}: it was closed, or left open for so long that it was deleted. It changed nothing now. "
-        "If it was not carried out before, open another one."
+        f"Request {request} does not exist: its caller closed it, or clean-up deleted it after a long time open. Nothing was "
+        "changed. Unless you have its answer, open a new request."
     )
 
 
@@ -274,7 +274,7 @@ def _kind(envelope: Envelope, reply: ReplyTo | None, senders: Container[str]) ->
 
 
 def _is_sent_by(envelope: Envelope, senders: Container[str]) -> bool:
-    """Whether an entity of one of these types sent a message. Others may choose such a source, but give no stable time."""
+    """Whether an entity of one of these types sent a message. Foreign senders may copy a source, but set no stable time."""
     if all(name != STABLE_TIME for name, _ in envelope.extensions):
         return False
     try:
@@ -288,12 +288,11 @@ def _is_awaited(one: Arrival, ledger: Ledger) -> bool:
 
 
 def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
-    """Why a message that is not known cannot be processed, or not in this view."""
+    """The reason against processing a message without proof, at all or in this view; None if there is none."""
     if is_behind(one, view):
         return TryAgainLater(
-            f"Message {one.key} is the reply to a call that is newer than what was read, version {view.ledger.version} of its "
-            "entity. Give it back to its queue. If that does not help, the entity was restored from a backup: the reply gets "
-            "parked."
+            f"Message {one.key} is the reply to a call newer than the entity's version read, {view.ledger.version}. Give the "
+            "message back to its queue. If the error stays, the entity was restored from a backup: the reply gets parked."
         )
     if one.kind == "q" and all(document.request != one.envelope.id for document in view.requests):
         return request_unknown(one.envelope.id)
@@ -303,44 +302,45 @@ def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
 def _not_awaited(one: Arrival, view: View) -> InvalidMessage:
     assert one.reply is not None  # noqa: S101  # Only replies are awaited.
     return InvalidMessage(
-        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await, and it "
-        "was not processed. Was the entity restored from a backup? Then process again what made the call.",
-        kept="no call of the entity awaits this reply, and it was not processed: the entity may have been restored",
+        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await. The "
+        "message was not processed. If the entity was restored from a backup, process the message that made the call again.",
+        kept="no call of the entity awaits this reply, so the reply was not processed: the entity may have been restored",
     )
 
 
-# Looking for what is not in the ledger: pages that may know a message, and documents of requests that callers opened.
+# Looking outside the ledger: pages with marks, and documents of opened requests.
 
 
 BEHIND_LEDGER: Final = (
     "no replica of the library's container is at the session token of the ledger (if this stays: was that container, or the "
     "account, exchanged or restored?)"
 )
-"""Reason of an attempt that goes no further, lest what only lost pages know be forgotten."""
+"""Reason of an attempt that stops, because it cannot see pages that may know the message."""
 _RETURNING: Final = "exactlyonce/taking-back"
-"""Key of no message: messages of this source are nobody's."""
+"""Key of no message: no entity has this source."""
 
 
 def look_apart(
     entity: EntityRef, messages: Arrived, view: View, opened: FoundRequests | None = None
 ) -> Step[View | Again]:
-    """The view with all that the library's partition knows of the messages, at the ledger's session token. At most 2 effects.
+    """The view, with everything the library's partition holds about the messages, at the ledger's session token. At most 2
+    effects.
 
     Args:
-        entity: that was loaded, or is remembered.
-        messages: of the attempt.
-        view: of the entity. What pages and documents say was committed, whatever the ledger is by now.
-        opened: the documents of opened requests as `first_look` asked for them; None if nobody has looked.
+        entity: the entity, loaded or remembered.
+        messages: the messages of the attempt.
+        view: view of the entity. Pages and documents hold committed facts, whatever the ledger is by now.
+        opened: the reply to `first_look`; None before any look.
     """
     if messages.requests:
-        found = opened
-        if found is None or not at_or_after(found.token, view.ledger.token):
+        requests = opened
+        if requests is None or not at_or_after(requests.token, view.ledger.token):
             # Look for requests at the ledger's session token.
             again = yield from _look_for_requests(entity, messages, view.ledger.token)
             if isinstance(again, NoAnswer):
                 return Again(view.memory, "the documents of requests could not be read")
-            found = again
-        view = replace(view, requests=found.documents)
+            requests = again
+        view = replace(view, requests=requests.documents)
     ledger = view.ledger
     if not any(may_have_left(one, ledger) or (ledger.cut and one.envelope.asked) for one in messages.messages):
         return view
@@ -352,36 +352,36 @@ def look_apart(
     # The answer to a request may have left before its mark, with another page.
     hashes = tuple(one.hash for one in (*hidden, *lacking) if one in lacking or one.since is None or one.envelope.asked)
     # Find the pages that may know the messages, at the ledger's session token. A page is written before the commit that drops
-    # its marks, so a view at that token has all of them.
+    # its marks, so a view at the token has all of them.
     pages = yield from FindPages(entity, times, hashes, ledger.cut, ledger.token)
     if isinstance(pages, NoAnswer):
         return Again(view.memory, BEHIND_LEDGER)
-    # A page of a later version is no evidence: it is of a history of the entity that was taken back.
+    # A page of a later version is no evidence: its history of the entity was taken back.
     return replace(view, pages=tuple(page for page in pages.pages if page.number <= ledger.cut))
 
 
 def first_look(entity: EntityRef, messages: Arrived, token: str | None) -> LoadRequests:
-    """The look for requests while their entity is loaded: in a view that shows them open, or what became of them since.
+    """The read of opened requests beside the load of their entity: in a view that shows each request open, or its end.
 
     Args:
-        entity: that is loaded.
-        messages: of the attempt.
-        token: that this process knows of the library's partition.
+        entity: the entity being loaded.
+        messages: the messages of the attempt.
+        token: this process's session token of the library's partition.
     """
     opened = (one.envelope.opened for one in messages.requests)
     return LoadRequests(entity, tuple(one.envelope.id for one in messages.requests), reduce(later, opened, token))
 
 
 def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime) -> Failed:
-    """The errors of messages that may have a mark in a page which is gone before its time.
+    """The errors of messages that may have a mark in a page lost before its time.
 
-    The newest page shows if all are gone. A page that is so old that no message with its time is judged may be gone in order. A
-    reply is known by its call.
+    A missing newest page shows that all may be gone. A page may also be gone in order, once no message of its time is judged
+    any more. A reply needs no page: the call decides.
 
     Args:
-        work: says which messages are judged.
-        fresh: messages that were looked for, and not found.
-        view: with the pages.
+        work: decides which messages are judged.
+        fresh: messages without a mark in ledger or pages.
+        view: the view with the pages.
         now: the present, by the store's time.
     """
     ledger = view.ledger
@@ -393,9 +393,9 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
         (
             one.key,
             DatabaseRestored(
-                f"Message {one.key} for entity {ledger.entity} is not known, but what the library kept of older messages is "
-                "gone. The message may have been processed, so nothing was changed. Was the library's container restored, "
-                "exchanged or emptied?"
+                f"Message {one.key} for entity {ledger.entity} has no mark, but pages with marks of older messages are gone. "
+                "The message may have been processed, so nothing was changed. Check whether the library's container was "
+                "restored, exchanged or emptied."
             ),
         )
         for one in fresh
@@ -404,56 +404,56 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
 
 
 def take_back(work: Work, view: View, page: Page) -> Step[Again]:
-    """Delete the pages of a history that was taken back, which are in the way of a page. At most 6 effects.
+    """Delete the pages of a history that was taken back, since they block a new page. At most 6 effects.
 
-    The document was put back to an earlier version. What pages of later versions say never happened; the first of them is in
-    the way of the page that follows the same one now. They go only as they were read before a fence: if it holds, the view was
-    current, and its ledger names all pages that count. Later ones, of commits after the fence, stay.
+    The document was put back to an earlier version. Pages of later versions are no longer true, and the first of them has the
+    number of the next page. Pages go only as read before a fence: if the fence holds, the view was current, and its ledger
+    names all valid pages. Pages of commits after the fence stay.
 
-    The page that is in the way goes last. So where deleting ends early, something is in the way still, and the rest goes next.
+    The blocking page goes last. So if deleting ends early, a page still blocks, and the next attempt deletes the rest.
 
     Args:
         work: the entity.
-        view: of the entity, as the attempt started from it.
-        page: that could not be written.
+        view: the view from which the attempt started.
+        page: the page that could not be written.
     """
     entity = work.entity
     token = yield from fresh_token(entity, _RETURNING)
     if token is None:
         return Again(view.memory, "whether anything was written is not known")
-    # Find the pages of later versions than the ledger's newest page, in a view of the present. Those that are there now belong
-    # to no history of the ledger. One that stayed behind would count as soon as the entity has its version.
-    found = yield from FindPagesAbove(entity, view.ledger.cut, token)
-    if isinstance(found, NoAnswer):
+    # Find the pages of later versions than the ledger's newest page, in a view of the present. Pages that exist now belong to
+    # no history of the ledger. A page left behind would count as soon as the entity reaches its version.
+    above = yield from FindPagesAbove(entity, view.ledger.cut, token)
+    if isinstance(above, NoAnswer):
         return Again(view.memory, "the pages of another history could not be read")
     fenced = yield from fence(entity, view, work.absent)
     if isinstance(fenced, Again):
         return fenced
-    newest_first = sorted(found.pages, key=lambda one: -one[0].number)
-    # Delete these pages, as they were read, the newest first. What remains is in the way again.
+    newest_first = sorted(above.pages, key=lambda one: -one[0].number)
+    # Delete these pages, as they were read, the newest first. A remaining page blocks again.
     yield from DeletePages(entity, tuple((one.number, etag) for one, etag in newest_first if one != page))
     return Again(fenced, "the entity had another history, whose pages were in the way")
 
 
 def _is_over(work: Work, milliseconds: int, now: datetime) -> bool:
-    """Whether no message that came about at a time, or before, is judged any more."""
+    """Whether messages of this time, or older, are no longer judged."""
     return isinstance(work.refusal(time_of(milliseconds), now), TooOldToJudge)
 
 
 def _is_by(one: Arrival, lost: int) -> bool:
-    """Whether a message came about by a time. The clock of a sender may be ahead of the processing of an untimed message."""
+    """Whether a message originated by a time. For an untimed message, the sender's clock may be ahead of the processing."""
     if one.since is not None:
         return one.since <= lost
     return one.envelope.time is None or one.envelope.time <= time_of(lost) + AHEAD
 
 
 def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) -> Step[FoundRequests | NoAnswer]:
-    # Read the documents of opened requests, in a view that shows each of them open, or what became of it.
-    found = yield from first_look(entity, messages, token)
-    return found
+    # Read the documents of opened requests, in a view that shows each of them open, or its end.
+    reply = yield from first_look(entity, messages, token)
+    return reply
 
 
 def _lacking_answers(copies: tuple[Arrival, ...], ledger: Ledger) -> tuple[Arrival, ...]:
-    """Requests that are known here by a mark, or by what they owe, and whose answer has left for a page."""
+    """Requests proved by a mark or an entry, whose answer has left for a page."""
     answers = {one.cause for one in ledger.answers}
     return tuple(one for one in copies if one.envelope.asked and one.kind != "q" and one.hash not in answers)

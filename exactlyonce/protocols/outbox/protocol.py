@@ -1,14 +1,13 @@
-"""The outbox protocol.
+"""The outbox protocol: one conditional save of the entity document commits state, marks and outputs.
 
-State, marks and outputs are committed by one conditional save of the entity document. Outputs are published after the commit;
-messages are acknowledged after publishing.
+Outputs are published after the commit; messages are acknowledged after publishing.
 
-The ledger in the document remembers each message by a mark. The oldest marks leave it together, in a page of the library's
-partition, which is written before the commit that drops them. A timed message that is younger than all marks that left is
-looked for in the ledger alone. A message that is older than the retention is refused, so marks and pages go with age.
+The ledger in the document remembers each message by a mark. The oldest marks leave together, in a page of the library's
+partition, written before the commit that drops them. A timed message younger than all marks that left is looked for in the
+ledger alone. A message older than the retention is refused, so marks and pages go with age.
 
-What a commit owes stands in the ledger's outbox. No save marks that it was sent: the book of the process proves it, and the
-next commit drops what is paid.
+Owed outputs stand in the ledger's outbox. No save marks them as sent: the book of the process is the proof, and the next
+commit drops paid entries.
 
 Nothing is ever undone. A conflict or an unknown outcome leads back to load, where the ledger shows which commit won.
 """
@@ -76,11 +75,11 @@ from exactlyonce.records.outbox import OutboxEntry, Output
 from exactlyonce.values.envelope import EntityRef, Envelope, milliseconds
 from exactlyonce.values.session_tokens import is_before
 
-# Paying what entries owe: their outputs are published, and their answers are kept.
+# Paying entries: outputs are published, answers are kept.
 
 
 def paid_of(entity: EntityRef, ledger: Ledger, needed: tuple[OutboxEntry, ...]) -> FindPaid:
-    """The question which entries of a ledger are paid; the answer has to be certain of those that are needed."""
+    """The request for the paid entries of a ledger; the reply has to be certain about `needed`."""
     owing = ledger.outbox
     attempts = tuple(entry.at for entry in owing)
     return FindPaid(
@@ -95,14 +94,12 @@ def pay(
     numbers: tuple[str, ...],
     memory: Memory,
 ) -> Step[Memory | Again]:
-    """Publish what a commit owes, keep its answers, close its numbers. At most 3 effects.
+    """Publish the outputs of a commit, keep the answers, close the numbers. At most 3 effects.
 
     Args:
-        entity: of the commit.
-        outputs: of the commit.
-        entries: of the commit.
-        numbers: all transactions that the attempt opened.
-        memory: what this process knows of the entity.
+        entity, outputs, entries: of the commit.
+        numbers: all transactions opened by the attempt.
+        memory: this process's memory of the entity.
     """
     if outputs:
         # Publish the outputs. After the commit, so that only committed outputs are sent; before the messages are acknowledged,
@@ -113,20 +110,20 @@ def pay(
     kept = yield from _keep_answers(entity, entries, memory)
     if isinstance(kept, Again):
         return kept
-    # Close the numbers. From now on the book proves that nothing of them is owed, and the next commit drops their entries.
+    # Close the numbers. From now on the book proves them paid, and the next commit drops their entries.
     yield from CloseNumbers(numbers)
     return kept
 
 
 def publish_owed(entity: EntityRef, entries: tuple[OutboxEntry, ...], view: View) -> Step[Memory | Again]:
-    """Publish what these entries owe, keep their answers, and note that they are paid. At most 3 effects."""
+    """Publish the outputs of entries, keep the answers, and note the payment. At most 3 effects."""
     if not entries:
         return view.memory
     outputs = tuple(
         output for entry in entries for output in entry.owed_outputs(entity, view.ledger.to, view.ledger.sequences)
     )
     if outputs:
-        # Publish what entries owe. Copies do no harm: their ids and their times are the same.
+        # Publish what entries owe. Copies do no harm: ids and times are the same.
         published = yield from Publish(outputs, entity)
         if published is not PUBLISHED:
             return Again(view.memory, "owed outputs could not be published")
@@ -147,8 +144,8 @@ def _keep_answers(entity: EntityRef, entries: tuple[OutboxEntry, ...], memory: M
     )
     if not documents:
         return memory
-    # Keep the answers, each in the document of its request, if that is there. A document that is gone was closed by its caller:
-    # written anew, it would stay for ever.
+    # Keep the answers, each in the document of its request, if present. A document that is gone was closed by its caller:
+    # written again, it would stay for ever.
     kept = yield from KeepAnswers(entity, documents)
     if isinstance(kept, NoAnswer):
         return Again(memory, "whether the answers were kept is not known")
@@ -158,7 +155,7 @@ def _keep_answers(entity: EntityRef, entries: tuple[OutboxEntry, ...], memory: M
 GROUP_LIMIT: Final = 100
 """Most messages in one commit."""
 TRUSTED: Final = 2
-"""How often in a row the remembered document has to have been the newest before an attempt starts from it."""
+"""Count in a row of loads that confirmed the remembered document, before an attempt starts from it."""
 _DAY: Final = 86_400
 
 
@@ -168,22 +165,22 @@ class Outbox:
 
     @property
     def name(self) -> str:
-        """As ledgers name it."""
+        """The name in ledgers."""
         return OUTBOX
 
     @property
     def companions(self) -> bool:
-        """Pages lie in the library's container."""
+        """False: pages lie in the library's container."""
         return False
 
     @property
     def answers(self) -> bool:
-        """Ledgers and pages keep them."""
+        """True: ledgers and pages hold the answers."""
         return True
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
-        """Outboxes owe outputs that no book pays, and ledgers keep messages that become due."""
+        """Outboxes owe outputs not paid by a book, and ledgers keep messages until due."""
         return ("outbox",)
 
     @property
@@ -192,7 +189,9 @@ class Outbox:
         return GROUP_LIMIT
 
     def forgets(self, envelope: Envelope) -> bool:
-        """Marks and pages go with age. A reply is known by its call, and an opened request by its document."""
+        """Whether marks and pages are the proof, since both go with age. A reply is known by its call, an opened request by its
+        document.
+        """
         return envelope.opened is None and not is_reply(envelope)
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
@@ -202,7 +201,7 @@ class Outbox:
 
         Raises:
             StoredDataError: a document cannot be trusted.
-            ConfigurationError: it belongs to another protocol.
+            ConfigurationError: the document belongs to another protocol.
         """
         messages = arrived(work.entity, work.messages, work.senders)
         saved = memory.saved
@@ -218,15 +217,16 @@ class Outbox:
         return outcome
 
     def _loaded(self, work: Work, messages: Arrived, memory: Memory) -> Step[View | Again]:
-        """Load the entity, and the documents of opened requests beside it; look for what is not in the ledger."""
+        """Load the entity, with the documents of opened requests; then look outside the ledger for messages without a mark."""
         entity = work.entity
         request = LoadEntity(entity, memory.entity_token)
         opened: FoundRequests | NoAnswer | None = None
         if messages.requests:
-            # Load the entity, and look for the documents of opened requests. The ledger's token shows if the view will do.
+            # Load the entity, and look for the documents of opened requests. The ledger's token shows whether the view is new
+            # enough.
             loaded, opened = yield from Together(request, first_look(entity, messages, memory.library_token))
         else:
-            # Load the entity. The view may be old: then a commit fails, and what the view knows was committed all the same.
+            # Load the entity. The view may be old: then a commit fails, but everything shown was committed all the same.
             loaded = yield from request
         if isinstance(loaded, NoAnswer) or isinstance(opened, NoAnswer):
             return Again(memory, "a read was not answered")
@@ -243,37 +243,37 @@ class Outbox:
         return view
 
     def _process(self, work: Work, messages: Arrived, view: View) -> Step[Finished | Again | None]:
-        """Process messages as a view shows them; None where a remembered one does not decide.
+        """Process messages as shown by a view; None where a remembered view does not decide.
 
-        A remembered document may be hours old. So only positive facts are taken from it: what has a mark was processed, and
-        what is owed was committed. A commit fails on its condition if the document has changed.
+        A remembered document may be hours old, so only positive facts count: a marked message was processed, and an owed
+        output was committed. If the document has changed, a commit fails on its condition.
         """
         if view.remembered:
             looked = yield from look_apart(work.entity, messages, view)
             if isinstance(looked, Again):
                 return None  # Its token may be one that no replica will ever reach, and that was exchanged since.
             view = looked
-        found = judged(messages, view)
-        if unknown := unanswered(found, view):
-            found = replace(found, failed=(*found.failed, *unknown))
-        if view.remembered and found.failed:
+        verdict = judged(messages, view)
+        if unknown := unanswered(verdict, view):
+            verdict = replace(verdict, failed=(*verdict.failed, *unknown))
+        if view.remembered and verdict.failed:
             return None
-        if any(is_read_too_early(one, view) for one in found.copies):
+        if any(is_read_too_early(one, view) for one in verdict.copies):
             return Again(view.memory, "the document of a request was read in a view older than its answer")
-        paying = yield from _copies_paid(work.entity, found, view)
+        paying = yield from _copies_paid(work.entity, verdict, view)
         if isinstance(paying, Again):
             return paying
         memory, paid = paying
         view = view.knowing(memory)
-        if not found.fresh:
-            return _known(found, view)
-        outcome = yield from self._handle(work, found, view, paid)
+        if not verdict.fresh:
+            return _known(verdict, view)
+        outcome = yield from self._handle(work, verdict, view, paid)
         return outcome
 
-    def _handle(self, work: Work, found: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
-        """Handle messages that were not processed, and commit them; None where a remembered view does not decide."""
-        messages = found.fresh
-        # Open numbers, and handle the messages. The numbers are fresh in every attempt, so what a lost attempt wrote is never
+    def _handle(self, work: Work, verdict: Judged, view: View, paid: frozenset[str]) -> Step[Finished | Again | None]:
+        """Handle unprocessed messages, and commit; None where a remembered view does not decide."""
+        messages = verdict.fresh
+        # Open numbers, and handle the messages. Numbers are fresh in every attempt, so writes of a lost attempt are never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
         opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
         if isinstance(opened, NoAnswer):
@@ -286,26 +286,26 @@ class Outbox:
             if draft.crowded and not undecided:
                 again = yield from _make_room(work.entity, view, paid)
                 return again
-            return None if undecided else _known(found, view, failed=draft.failed)
+            return None if undecided else _known(verdict, view, failed=draft.failed)
         outcome = yield from self._commit(work, view, draft, opened, paid)
-        answers = (*answers_of(found.copies, view), *draft.replies(messages))
+        answers = (*answers_of(verdict.copies, view), *draft.replies(messages))
         if isinstance(outcome, Again):
             return replace(outcome, answers=answers) if outcome.progressed else outcome
-        failed, contents = (*found.failed, *draft.failed), contents_of(found)
+        failed, contents = (*verdict.failed, *draft.failed), contents_of(verdict)
         return Finished(outcome.memory, outcome.processed, failed, answers=answers, contents=contents)
 
     def _commit(
         self, work: Work, view: View, draft: Draft, opened: Opened, paid: frozenset[str]
     ) -> Step[Finished | Again]:
-        """Write what the commit relies on, commit, publish: in this order, and never back."""
+        """Write the commit's prerequisites, commit, publish: in this order, and never back."""
         entity, page = work.entity, leaving(work.entity, view.ledger)
         token = yield from _written_before(work, view, draft, page)
         if isinstance(token, Again):
             return token
         ledger = next_ledger(work, view, draft, page, paid, token=token)
         document = draft.document(ledger)
-        # Commit: save the entity if it is unchanged. The save also drops what leaves, and what is paid. Nothing is undone if it
-        # fails: it may still land.
+        # Commit: save the entity if it is unchanged. The save also drops leaving marks and paid entries. A failed save is not
+        # undone: it may still land.
         saved = yield from SaveEntity(entity, document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
@@ -320,10 +320,10 @@ class Outbox:
         return Finished(memory, draft.processed)
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Release what is due; or else publish everything that the entity owes, and drop it from its outbox.
+        """Release due messages; if there are none, publish everything owed by the entity, and drop the paid entries.
 
-        No fresh view is needed: what a stale one owes was committed, so publishing it again makes copies at most, and saving it
-        fails on its condition. So does releasing what was released, or cancelled, since.
+        No fresh view is needed. Outputs shown by a stale view were committed, so publishing again makes copies at most, and
+        the save fails on its condition. The same condition protects against releasing a message released or cancelled since.
 
         Raises:
             StoredDataError: the document cannot be trusted.
@@ -346,15 +346,15 @@ class Outbox:
         if isinstance(paying, Again):
             return paying
         after = _swept(view.ledger, owing)
-        # Drop what is paid: save the entity if it is unchanged. A commit in between has a newer ledger, which the next sweep
-        # reads.
+        # Drop what is paid: save the entity if it is unchanged. A commit in between has a newer ledger, for the next sweep to
+        # read.
         saved = yield from SaveEntity(entity, with_ledger(view.document, after), view.etag)
         if not isinstance(saved, Saved):
             return start_over(paying, saved)
         return Finished(Memory(), stopped=failed)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-        """Decide about a message that the host gave up on: publish what it owes, or park it."""
+        """Decide about a message given up by the host: publish its outputs, or park the message."""
         messages = arrived(work.entity, work.messages, work.senders)
         settled = yield from settle(
             self, work, delivered, reason, memory, finish=lambda view: self._finished(work.entity, messages, view)
@@ -367,7 +367,7 @@ class Outbox:
         return proof if isinstance(proof, Again) else proof is not None
 
     def proof(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[Proof | Again | None]:
-        """What proves a message processed, in the view that answers; None if nothing does. At most 3 effects."""
+        """The proof that a message was processed, in the view that answers; None without proof. At most 3 effects."""
         view = yield from load(entity, self, memory)
         if isinstance(view, Again):
             return view
@@ -378,14 +378,14 @@ class Outbox:
         return next((proof for one in messages.messages if (proof := proof_of(one, view))), None)
 
     def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
-        """Finish a message that was processed; None if nothing proves that it was."""
+        """Finish a processed message; None without proof of processing."""
         looked = yield from look_apart(entity, messages, view)
         if isinstance(looked, Again):
             return looked
-        found = judged(messages, looked)
-        if not found.copies:
+        verdict = judged(messages, looked)
+        if not verdict.copies:
             return None
-        hashes = {one.hash for one in found.copies}
+        hashes = {one.hash for one in verdict.copies}
         owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
         paid = yield from paid_of(entity, looked.ledger, owing)
@@ -398,26 +398,26 @@ class Outbox:
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts whose transaction a page names; what the ledger names is known. At most one effect."""
+        """The attempts whose transaction is named by a page; the caller knows the ledger's own. At most one effect."""
         if not authors:
             return frozenset()
-        # Look for the transactions in pages. A page names those whose blobs were committed, and was written before their marks
-        # left.
-        found = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
-        if isinstance(found, NoAnswer):
+        # Look for the transactions in pages. A page names the transactions of committed blobs, and was written before their
+        # marks left.
+        named = yield from FindBlobs(entity, tuple(author.tx for author in authors), ledger.token)
+        if isinstance(named, NoAnswer):
             return Again(memory, "the pages of the entity could not be read")
-        return frozenset(author for author in authors if author.tx in found)
+        return frozenset(author for author in authors if author.tx in named)
 
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
-        """Delete pages that are older than the retention, as they were read. One effect, which is not answered.
+        """Delete pages older than the retention, as read. One effect, without reply.
 
         A message whose mark is in such a page is refused for its age. So it needs no look at the ledger and no fence.
 
         Args:
-            entity: whose pages they are.
-            candidates: number of each, and its ETag.
+            entity: owner of the pages.
+            candidates: number and ETag of each page.
             memory: of this process.
         """
         if candidates:
@@ -427,14 +427,13 @@ class Outbox:
 
 
 def _require_no_pages(work: Work, view: View) -> Step[Again | None]:
-    """None if the entity, which was never processed in this view, has no pages. At most 2 effects.
+    """Check that an entity never processed in this view has no pages; None if so. At most 2 effects.
 
-    A process that has not committed on the entity knows no session token, and a fresh one would cost each new entity a write.
-    Without one, a replica hides the pages only while it lags behind the oldest of them. A tombstone keeps the token that was
-    known.
+    A process without a commit on the entity has no session token, and a fresh one would cost each new entity a write. Without
+    a token, a replica hides the pages only while lagging behind the oldest page. A tombstone keeps the last token.
     """
     token = view.ledger.token or view.memory.library_token
-    # Ask whether the entity has pages. If it has, its document was deleted, or this view is from before it.
+    # Ask whether the entity has pages. If so, its document was deleted, or this view is older than the document.
     has_pages = yield from HasPages(work.entity, token)
     if isinstance(has_pages, NoAnswer):
         return Again(view.memory, "whether the entity has pages could not be read")
@@ -452,7 +451,7 @@ def _require_no_pages(work: Work, view: View) -> Step[Again | None]:
 
 
 def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> Step[str | Again | None]:
-    """Write what a commit relies on; return the ledger's session token, which shows all of it. At most 7 effects."""
+    """Write a commit's prerequisites; return the ledger's session token, which covers them. At most 7 effects."""
     token = view.ledger.token
     if page is not None:
         # Write the page of the marks that leave. Before the commit that drops them, so that the ledger or a page always knows
@@ -465,8 +464,8 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
             return Again(view.memory, "whether the page was written is not known")
         token = written.token
     if draft.staged:
-        # Stage the messages to keep. Before the commit, so that what is committed can always be released. A conflict is this
-        # attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
+        # Stage the messages to keep. Before the commit, so that a committed message can always be released. A conflict is
+        # this attempt's own earlier send, since transaction ids are fresh; its token counts like any other.
         staged = yield from Stage(work.entity, draft.staged)
         if isinstance(staged, NoAnswer) or staged.token is None:
             return Again(view.memory, "whether the messages to keep were staged is not known")
@@ -477,45 +476,45 @@ def _written_before(work: Work, view: View, draft: Draft, page: Page | None) -> 
     return token if kept is None else kept
 
 
-def _known(found: Judged, view: View, *, failed: Failed = ()) -> Finished:
-    """The end of an attempt that commits nothing. `failed` are those of the fresh messages that cannot be committed."""
+def _known(verdict: Judged, view: View, *, failed: Failed = ()) -> Finished:
+    """The end of an attempt without a commit. `failed`: fresh messages that cannot be committed."""
     return Finished(
         view.remembering() if view.ledger.version > 0 else view.memory,
-        failed=(*found.failed, *failed),
-        answers=answers_of(found.copies, view),
-        contents=contents_of(found),
+        failed=(*verdict.failed, *failed),
+        answers=answers_of(verdict.copies, view),
+        contents=contents_of(verdict),
     )
 
 
-def _copies_paid(entity: EntityRef, found: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
-    """Finish duplicates: publish what their entries owe; and the transactions that are paid then. At most 4 effects."""
-    hashes = {one.hash for one in found.copies}
+def _copies_paid(entity: EntityRef, verdict: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
+    """Finish duplicates by publishing their outputs; return memory and paid transactions. At most 4 effects."""
+    hashes = {one.hash for one in verdict.copies}
     owing = tuple(entry for entry in view.ledger.outbox if entry.cause in hashes)
-    # Learn what is paid. The book of this process says it of its own transactions, and those of others of theirs.
+    # Learn what is paid. The book of this process proves its own transactions, other books theirs.
     paid = yield from paid_of(entity, view.ledger, owing)
-    # Finish duplicates. The attempt that committed them may have died before it published.
+    # Finish duplicates. The attempt that committed them may have died before publishing.
     copies = tuple(entry for entry in owing if entry.tx not in paid)
     memory = yield from publish_owed(entity, copies, view)
     return memory if isinstance(memory, Again) else (memory, paid | {entry.tx for entry in copies})
 
 
 def _make_room(entity: EntityRef, view: View, paid: frozenset[str]) -> Step[Again]:
-    """Publish all that an outbox owes, so that its entries leave with the next commit. At most 3 effects."""
+    """Publish everything owed by an outbox, so that the entries leave with the next commit. At most 3 effects."""
     owing = tuple(entry for entry in view.ledger.outbox if entry.tx not in paid)
     memory = yield from publish_owed(entity, owing, view)
     if isinstance(memory, Again):
         return memory
-    return Again(memory, "what the outbox owed took the room, and was sent", progressed=True)
+    return Again(memory, "owed outputs took the room, and were sent", progressed=True)
 
 
 def _seconds(work: Work, page: Page, at: datetime) -> int:
-    """For how long the store is to keep a page. Answers and blobs are proved for the retention after their page was cut."""
+    """Time for which the store keeps a page. Answers and blobs need proof for the retention after the cut."""
     newest = max(page.until, milliseconds(at)) if page.answers or page.blobs else page.until
     left = (newest - milliseconds(at)) // 1000 + int(work.page_lifetime.total_seconds())
     return max(left, _DAY)
 
 
 def _swept(ledger: Ledger, paid: tuple[OutboxEntry, ...]) -> Ledger:
-    """The ledger once these entries are paid."""
+    """The ledger once entries are paid."""
     transactions = frozenset(entry.tx for entry in paid)
     return replace(ledger, outbox=tuple(entry for entry in ledger.outbox if entry.tx not in transactions))

@@ -1,4 +1,4 @@
-"""What callers do with requests besides having them carried out: open them, look at them, close them."""
+"""Opened requests: callers open a request, look at it, and close it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Opened:
     """A request was opened.
 
     Attributes:
-        request: its id.
-        token: session token for the library's partition that shows it.
+        request: id of the request.
+        token: session token of the library's partition, covering the new document.
     """
 
     request: str
@@ -32,16 +32,17 @@ def open_request(
     """Open a request. At most 2 effects.
 
     Args:
-        entity: that is to carry it out.
-        message: makes its envelope, of the id of the request and the present.
-        memory: of this process.
+        entity: receiver of the request.
+        message: makes the envelope from the request's id and the present.
+        memory: memory of this process.
     """
-    # Begin. The id is made here and fresh in every attempt: under an id of the caller's, a late copy of this would open the
-    # request once more after it was closed, and a late copy of what follows would carry it out again.
+    # Begin. The id is made here, fresh in every attempt. Under an id of the caller's, a late copy of the next step would open
+    # the request again after it was closed, and a late copy of the message would carry it out again.
     begun = yield from Begin(more=1)
     (request,) = begun.given
     envelope = message(request, begun.at)
-    # Open the request. If that is not acknowledged, another one is opened; nobody knows this one, and clean-up deletes it.
+    # Open the request. Without an acknowledgement, another request is opened; this one has no caller, and clean-up deletes
+    # it.
     opened = yield from OpenRequest(entity, RequestDocument(entity.key, request, begun.at, envelope.to_json(), None))
     if isinstance(opened, NoAnswer) or opened.token is None:
         return Again(memory, "whether the request was opened is not known")
@@ -52,35 +53,35 @@ def find_request(entity: EntityRef, request: str, token: str | None, memory: Mem
     """Look at a request. One effect.
 
     Args:
-        entity: that carries it out.
-        request: its id.
-        token: that shows it.
-        memory: of this process.
+        entity: receiver of the request.
+        request: id of the request.
+        token: session token covering the request's document.
+        memory: memory of this process.
     """
-    # Read the document of the request, in a view that shows it or what became of it since. An older one might not have it yet.
-    found = yield from LoadRequests(entity, (request,), token)
-    return Again(memory, "the request could not be read") if isinstance(found, NoAnswer) else found
+    # Read the document of the request, in a view that shows the document or its end. An older view might not have it yet.
+    reply = yield from LoadRequests(entity, (request,), token)
+    return Again(memory, "the request could not be read") if isinstance(reply, NoAnswer) else reply
 
 
 def close_request(entity: EntityRef, request: str, memory: Memory) -> Step[Closed | Again]:
-    """Close a request, whatever became of it. One effect."""
-    # Delete the document of the request. From now on nothing of it is carried out, but for an attempt that has seen it open.
+    """Close a request in any state. One effect."""
+    # Delete the document of the request. From now on it is not carried out, except by an attempt that has seen it open.
     closed = yield from CloseRequest(entity, request)
     return Again(memory, "whether the request was closed is not known") if isinstance(closed, NoAnswer) else closed
 
 
 def clean_requests(entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory) -> Step[Finished]:
-    """Delete requests that were opened long ago and not carried out. One effect, which is not answered.
+    """Delete requests opened long ago and not carried out. One effect, without reply.
 
-    It needs no fence. An attempt that has seen a request open may still commit; then there is no document to keep its answer
-    in, as if the caller had closed the request.
+    No fence is needed. An attempt that has seen a request open may still commit; then there is no document for the answer, as
+    if the caller had closed the request.
 
     Args:
-        entity: whose requests they are.
-        candidates: id of each, and its ETag as it was read open.
+        entity: receiver of the requests.
+        candidates: ids of the requests, with the ETags of their open documents.
         memory: of this process.
     """
     if candidates:
-        # Delete the requests, as they were read. One that was answered since has another ETag, and stays for its caller.
+        # Delete the requests, as they were read. A request answered since has another ETag, and stays for its caller.
         yield from DeleteRequests(entity, candidates)
     return Finished(memory)

@@ -1,4 +1,4 @@
-"""Exchanging a session token that no replica will ever reach."""
+"""The reset of a session token that no replica will ever reach."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from exactlyonce.protocols.steps.load import View, fresh_token, load, start_over
 from exactlyonce.values.envelope import EntityRef
 
 _NOBODYS: Final = "exactlyonce/reset-token"
-"""Key of no message: messages of this source are nobody's."""
+"""Key of no message: no entity has this source."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenReset:
-    """What became of a request to exchange a session token.
+    """The outcome of a token reset.
 
     Attributes:
-        outcome: "reset"; or "no token", and there is nothing to exchange; or "not ahead": a replica has answered at the token.
-        memory: for whatever this process does next on the entity.
-        kept: ids of messages that the entity keeps, and which are gone. Where the token was reset, they are gone for good.
+        outcome: "reset"; "no token": nothing to exchange; or "not ahead": a replica has answered at the token.
+        memory: for this process's next step on the entity.
+        kept: ids of kept messages without a document. After a reset, they are gone for good.
     """
 
     outcome: Literal["reset", "no token", "not ahead"]
@@ -35,14 +35,14 @@ class TokenReset:
 def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
     """Exchange the session token in an entity's ledger, if the account will never reach it. At most 7 effects.
 
-    A token that is ahead of the account, after a failover that lost writes or a restored container, makes every read with it
-    `BEHIND` for ever. The new token is that of a write made now: whatever has survived in the library's partition is at or
-    before it, so no later reader misses any of it, as one without a token might. What has not survived stays lost:
-    messages that a lost page might know are refused, as `Ledger.lost` says.
+    A token is ahead of the account after a failover that lost writes, or in a restored container. Every read with such a
+    token is `BEHIND` for ever. The new token is that of a write made now. Everything surviving in the library's partition was
+    written before, so a reader at the new token misses nothing; a reader without a token might. Lost pages stay lost:
+    messages possibly marked there are refused, as described at `Ledger.lost`.
 
     Args:
-        entity: of the outbox; other protocols keep no such token.
-        memory: what this process knows of the entity.
+        entity: an entity of the outbox protocol; other protocols have no token.
+        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the document cannot be trusted; nothing was changed.
@@ -64,23 +64,23 @@ def reset_token(entity: EntityRef, memory: Memory) -> Step[TokenReset | Again]:
 
 
 def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
-    """Put the token of a write made now in place of the ledger's; the document written for it goes again."""
+    """Replace the ledger's token by the token of a write made now; delete the document written for it."""
     assert view.document is not None  # noqa: S101  # Without one there is no token.
     token = yield from fresh_token(entity, _NOBODYS)
     if token is None:
         return Again(view.memory, "whether anything was written is not known")
     kept = [(one.tx, one.id) for one in view.ledger.kept]
-    found: FoundStaged | NoAnswer = FoundStaged(())
+    staged: FoundStaged | NoAnswer = FoundStaged(())
     if kept:
-        # Read the kept messages at the new token. Missing ones are lost, and reported.
-        found = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), token)
-    if isinstance(found, NoAnswer):
+        # Read the kept messages at the new token. Missing messages are lost, and reported.
+        staged = yield from LoadStaged(entity, tuple(dict.fromkeys(tx for tx, _ in kept)), token)
+    if isinstance(staged, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
     ledger = replace(view.ledger, token=token, lost=view.ledger.complete)
     # Save the entity with the new token, if it is unchanged.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
-    there = {one.tx for one in found.documents}
+    there = {one.tx for one in staged.documents}
     after = replace(view.memory, entity_token=saved.token, library_token=token)
     return TokenReset("reset", after, tuple(name for tx, name in kept if tx not in there))

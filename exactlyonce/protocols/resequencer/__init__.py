@@ -1,1 +1,1 @@
-"""Read models that take messages in the order of their numbers."""
+"""The resequencer: read models that handle messages in the order of their numbers."""

@@ -1,4 +1,4 @@
-"""What is done about messages that do not come: a read model is never stopped silently by one that is lost."""
+"""Gaps: missing messages are waited for, skipped or asked for again, so no lost message stops a read model silently."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import EXACT, Json, adapter, problems, write_shape
 
 REPLAY: Final = "exactlyonce.replay"
-"""Type of the message that asks an entity to send again what a read model lacks."""
+"""Type of the message that asks a source to send missing outputs again."""
 
 
 @with_config(EXACT)
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a read model asks a source to send again.
+    """A read model's request to a source for missing outputs.
 
     Attributes:
         source: CloudEvents source of the entity.
-        channel: that carried it.
-        first, last: numbers.
+        channel: channel of the outputs.
+        first, last: first and last number.
     """
 
     source: str
@@ -49,11 +49,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Lost messages are asked for anew.
+    """The `on_gap` that asks sources to send lost messages again.
 
     Attributes:
-        of: the entity type that sends them; its strategy has to be a `VersionStream`, which can send again.
-        through: destination that reaches its handlers.
+        of: entity type of the sources; needs a `VersionStream`, which can send again.
+        through: destination of the request.
 
     Raises:
         ConfigurationError: the entity type keeps no stream.
@@ -67,8 +67,8 @@ class Rebuild:
         require_text("through= of a Rebuild, a destination's name,", self.through)
         if not isinstance(self.of.strategy, VersionStream):
             raise ConfigurationError(
-                f"Entity {self.of.name!r} keeps no version stream, so it cannot send again what was lost. Give it "
-                "strategy=VersionStream(), or let the read model wait for, or skip, what is lost."
+                f"Entity {self.of.name!r} keeps no version stream, so it cannot send lost messages again. Set "
+                "strategy=VersionStream(), or let the read model wait for lost messages, or skip them."
             )
 
 
@@ -78,10 +78,10 @@ def missing_before(reception: Reception) -> tuple[int, int]:
 
 
 def read_request(envelope: Envelope) -> tuple[str, Missing]:
-    """The source that a request is for, and what it asks for.
+    """The source of a request, and the missing outputs.
 
     Raises:
-        InvalidMessage: it is not what `tend` sends.
+        InvalidMessage: `tend` sent no such message.
     """
     try:
         request = adapter(Request).validate_json(envelope.data.text, strict=True)
@@ -91,12 +91,12 @@ def read_request(envelope: Envelope) -> tuple[str, Missing]:
 
 
 def is_overdue(reception: Reception, at: datetime, gap_timeout: timedelta) -> bool:
-    """Whether numbers have been missing for long enough that something is to be done about it."""
+    """Whether a gap is older than `gap_timeout`."""
     return reception.gap_since is not None and at - reception.gap_since >= gap_timeout
 
 
 def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -> Step[Again]:
-    """Skip missing messages: a document for each number records it, and reports the message if it comes after all."""
+    """Skip missing messages: a document for each number records the skip, and reports a message that still arrives."""
     entity = work.entity
     room = BATCH_DOCUMENTS // len(overdue) or 1
     receptions = {one.channel: one for one in view.ledger.receptions}
@@ -115,17 +115,17 @@ def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -
     ledger = replace(view.ledger, receptions=tuple(receptions[channel] for channel in sorted(receptions)))
     document = entity_document(view.body or work.absent, ledger)
     # Skip: save the read model behind the gap, and write a document for each number. A message that arrives at the last
-    # moment changes the ETag and wins. The documents report those that come later.
+    # moment changes the ETag and wins. The documents report messages that come later.
     saved = yield from SaveBatch(entity, document, view.etag, tuple(skipped))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)
-    return Again(memory, "what follows the gap can be released", progressed=True)
+    return Again(memory, "messages behind the gap can be released", progressed=True)
 
 
 def ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:
-    """Ask the sources to send again what is missing. To ask twice does no harm: what comes again is known by its number."""
-    # Ask the sources to send again. Copies are known by their numbers, so asking twice does no harm.
+    """Ask the sources to send missing messages again. Asking twice does no harm: copies are recognized by number."""
+    # Ask the sources to send again. Copies are recognized by number, so asking twice does no harm.
     published = yield from Publish(tuple(_request(entity, rebuild, one) for one in overdue))
     return None if published is PUBLISHED else Again(view.memory, "the sources could not be asked")
 

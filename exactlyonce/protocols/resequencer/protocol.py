@@ -1,13 +1,13 @@
-"""The resequencer: a read model that handles the messages of each source in the order in which they were sent.
+"""The resequencer: a read model that handles the messages of each source in the order of sending.
 
-Every output that has an order is numbered per source, destination and read model. A message out of order is held in the read
-model's partition; every arrival releases the messages that follow without a gap; a copy is dropped. The read model's ledger
-holds its position in each sequence, so one condition guards everything: state, numbers and held messages change in one batch
-("CQRS: Out of Sequence Messages and Read Models", Oliver).
+Every ordered output has a number per source, destination and read model. A message out of order is held in the read model's
+partition. Every arrival releases the messages that follow without a gap; a copy is dropped. The read model's ledger holds its
+position in each sequence, so one condition guards everything: state, numbers and held messages change in one batch ("CQRS:
+Out of Sequence Messages and Read Models", Oliver).
 
-A message is acknowledged when nothing more can be released; otherwise a crash after a part would leave the rest held for ever.
-A handler that raises stops its sequence: its message is held, the messages before it are committed, and every later arrival
-tries again. A handler's outputs are owed until they are published, as in the outbox.
+A message is acknowledged once nothing more can be released. If it were acknowledged after a part, a crash would leave the
+rest held for ever. A handler that raises stops its sequence: the message is held, the messages before are committed, and
+every later arrival tries again. Outputs of handlers are owed until published, as in the outbox.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from exactlyonce.effects.library import CloseNumbers, OpenNumbers
 from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.protocols.outbox.protocol import paid_of, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
-from exactlyonce.protocols.resequencer.release import Known, Release, held_and_gone
+from exactlyonce.protocols.resequencer.release import Documents, Release, held_and_gone
 from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
 from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
 from exactlyonce.protocols.steps.load import View, fence, load, start_over, with_ledger, write_blobs
@@ -43,13 +43,13 @@ class Resequencer:
     """Settings of the resequencer.
 
     Attributes:
-        gap_timeout: how long a message may be missing before `on_gap` is done about it.
-        on_gap: "wait" for it; "skip" it, which the document of its number records; or `Rebuild`. `once.tend` and the sweeper
-            look for gaps.
-        order: "source", so that the messages of each source are handled in its order; or "time", so that all are handled in one
-            order besides, by their time and source. A message then waits until every source known to the read model has sent a
-            later one. A message that still comes too late is handled, and its document says so.
-        max_wait: how long a message waits, at most, for sources that are silent.
+        gap_timeout: age of a gap above which `on_gap` applies.
+        on_gap: "wait"; "skip", recorded in the document of the number; or `Rebuild`. `once.tend` and the sweeper look for
+            gaps.
+        order: "source" handles the messages of each source in its order. "time" also merges all sources into one order, by
+            time and source: a message waits until every source of the read model has sent a later message. A message that
+            still comes too late is handled, and its document says so.
+        max_wait: longest wait for silent sources.
 
     Raises:
         ConfigurationError: a setting has another value, or a time is negative.
@@ -74,17 +74,17 @@ class Resequencer:
 
     @property
     def name(self) -> str:
-        """As ledgers name it."""
+        """The name in ledgers."""
         return "resequencer"
 
     @property
     def companions(self) -> bool:
-        """Documents of numbers lie in the entity's partition."""
+        """True: documents of numbers lie in the entity's partition."""
         return True
 
     @property
     def answers(self) -> bool:
-        """A read model takes numbered messages only."""
+        """False: a read model takes numbered messages only."""
         return False
 
     @property
@@ -94,15 +94,15 @@ class Resequencer:
 
     @property
     def group_limit(self) -> int:
-        """Most messages that one attempt may take: half of what a batch holds, so that it can release as many."""
+        """Most messages of one attempt: half of a batch, so that as many held messages can be released."""
         return 49
 
     def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
-        """How far each channel was received stays for ever, so a message below that is known however late it comes."""
+        """False: the position in each channel stays for ever, so lower numbers are recognized, however late."""
         return False
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Take messages for one read model, and release what can be; without messages only that. At most 10 effects.
+        """Take messages for one read model, and release in order; without messages, only release. At most 10 effects.
 
         Raises:
             StoredDataError: a document cannot be trusted.
@@ -119,11 +119,11 @@ class Resequencer:
         return outcome
 
     def tend(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Do what is to be done about gaps, then release what can be: for a timer, or an operator. At most 14 effects.
+        """Treat overdue gaps as configured, then release in order: for a timer, or an operator. At most 14 effects.
 
         Args:
             work: the read model and its handler, without messages.
-            memory: what this process knows of it.
+            memory: this process's memory of the read model.
 
         Raises:
             StoredDataError: a document cannot be trusted.
@@ -147,7 +147,7 @@ class Resequencer:
         return released
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Tend the read model, then drop from its outbox what is paid. At most 20 effects."""
+        """Tend the read model, then drop paid entries from its outbox. At most 20 effects."""
         tended = yield from self.tend(work, memory)
         if isinstance(tended, Again):
             return tended
@@ -160,13 +160,15 @@ class Resequencer:
         if isinstance(paid, Again):
             return paid
         ledger = replace(view.ledger, outbox=())
-        # Drop what is paid: save the read model if it is unchanged. A commit in between has a newer ledger, which the next
-        # sweep reads.
+        # Drop what is paid: save the read model if it is unchanged. A commit in between has a newer ledger, for the next
+        # sweep to read.
         saved = yield from SaveEntity(work.entity, with_ledger(view.document, ledger), view.etag)
         return replace(tended, memory=Memory()) if isinstance(saved, Saved) else start_over(paid.memory, saved)
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-        """Decide about a message that the host gave up on: finish what the read model took, or park it. At most 8 effects."""
+        """Decide about a message given up by the host: finish a message taken by the read model, or park the message. At most 8
+        effects.
+        """
         (envelope,) = work.messages
         ids = _ids(work.entity, envelope)
         settled = yield from settle(
@@ -176,13 +178,13 @@ class Resequencer:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry or the document of its number proves a message processed. At most 4 effects."""
-        known = yield from companions_know(self, entity, envelope, _ids(entity, envelope), memory)
-        return known
+        proved = yield from companions_know(self, entity, envelope, _ids(entity, envelope), memory)
+        return proved
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts that the document of their message's number proves, or might. At most one effect."""
+        """The attempts that the document of their message's number proves committed, or may prove. At most one effect."""
         del ledger
         committed = yield from committed_by_companions(entity, {author: author.told for author in authors}, memory)
         return committed
@@ -190,60 +192,61 @@ class Resequencer:
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
-        """Delete old documents of numbers that nothing needs, as the ledger says. At most 5 effects."""
+        """Delete old documents of numbers that the ledger no longer needs. At most 5 effects."""
         cleaned = yield from clean_by_ledger(self, entity, candidates, memory)
         return cleaned
 
 
 def _received(work: Work, view: View, max_wait: timedelta | None) -> Step[Finished | Again]:
-    """Take the messages, and release what can be."""
+    """Take the messages, and release in order."""
     release = Release(work, view, max_wait)
-    known = yield from _known(work.entity, release, view, work.absent)
-    if isinstance(known, Again):
-        return known
+    documents = yield from _known(work.entity, release, view, work.absent)
+    if isinstance(documents, Again):
+        return documents
     # Open numbers, and release, hold or drop the messages. The next number is handled, and every held number that follows
     # without a gap; a later one is held, an earlier one dropped. A handler that raises stops its sequence.
-    opened = yield from OpenNumbers(work.entity, view.ledger.version, release.keys, more=len(known))
+    opened = yield from OpenNumbers(work.entity, view.ledger.version, release.keys, more=len(documents))
     if isinstance(opened, NoAnswer):
         return Again(view.memory, "whether the store has the book of this process is not known")
-    release.release(known, opened)
+    release.release(documents, opened)
     memory = view.memory
     if release.changes:
         committed = yield from _commit(work.entity, release, view)
         if isinstance(committed, Again):
             return committed
         memory = committed
-    # Close the numbers. What they owed was sent, or they were not used.
+    # Close the numbers. Their outputs were sent, or the numbers were not used.
     yield from CloseNumbers(opened.given)
     if release.more:
         return Again(memory, "more can be released", progressed=release.changes)
     return Finished(memory, tuple(release.processed), tuple(release.failed.items()), tuple(release.stopped.items()))
 
 
-def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Step[Known | Again]:
-    """Read the documents of numbers that matter, in a view that is at least as new as the read model. At most 2 effects; the
-    second only where a held message seems to be gone.
+def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Step[Documents | Again]:
+    """Read the documents of relevant numbers, in a view at least as new as the read model. At most 2 effects; the second only
+    where a held message seems to be gone.
 
     Raises:
-        DamagedDocument: a held message is gone, and a fence holds: all that follow would wait for ever.
+        DamagedDocument: a held message is gone, and a fence holds: all messages behind would wait for ever.
     """
     ids = {numbered_id(entity, *position): position for position in release.wanted}
     if not ids:
         return {}
-    # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token holds
-    # every message that the ledger says is held.
-    found = yield from LoadCompanions(entity, tuple(ids), view.memory.entity_token)
-    if not isinstance(found, FoundCompanions):
+    # Read the documents of numbers that may be copies, or can be released. A view at the read model's session token shows
+    # every message held by the ledger.
+    loaded = yield from LoadCompanions(entity, tuple(ids), view.memory.entity_token)
+    if not isinstance(loaded, FoundCompanions):
         return Again(view.memory, "held messages could not be read")
-    known = {
-        (one.channel, one.number): (one, etag) for one, etag in found.companions if isinstance(one, NumberedMessage)
+    documents = {
+        (one.channel, one.number): (one, etag) for one, etag in loaded.companions if isinstance(one, NumberedMessage)
     }
-    if release.is_behind(known):
-        return Again(view.memory, "the read model was seen in an older view than what it holds")
-    missing = release.missing(ids.values(), known)
+    if release.is_behind(documents):
+        return Again(view.memory, "the read model was seen in an older view than its held messages")
+    missing = release.missing(ids.values(), documents)
     if missing is None:
-        return known
-    # Prove that a held message is gone. In an old view it may only seem so: it was released since, and its document cleaned up.
+        return documents
+    # Prove that a held message is gone. In an old view, a message may only seem gone: released since, and its document
+    # cleaned up.
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
@@ -256,15 +259,15 @@ def _commit(entity: EntityRef, release: Release, view: View) -> Step[Memory | Ag
     if kept is not None:
         return kept
     document = release.document
-    # Commit: save the read model and write the documents of numbers, in one batch. Without its condition a message could be
-    # held just after the one that it waits for was handled, and would not be released.
+    # Commit: save the read model and write the documents of numbers, in one batch. Without the condition, a message could be
+    # held just after its predecessor was handled, and would not be released.
     saved = yield from SaveBatch(entity, document, view.etag, tuple(release.create), tuple(release.replace))
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
     memory = replace(view.memory, entity_token=saved.token)
     if release.outputs:
         # Publish the outputs. After the commit, so that only committed outputs are sent. The ledger owes them until the next
-        # commit, unless a book proves that they were sent.
+        # commit, unless a book proves them sent.
         published = yield from Publish(tuple(release.outputs))
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")
@@ -281,29 +284,29 @@ def _ids(entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:
 
 
 def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled | Again | None]:
-    """Publish what the read model owes, if it has taken the message; None if nothing proves that."""
+    """Publish the read model's owed outputs, if the message was taken; None without proof."""
     numbered = (one for one, _ in view.companions if isinstance(one, NumberedMessage))
     mine = tuple(one for one in numbered if one.message == key_of(envelope))
     if not mine:
         return None
     if any(_released_since(view, one) for one in mine):
-        return Again(view.memory, "the read model was seen in an older view than what it released")
-    # Finish what the read model released. A message that is still held is safe without its delivery.
+        return Again(view.memory, "the read model was seen in an older view than its released message")
+    # Finish what the read model released. A held message is safe without its delivery.
     paid = yield from _pay(entity, view)
     return paid if isinstance(paid, Again) else Settled("processed", paid.memory)
 
 
 def _pay(entity: EntityRef, view: View) -> Step[View | Again]:
-    """Publish what the read model owes and no book pays. At most 3 effects."""
+    """Publish outputs owed by the read model and not paid by a book. At most 3 effects."""
     owing = view.ledger.outbox
     # Learn what is paid. The next commit drops all entries, so it must be certain.
     paid = yield from paid_of(entity, view.ledger, owing)
-    # Finish what was released before. The attempt that released it may have died before it published.
+    # Finish what was released before. The attempt that released may have died before publishing.
     memory = yield from publish_owed(entity, tuple(entry for entry in owing if entry.tx not in paid), view)
     return memory if isinstance(memory, Again) else view.knowing(memory)
 
 
 def _released_since(view: View, document: NumberedMessage) -> bool:
-    """Whether a message was released since the read model was loaded, so that this view does not show what it owes."""
+    """Whether a message was released after this view of the read model, so that the view does not show its outputs."""
     reception = next((one for one in view.ledger.receptions if one.channel == document.channel), None)
     return document.held is None and (reception is None or reception.next <= document.number)

@@ -1,4 +1,4 @@
-"""What the resequencer computes without asking the world: from a read model and messages to what is to be committed."""
+"""The release: computes an attempt's batch from a read model and its messages, without effects."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from exactlyonce.records.sequences import Place, Reception, from_number, holds, 
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of, message_hash
 from exactlyonce.values.frozen_json import Json, shape_json
 
-# Positions in channels, and those that make no sense.
+# Positions in channels, and errors for impossible ones.
 
 
 Position = tuple[str, int]
 """A channel, and a number in it."""
-Known = Mapping[Position, tuple[NumberedMessage, str]]
+Documents = Mapping[Position, tuple[NumberedMessage, str]]
 """Documents of numbers, each with its ETag."""
 
 FARTHEST_AHEAD: Final = 100_000
-"""A number so far above the next one is taken for a mistake of its sender."""
+"""A number this far above the next is taken for a mistake of its sender."""
 
 
 def require_sense(entity: EntityRef, envelope: Envelope, place: Place, reception: Reception, *, timed: bool) -> None:
@@ -39,50 +39,51 @@ def require_sense(entity: EntityRef, envelope: Envelope, place: Place, reception
     Args:
         entity: the read model.
         envelope: the message.
-        place: of the message.
-        reception: how far its channel is received.
-        timed: whether it needs a time, to be brought into one order with others.
+        place: place of the message.
+        reception: how far the channel is received.
+        timed: whether the message needs a time, to be ordered among the sources.
 
     Raises:
-        InvalidMessage: it cannot have it.
+        InvalidMessage: the place is impossible.
     """
     about = f"Message {key_of(envelope)} for read model {entity}"
     if envelope.source != reception.source:
         raise InvalidMessage(
-            f"{about} comes in channel {place.channel}, which is of {reception.source}. It was not held. Correct the sender."
+            f"{about} comes in channel {place.channel}, which belongs to {reception.source}. The message was not held. "
+            "Correct the sender."
         )
     if timed and envelope.time is None:
-        raise InvalidMessage(f"{about} has no time, by which messages of several sources are brought into one order.")
+        raise InvalidMessage(
+            f"{about} has no time, but messages of several sources are ordered by time. Let the sender set time."
+        )
     if place.number >= reception.next + FARTHEST_AHEAD:
         raise InvalidMessage(
-            f"{about} has the number {place.number}, but {reception.next} is next: more than {FARTHEST_AHEAD} ahead. It was "
-            "not held. Correct the sender; or, where that many messages are lost, rebuild the read model."
+            f"{about} has the number {place.number}, but {reception.next} is next: more than {FARTHEST_AHEAD} ahead. The "
+            "message was not held. Correct the sender; or, if so many messages are lost, rebuild the read model."
         )
 
 
 def two_with_one_number(entity: EntityRef, envelope: Envelope, position: Position, other: str | None) -> InvalidMessage:
-    """The error of a message whose number another one has."""
+    """The error of a message whose number belongs to another message."""
     channel, number = position
     return InvalidMessage(
         f"Message {key_of(envelope)} for read model {entity} has the number {number} in channel {channel} of "
-        f"{envelope.source}, which message {other} has. It was not handled. Was the source restored from a backup, so that it "
-        "gives out numbers a second time? Then give the read model a new key, and rebuild it."
+        f"{envelope.source}, and so has message {other}. The message was not handled. If the source was restored from a "
+        "backup, it gives out numbers a second time: give the read model a new key, and rebuild it."
     )
 
 
 def held_and_gone(entity: EntityRef, position: Position) -> DamagedDocument:
-    """The error of a message that a read model holds, where there is no document that does."""
+    """The error of a held message whose document is gone."""
     channel, number = position
     return DamagedDocument(
-        f"Read model {entity} holds number {number} of channel {channel}, but the document that should hold the message is "
-        "gone. Nothing was changed. Restore it from a backup, or rebuild the read model."
+        f"Read model {entity} holds number {number} of channel {channel}, but the document of the message is gone. "
+        "Nothing was changed. Restore the document from a backup, or rebuild the read model."
     )
 
 
-# One order for the messages of several sources: by their time, then by their source, each channel's own order kept.
-#
-# A source that is silent may still send an earlier message, so the earliest one waits until every source has passed its time,
-# or until it has waited long enough. A message that comes too late is handled late, and reported.
+# One order for several sources: by time, then by source, within each channel by number. The earliest message waits until
+# every source has passed its time, or for `max_wait`. A message that comes too late is handled and reported.
 
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=timezone.utc)
@@ -90,7 +91,7 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The next message of a channel, and since when it is there."""
+    """The next message of a channel, with its time of arrival."""
 
     envelope: Envelope
     since: datetime
@@ -99,21 +100,21 @@ class Head:
 def earliest(
     heads: Mapping[str, Head], receptions: Iterable[Reception], at: datetime, max_wait: timedelta
 ) -> str | None:
-    """The channel whose next message is to be handled; None if all have to wait.
+    """The channel of the next message to handle; None if all have to wait.
 
     Args:
-        heads: the next message of each channel that has one.
-        receptions: of all channels known.
+        heads: the next message of each channel, where present.
+        receptions: receptions of all channels.
         at: the present.
-        max_wait: how long a message waits, at most.
+        max_wait: longest wait for silent sources.
     """
-    # One without a time was held before there was an order by time.
+    # A message without a time was held before messages were ordered by time.
     timed = [(one.envelope.time or _LONG_AGO, one.envelope.source, channel) for channel, one in heads.items()]
     if not timed:
         return None
     first = min(timed)
     silent = (one for one in receptions if one.channel not in heads)
-    # One that has passed just this time may send more of it: a handler's messages all have the time of their attempt.
+    # A source that passed the same time may send more of it: a handler's messages all have the time of their attempt.
     if all(one.passed is not None and (one.passed, one.source, one.channel) > first for one in silent):
         return first[2]
     # The message that has waited longest decides: earlier ones of other sources would keep it waiting for ever.
@@ -121,39 +122,39 @@ def earliest(
 
 
 def is_late(envelope: Envelope, receptions: Iterable[Reception]) -> bool:
-    """Whether a message that should have come after this one was handled already."""
+    """Whether a later message in the order was already handled."""
     handled = ((one.passed, one.source) for one in receptions if one.passed is not None)
     return envelope.time is not None and any(before > (envelope.time, envelope.source) for before in handled)
 
 
 def later(passed: datetime | None, time: datetime | None) -> datetime | None:
-    """The later of two times, of which either may be lacking."""
+    """The later of two times; None counts as absent."""
     return max((one for one in (passed, time) if one is not None), default=None)
 
 
 BATCH_DOCUMENTS: Final = 99
-"""Most documents of numbers in one batch: the service takes 100 operations, and one is the read model."""
+"""Most documents of numbers in one batch: the service takes 100 operations, one of them for the read model."""
 
 FRAME_BYTES: Final = 1_500
-"""Most that the document of a number has besides the message that it may hold, its key and source, and the read model's."""
+"""Most bytes of a number's document besides the held message, key, source, and the read model's key."""
 
 
 class Release:
-    """What one attempt is to commit: it begins with what was loaded, takes what arrived, and then makes the batch.
+    """The batch of one attempt: starts from the loaded read model, takes arrivals, then releases and holds messages.
 
     Args:
         work: the read model, its messages and its handler.
-        view: the read model as it was loaded.
-        max_wait: how long a message waits for sources that are silent, where all are brought into one order; else None.
+        view: the read model as loaded.
+        max_wait: longest wait for silent sources, where all are brought into one order; else None.
 
     Attributes:
-        arrived: messages by their positions; copies of one message count once.
-        create, replace: documents of numbers to write; those to replace with the ETags they have.
-        outputs, blobs: what released messages sent, and what they wrote.
+        arrived: messages by position; copies of one message count once.
+        create, replace: documents of numbers to write; the replaced documents with their ETags.
+        outputs, blobs: outputs and blobs of released messages.
         processed: keys of released messages.
-        failed: error of each message that is not taken.
-        stopped: error of each message whose handler raised, so that it stays held, with all that follow.
-        more: whether more could be released, in another batch.
+        failed: error of each message not taken.
+        stopped: error of each message held because its handler raised, with all that follow.
+        more: whether another batch could release more.
     """
 
     def __init__(self, work: Work, view: View, max_wait: timedelta | None = None) -> None:
@@ -188,9 +189,9 @@ class Release:
 
     @property
     def wanted(self) -> tuple[Position, ...]:
-        """The positions whose documents have to be read: of arrivals that may be known, and of what can be released."""
+        """The positions whose documents have to be read: arrivals with possible documents, and releasable messages."""
         positions = dict.fromkeys(one for one in self.arrived if self._may_be_known(one))
-        # One of each channel at a time, and those whose handlers raised last: they do not take the room of the others.
+        # Channels take turns, the failing ones last, so that they do not take the room of the rest.
         channels = sorted(self._channels, key=lambda channel: self._reception(channel).failing is not None)
         ready = [(channel, self._reception(channel).next) for channel in channels]
         # With all sources in one order, the earliest message is among the next messages of all sources.
@@ -211,28 +212,28 @@ class Release:
         """The document of the read model to commit."""
         return entity_document(self._saved, self._ledger_with(tuple(self._entries)))
 
-    def is_behind(self, known: Known) -> bool:
-        """Whether a message that the read model holds was released since it was loaded, so that no commit can succeed."""
-        return any(document.held is None and self._is_held(place) for place, (document, _) in known.items())
+    def is_behind(self, documents: Documents) -> bool:
+        """Whether a held message was released after the load, so that no commit can succeed."""
+        return any(document.held is None and self._is_held(place) for place, (document, _) in documents.items())
 
-    def missing(self, wanted: Iterable[Position], known: Known) -> Position | None:
-        """The position of a message that this view of the read model holds, and no document does; None if there is none."""
-        return next((place for place in wanted if place not in known and self._is_held(place)), None)
+    def missing(self, wanted: Iterable[Position], documents: Documents) -> Position | None:
+        """The position of a message that is held in this view but has no document; None if all are there."""
+        return next((place for place in wanted if place not in documents and self._is_held(place)), None)
 
-    def release(self, known: Known, begun: Opened) -> None:
-        """Handle what follows without a gap, in each channel as far as handlers and the batch allow; hold the others."""
+    def release(self, documents: Documents, begun: Opened) -> None:
+        """Handle messages that follow without a gap, in each channel as far as handlers and the batch allow; hold the rest."""
         deliveries = zip(self.arrived.items(), begun.transactions, strict=False)  # The rest is for what is held.
         self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
-        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, known)}
+        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, documents)}
         transactions = iter(begun.given)
         if self._max_wait is None:
             for channel in self._channels:
-                while self._handled_next(channel, fresh, known, begun, transactions):
+                while self._handled_next(channel, fresh, documents, begun, transactions):
                     pass
         else:
-            heads = partial(self._heads, fresh, known, begun.at)
+            heads = partial(self._heads, fresh, documents, begun.at)
             while (first := earliest(heads(), tuple(self._receptions.values()), begun.at, self._max_wait)) is not None:
-                if not self._handled_next(first, fresh, known, begun, transactions):
+                if not self._handled_next(first, fresh, documents, begun, transactions):
                     break
         for position, envelope in sorted(fresh.items(), key=lambda one: one[0]):
             if position[1] >= self._reception(position[0]).next:
@@ -267,33 +268,39 @@ class Release:
         except InvalidMessage as error:
             self.failed[key] = error
 
-    def _came_never(self, position: Position, envelope: Envelope, known: Known) -> bool:
-        """Distinguish a new arrival from a copy, from one that is too late, and from another message with its number."""
-        found = known.get(position)
+    def _came_never(self, position: Position, envelope: Envelope, documents: Documents) -> bool:
+        """Distinguish a new arrival from a copy, a late arrival, and another message with the same number."""
+        stored = documents.get(position)
         if not self._may_be_known(position):
             return True
-        if found is None:
+        if stored is None:
             return False  # Released so long ago that clean-up has taken its document.
-        document, etag = found
+        document, etag = stored
         if document.message is None:
-            # It was skipped, since it seemed lost. Later messages were handled, so it is too late; its document says so.
+            # The number was skipped as lost, and later messages were handled, so this message is too late; the document says
+            # so.
             self.replace.append((replace(document, message=key_of(envelope)), etag))
         elif document.message != key_of(envelope):
             self.failed[key_of(envelope)] = two_with_one_number(self._work.entity, envelope, position, document.message)
         return False
 
     def _handled_next(
-        self, channel: str, fresh: Mapping[Position, Envelope], known: Known, begun: Opened, transactions: Iterator[str]
+        self,
+        channel: str,
+        fresh: Mapping[Position, Envelope],
+        documents: Documents,
+        begun: Opened,
+        transactions: Iterator[str],
     ) -> bool:
-        """Handle the next message of a sequence, if it is there; return whether there may be another."""
+        """Handle the next message of a sequence, if present; return whether another may follow."""
         reception = self._reception(channel)
         position = (channel, reception.next)
-        held = known.get(position) if self._is_held(position) else None
+        held = documents.get(position) if self._is_held(position) else None
         if held is None and position not in fresh:
-            # It was not read: no room for it in this batch. One whose handler raised waits for a later arrival.
+            # Not read, for lack of room in this batch. A failing message waits for a later arrival.
             self.more = self.more or (self._is_held(position) and reception.failing is None)
             return False
-        envelope = fresh[position] if held is None else self._envelope(position, known)
+        envelope = fresh[position] if held is None else self._envelope(position, documents)
         key, tx = key_of(envelope), next(transactions)
         try:
             since = since_of_outputs(envelope.since, begun.at, self._work.send_limit)
@@ -322,22 +329,22 @@ class Release:
         )
         return True
 
-    def _heads(self, fresh: Mapping[Position, Envelope], known: Known, at: datetime) -> Mapping[str, Head]:
-        """The next message of each sequence that is there, and since when."""
+    def _heads(self, fresh: Mapping[Position, Envelope], documents: Documents, at: datetime) -> Mapping[str, Head]:
+        """The next message of each sequence, where present, with its time of arrival."""
         heads: dict[str, Head] = {}
         for channel in self._channels:
             position = (channel, self._reception(channel).next)
             if position in fresh:
                 heads[channel] = Head(fresh[position], at)
-            elif self._is_held(position) and position in known:
-                heads[channel] = Head(self._envelope(position, known), known[position][0].at)
+            elif self._is_held(position) and position in documents:
+                heads[channel] = Head(self._envelope(position, documents), documents[position][0].at)
             elif self._is_held(position) and self._reception(channel).failing is None:
                 self.more = True  # No room for it in this batch.
         return heads
 
-    def _envelope(self, position: Position, known: Known) -> Envelope:
-        """A held message. Where all are brought into one order, it is looked at again for each that is handled before."""
-        held = known[position][0].held
+    def _envelope(self, position: Position, documents: Documents) -> Envelope:
+        """A held message; parsed once, since ordering by time looks at the same message again and again."""
+        held = documents[position][0].held
         assert held is not None  # noqa: S101  # Callers look at what is held only.
         if position not in self._read:
             self._read[position] = Envelope.read(held.text, limit=BATCH_BYTES)
@@ -346,7 +353,7 @@ class Release:
     def _document(
         self, position: Position, envelope: Envelope, at: datetime, *, held: Json | None = None, late: bool = False
     ) -> NumberedMessage:
-        """The document of a number, for a message that is released or held."""
+        """The document of a number, for a released or held message."""
         entity, (channel, number) = self._work.entity, position
         place = Place(channel, entity.source, number)
         return NumberedMessage(entity.key, place, envelope.source, key_of(envelope), at, held=held, late=late)
@@ -371,14 +378,14 @@ class Release:
             self.outputs.extend(handled.outputs)
 
     def _hold(self, position: Position, envelope: Envelope, begun: Opened) -> None:
-        """Keep a message until those before it have come."""
+        """Hold a message until its predecessors have come."""
         channel, number = position
         key, wire = key_of(envelope), envelope.to_json()
         try:
             if not self._has_room(key, self._saved.size, 0, size := Json.of(wire.text).size):
                 told = f"Message {key} for read model {self._work.entity}:"
                 if self.document.size + size > BATCH_BYTES:
-                    sizes = f"it has {size} bytes and came too early, and is too large to be held"
+                    sizes = f"the message came too early, and its {size} bytes are too many to be held"
                     raise EntityTooLarge(f"{told} {sizes}.", kept=sizes)
                 raise TryAgainLater(f"{told} there is no room for it in the batch that is committed now.")
         except ExactlyOnceError as error:
@@ -389,14 +396,14 @@ class Release:
         self._receptions[channel] = replace(reception, held=with_number(reception.held, number))
 
     def _has_room(self, key: str, body: int, outputs: int, held: int = 0) -> bool:
-        """Whether the batch has room for one more message. Raises `EntityTooLarge` if the read model never will."""
+        """Whether the batch has room for another message. Raises `EntityTooLarge` if the read model never will."""
         document = entity_document(Json("{}"), self._ledger_with(())).size + self._owed + body + outputs
         if document > MAX_DOCUMENT_BYTES:
             if self._entries:
                 return False  # What they owe will be published, and gone, when the next batch is made.
             sizes = f"the read model would have {document} bytes; at most {MAX_DOCUMENT_BYTES} are allowed"
             raise EntityTooLarge(
-                f"Message {key} for read model {self._work.entity}: {sizes}. Keep less in it.", kept=sizes
+                f"Message {key} for read model {self._work.entity}: {sizes}. Keep less in the read model.", kept=sizes
             )
         written = len(self.create) + len(self.replace)
         names = 2 * len(key.encode()) + len(self._work.entity.key.encode()) + len(self._work.entity.source)
@@ -414,16 +421,16 @@ class Release:
         self._receptions[channel] = replace(reception, gap_since=(same or begun.at) if gap else None)
 
     def _reception(self, channel: str) -> Reception:
-        """How far a sequence is received; one of which nothing came begins at 1."""
+        """How far a sequence is received; a new sequence begins at 1."""
         return self._receptions.get(channel) or Reception(channel, self._sources.get(channel, ""))
 
     def _before(self, channel: str) -> Reception:
-        """The same, as it was loaded."""
+        """The reception as loaded."""
         return next((one for one in self._ledger.receptions if one.channel == channel), Reception(channel, ""))
 
     def _is_held(self, position: Position) -> bool:
         return holds(self._reception(position[0]).held, position[1])
 
     def _may_be_known(self, position: Position) -> bool:
-        """Whether there may be a document for a number."""
+        """Whether a document for a number may exist."""
         return position[1] < self._reception(position[0]).next or self._is_held(position)

@@ -1,1 +1,1 @@
-"""Steps that protocols share."""
+"""Steps shared by the protocols."""

@@ -1,4 +1,4 @@
-"""What is to be committed in one transactional batch: the entity, and a companion for each message."""
+"""The batch: one transactional save of the entity, with a companion for each message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 
 BATCH_BYTES: Final = 1_900_000
-"""Most that the documents of a batch may have together: the service takes 2 MB of operations."""
+"""Limit for the documents of a batch: the service takes 2 MB of operations."""
 BATCH_MESSAGES: Final = 50
 """Most messages in one batch: the service takes 100 operations."""
 
@@ -30,11 +30,11 @@ class HandledMessage(NamedTuple):
     """A message and its handler's result.
 
     Attributes:
-        key: of the message.
-        envelope: of the message.
-        before: what the handler started from.
-        handled: what it returned.
-        version: of the entity, once it is committed.
+        key: key of the message.
+        envelope: envelope of the message.
+        before: input of the handler.
+        handled: result of the handler.
+        version: entity version after the commit.
     """
 
     key: str
@@ -46,17 +46,17 @@ class HandledMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the handlers made of the fresh messages so far.
+    """The results of the fresh messages handled so far.
 
     Attributes:
-        body: what the next handler sees; None if absent or deleted.
+        body: input of the next handler; None if absent or deleted.
         sequences: the numbers given out so far.
         saved: the properties to save besides the ledger; None before the first message.
         deleted: whether the entity becomes a tombstone.
-        companions, outputs, blobs: of all messages that can be committed, in their order.
+        companions, outputs, blobs: of all messages to commit, in order.
         size: bytes of the companions.
-        processed: their keys.
-        failed: key and error of each message that cannot be.
+        processed: keys of the messages to commit.
+        failed: key and error of each message that cannot be committed.
     """
 
     body: Json | None
@@ -71,7 +71,7 @@ class Batch:
     failed: tuple[tuple[str, ExactlyOnceError], ...] = ()
 
     def document(self, ledger: Ledger) -> Json:
-        """The entity document of the commit, whose ledger goes on from this one."""
+        """The entity document of the commit, with the successor of this ledger."""
         version = ledger.version + len(self.processed)
         grown = replace(ledger, version=version, deleted=self.deleted, sequences=self.sequences)
         return entity_document(Json("{}") if self.saved is None else self.saved, grown)
@@ -87,11 +87,11 @@ def draft_batch(
     """Run the handlers one after the other; a message that cannot be committed drops out and takes nothing along.
 
     Args:
-        work: what to do.
-        view: the entity as it was loaded.
-        fresh: the messages that were never processed, by their keys.
+        work: the entity and its handler.
+        view: the entity as loaded.
+        fresh: messages never processed, by key.
         begun: time of the attempt, and a transaction id for each message.
-        companion_of: makes the companion of a message.
+        companion_of: makes a message's companion.
     """
     batch = Batch(view.body, view.ledger.sequences)
     for (key, envelope), tx in zip(fresh.items(), begun.transactions, strict=True):
@@ -124,7 +124,7 @@ def _grown(batch: Batch, key: str, handled: Handled, companion: Companion) -> Ba
 
 
 def _fitting(entity: EntityRef, ledger: Ledger, batch: Batch, grown: Batch) -> Batch:
-    """The batch with one more message. Raises if the service would not take it."""
+    """The batch with one more message. Raises if the service would refuse the batch."""
     document = grown.document(ledger).size
     beside = batch.size + Json.of(companion_document(entity, grown.companions[-1])).size
     told = f"Message {grown.processed[-1]} on entity {entity}:"
@@ -152,45 +152,44 @@ def _too_large(told: str, sizes: str, advice: str) -> EntityTooLarge:
 # Publishing what companions owe: co-located records, and entries of requests in a stream.
 
 
-Found = tuple[tuple[Companion, str | None], ...]
-"""Companions, each with the ETag that is known of it."""
+Records = tuple[tuple[Companion, str | None], ...]
+"""Companions with their ETags; None if not read."""
 
 
-def publish_records(entity: EntityRef, found: Found, memory: Memory) -> Step[Again | None]:
-    """Publish what these records owe, and drop it from them; None if that is done. At most 2 effects."""
-    owing = settled(found)
+def publish_records(entity: EntityRef, records: Records, memory: Memory) -> Step[Again | None]:
+    """Publish the outputs owed by records, and drop them from the records; None once done. At most 2 effects."""
+    owing = settled(records)
     outputs: tuple[Output, ...] = tuple(
         output
-        for record, _ in found
+        for record, _ in records
         if isinstance(record, ColocatedRecord | StreamEntry)
         for output in record.owed or ()
     )
     if outputs:
-        # Publish what records owe. Copies do no harm: their ids are the same.
+        # Publish what records owe. Copies do no harm: the ids are the same.
         published = yield from Publish(outputs, entity)
         if published is not PUBLISHED:
             return Again(memory, "owed outputs could not be published")
     if owing:
-        # Drop the outputs from the records, as they were read. Best effort: what a record still owes is published once
-        # more.
+        # Drop the outputs from the records, as they were read. Best effort: outputs still owed are published once more.
         yield from ReplaceCompanions(entity, owing)
     return None
 
 
 def sweep_records(entity: EntityRef, memory: Memory) -> Step[Finished | Again]:
-    """Publish what records of the entity owe, and drop it. At most 3 effects."""
+    """Publish the outputs owed by records of the entity, and drop them. At most 3 effects."""
     # Find records that owe. Even an old view shows committed outputs only; publishing them again makes copies at most.
-    found = yield from FindOwing(entity)
-    if not isinstance(found, FoundCompanions):
+    owing = yield from FindOwing(entity)
+    if not isinstance(owing, FoundCompanions):
         return Again(memory, "the records that owe could not be read")
-    outcome = yield from publish_records(entity, found.companions, memory)
+    outcome = yield from publish_records(entity, owing.companions, memory)
     return outcome or Finished(memory)
 
 
-def settled(found: Found) -> Found:
-    """Those of the records that owe, owing nothing."""
+def settled(records: Records) -> Records:
+    """The owing records, without their debt."""
     return tuple(
         (replace(record, owed=None, owing_since=None), etag)
-        for record, etag in found
+        for record, etag in records
         if isinstance(record, ColocatedRecord | StreamEntry) and record.owed is not None
     )

@@ -1,4 +1,4 @@
-"""Deleting blobs of attempts that were never committed."""
+"""Clean-up of blobs whose attempts were never committed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class CleanedBlobs:
     """The candidates were judged.
 
     Attributes:
-        names: of the blobs that were to be deleted. Deleting is best effort; what remains is a candidate again.
-        memory: for whatever this process does next on the entity.
+        names: names of the blobs to be deleted. Deleting is best effort; the rest are candidates again.
+        memory: for this process's next step on the entity.
     """
 
     names: tuple[str, ...]
@@ -33,21 +33,21 @@ class CleanedBlobs:
 def blob_candidates(
     listed: Iterable[ListedBlob], *, horizon: timedelta, retention: timedelta
 ) -> dict[str, tuple[ListedBlob, ...]]:
-    """Those of the blobs that `clean_blobs` may judge, by the key of the entity that they are about.
+    """The blobs that `clean_blobs` may judge, by the key of their entity.
 
     Args:
-        listed: blobs.
-        horizon: age below which attempts may be alive, which clean-up had better not disturb.
+        listed: the listed blobs.
+        horizon: age below which attempts may be alive, and are left undisturbed.
         retention: shortest age at which the proof of a commit may be gone: co-located records, stream entries, pages. A blob
-            is written before its commit, and so is older than its proof; when it is half as old as the retention, the proof is
-            still there. Older blobs are never judged: whether they were committed is not known any more.
+            is written before its commit, so a blob is older than its proof; at half the retention, the proof is still there.
+            Older blobs are never judged, since their proof may be gone.
     """
-    found: dict[str, tuple[ListedBlob, ...]] = {}
+    candidates: dict[str, tuple[ListedBlob, ...]] = {}
     for blob in listed:
         if blob.author is not None and horizon < blob.age < retention / 2:
             key = blob.author.entity.key
-            found[key] = (*found.get(key, ()), blob)
-    return found
+            candidates[key] = (*candidates.get(key, ()), blob)
+    return candidates
 
 
 def clean_blobs(
@@ -59,24 +59,23 @@ def clean_blobs(
 ) -> Step[CleanedBlobs | Again]:
     """Delete blobs of attempts that were not committed, nor ever will be. At most 5 effects.
 
-    The transaction id of an attempt proves its commit: in an entry of the ledger; once that has left, in a page, which was
-    written before; in the other protocols in a companion, which is committed with the entity. All of these are read in a view
-    at least as new as the ledger. If the fence holds, the ledger was the newest; every attempt that had written a blob had
-    loaded the entity before the fence, and so can commit no more. The proof of another attempt at the same message proves
-    nothing more, nor less.
+    The transaction id of an attempt proves its commit: in the ledger; later in a page, written before the mark left; in other
+    protocols in a companion, committed with the entity. All proofs are read in a view at least as new as the ledger. If the
+    fence holds, the ledger was the newest. Every attempt that had written a blob had loaded the entity before the fence, and
+    so can commit no more. The proof of another attempt at the same message says nothing about this attempt.
 
-    A read model keeps no transaction ids once its outputs are published. The document of the message's number proves the
-    commit by the time of its attempt, which the blob has as well, to the microsecond. Should two attempts at one message have
-    the same time, the blobs of both stay.
+    A read model keeps no transaction ids once its outputs are published. There the proof is the document of the message's
+    number: its time equals the blob's attempt time, to the microsecond. If two attempts at one message have the same time,
+    the blobs of both stay.
 
     Args:
-        entity: whose attempts wrote them.
-        candidates: blobs as `blob_candidates` picks them, at most 100; those of other entities are left alone. The proof
-            of older ones may be deleted, so that they would look like garbage; so they would after somebody has deleted the
-            library's documents of the entity, or the entity, by hand.
-        absent: the document's id and partition key properties, for the tombstone of an entity that does not exist.
-        memory: what this process knows of the entity.
-        strategy: of the entity.
+        entity: entity of the attempts.
+        candidates: blobs chosen by `blob_candidates`, at most 100; blobs of other entities are left alone. Older blobs would
+            look like garbage, as their proof may be deleted. The same happens after somebody deletes the library's documents
+            of the entity, or the entity, by hand.
+        absent: id and partition key properties of the document, for the tombstone of an absent entity.
+        memory: this process's memory of the entity.
+        strategy: strategy of the entity.
 
     Raises:
         StoredDataError: a document cannot be trusted; nothing was deleted.
@@ -101,7 +100,7 @@ def clean_blobs(
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
-    # Delete the blobs. No commit names them, nor ever will. What remains is a candidate next time.
+    # Delete the blobs. No commit names them, nor ever will. The rest are candidates next time.
     yield from DeleteBlobs(garbage)
     return CleanedBlobs(garbage, fenced)
 
@@ -109,27 +108,29 @@ def clean_blobs(
 def committed_by_companions(
     entity: EntityRef, ids: Mapping[Author, str | None], memory: Memory
 ) -> Step[frozenset[Author] | Again]:
-    """Those of the attempts that a companion proves committed, or might. At most one effect.
+    """The attempts that a companion proves committed, or may prove. At most one effect.
 
     Args:
-        entity: whose attempts they are.
-        ids: of the companion that would prove each; None if that is not known.
-        memory: what this process knows of the entity.
+        entity: entity of the attempts.
+        ids: id of each attempt's proving companion; None if not recorded.
+        memory: this process's memory of the entity.
     """
-    known = tuple(dict.fromkeys(id for id in ids.values() if id is not None))
-    if not known:
+    recorded = tuple(dict.fromkeys(id for id in ids.values() if id is not None))
+    if not recorded:
         return frozenset(ids)
-    # Read the companions of the blobs' messages. They were written by the commits that they prove, so a view at the
-    # entity's session token has them.
-    read = yield from LoadCompanions(entity, known, memory.entity_token)
+    # Read the companions of the blobs' messages. A companion is written by the commit it proves, so a view at the entity's
+    # session token has it.
+    read = yield from LoadCompanions(entity, recorded, memory.entity_token)
     if isinstance(read, NoAnswer):
         return Again(memory, "the companions of the entity could not be read")
-    found = [companion for companion, _ in read.companions]
-    return frozenset(author for author, id in ids.items() if id is None or any(_proves(author, one) for one in found))
+    companions = [companion for companion, _ in read.companions]
+    return frozenset(
+        author for author, id in ids.items() if id is None or any(_proves(author, one) for one in companions)
+    )
 
 
 def _proves(author: Author, one: Companion) -> bool:
-    """Whether a companion is of the commit of just this attempt."""
+    """Whether a companion belongs to this attempt's commit."""
     if isinstance(one, NumberedMessage):
         return (one.message, one.at) == (author.message, author.at)
     return one.tx == author.tx

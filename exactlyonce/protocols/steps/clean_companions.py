@@ -1,37 +1,38 @@
 """Clean-up of companions: co-located records, entries of a version stream, documents of numbers.
 
-Age chooses the candidates: older than the retention, so that no copy of what they are about can still arrive, and every attempt
-that ran when they were written has long finished or failed. What else decides is `may_go`, and all that it asks stays as it was
-once read: a record that owes nothing owes nothing ever after, an entry never changes, a released message is never held again,
-what a read model handles next only grows. So a view of any age will do, and nothing is fenced. The entity itself always stays.
+Age chooses the candidates. A companion older than the retention has no copy of its message still to arrive, and every attempt
+running at its time has long finished or failed. The second condition is `may_go`, whose answer never changes back: a record
+without debt never owes again, an entry never changes, a released message is never held again, and a read model's next number
+only grows. So a view of any age will do, and nothing is fenced. The entity itself always stays.
 
-*Co-located records*, unless they owe. No look at the entity:
+*Co-located records* go unless they owe. No look at the entity is needed:
 
-- Who still writes an old record drops what it owed, and writes over what exists only: nothing comes back.
-- A sweeper that read it owing, long ago, publishes once more what was published. Copies have the same ids.
-- A batch under way for a copy, begun where the record was not seen, fails on the record alone if nothing else came to the
-  entity since. That is what age is for: no request lives nearly as long as the retention.
+- A process still writing an old record drops its debt, and overwrites existing records only: nothing comes back.
+- A sweeper that read the record owing, long ago, publishes its outputs once more. Copies have the same ids.
+- A batch under way for a copy, begun where the record was not seen, fails only on the record, if nothing else came to the
+  entity since. Age protects here: no request lives nearly as long as the retention.
 
-*Stream entries*, by the kind of the stream, for which the ledger is read. A duplicate inside the retention needs its own entry
-and those that lead to the state before it. Entries are created in the order of their versions and never written over, so all
-before an old one are old too, whether or not they are listed.
+*Stream entries* go by the kind of the stream, so the ledger is read. A duplicate inside the retention needs its own entry,
+and the entries that lead to the state before. Entries are created in the order of their versions and never overwritten, so
+all entries before an old one are old too, listed or not.
 
-- Ways back lead from younger entries to older ones: whichever old ones are gone, nobody younger needs them. So a deletion that
-  was cut short does no harm.
-- Events lead forward from a whole state: an interval, from one whole state to before the next, goes when its last entry is old,
-  so that all of it is. The one that new entries join has no last entry yet. What is left of an interval whose last entry went
-  first stays until a later interval goes.
-- Attempts, settler and clean-up of blobs look for entries of messages that may still arrive. A replay from what is gone
-  raises, and publishes nothing of that part; a read model asks for what it lacks (`gap_timeout`) long before.
-- A ledger has the kind of its stream from the first entry on. A view from before shows none, and then nothing goes.
+- Patches lead from younger entries back to older ones, so no younger entry needs an old one. A deletion cut short does no
+  harm.
+- Events lead forward from a whole state. An interval, from one whole state to before the next, goes when its last entry is
+  old, and thus all of it. The newest interval has no last entry yet. If the last entry of an interval went first, the rest
+  stays until a later interval goes.
+- Attempts, settler and clean-up of blobs look for entries of messages that may still arrive. A replay of deleted versions
+  raises, and publishes nothing of that part; a read model asks for missing messages (`gap_timeout`) long before.
+- A ledger has the kind of its stream from the first entry on. An older view shows no kind, and then nothing goes.
 
-*Documents of numbers* below the ledger's `next`, unless they hold a message:
+*Documents of numbers* go below the ledger's `next`, unless they hold a message:
 
-- What a released message sent is owed by the ledger, and not by its document.
-- A copy is known by its number alone, with or without the document, which only distinguishes copies from other messages with
-  that number, and records skipped ones. After the retention, another message with an old number is dropped like a copy.
-- If a message that was skipped comes just now, its batch replaces the document. Either that comes first, and the document has
-  changed and stays; or the batch fails, and the next attempt finds the number below `next`.
+- The outputs of a released message are owed by the ledger, not by the document.
+- A copy is recognized by number alone, with or without the document. The document only distinguishes copies from other
+  messages with the same number, and records skips. After the retention, another message with an old number is dropped like a
+  copy.
+- A skipped message may arrive just now, and its batch replaces the document. If the batch comes first, the document has
+  changed, and stays. If the deletion comes first, the batch fails, and the next attempt sees the number below `next`.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ def is_candidate(kind: Kind, age: timedelta, retention: timedelta, *, unfinished
     """Whether a companion is old enough for `clean_companions`, and may go. The rule for the search of candidates.
 
     Args:
-        kind: its `_kind`.
-        age: since it was written, by the server's `_ts`. Every write makes it younger, so it never looks older than it is.
-        retention: of the application, as `Retention.kept` has it.
+        kind: `_kind` of the companion.
+        age: age by the server's `_ts`. Every write resets the age, so no companion looks older than it is.
+        retention: `Retention.kept` of the application.
         unfinished, place, last: as for `may_go`.
     """
     return age > retention and may_go(kind, unfinished=unfinished, place=place, last=last)
@@ -80,8 +81,8 @@ def last_entry(newest: int, *, snapshot_every: int | None, event_sourced: bool) 
     """The newest version of a stream whose entry may go; 0 for none.
 
     Args:
-        newest: version of the newest entry that is older than the retention; 0 if there is none.
-        snapshot_every, event_sourced: as the entity's ledger says; `snapshot_every` is None where no stream is known of.
+        newest: version of the newest entry older than the retention; 0 if there is none.
+        snapshot_every, event_sourced: from the entity's ledger; `snapshot_every` is None without a stream.
     """
     if snapshot_every is None:
         return 0
@@ -91,10 +92,10 @@ def last_entry(newest: int, *, snapshot_every: int | None, event_sourced: bool) 
 def clean_by_ledger(
     strategy: Strategy, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
 ) -> Step[Finished | Again]:
-    """Load the entity, and delete those of the candidates that its ledger lets go. At most 5 effects.
+    """Load the entity, and delete the candidates that its ledger no longer needs. At most 5 effects.
 
     Args:
-        strategy: of the entity.
+        strategy: strategy of the entity.
         entity, candidates, memory: as for `clean_companions`.
 
     Raises:
@@ -113,40 +114,40 @@ def clean_by_ledger(
 def clean_companions(
     entity: EntityRef, candidates: tuple[tuple[str, str], ...], ledger: Ledger, memory: Memory
 ) -> Step[Finished | Again]:
-    """Delete those of the candidates that may go. At most 2 effects; the deletion is not answered: count by reading.
+    """Delete the candidates that may go. At most 2 effects. The deletion has no reply: count by reading.
 
-    The list is trusted only in that these documents, with these ETags, are old. Each is read again; what has changed since
-    stays, as its age is another. Deleting is conditional on the ETag that was judged, so that a deletion that arrives late
-    takes nothing that was written since. What it did not take is a candidate again.
+    The list only proves that documents with these ETags are old. Each document is read again; a changed document stays, being
+    younger. Deleting is conditional on the judged ETag, so a late deletion takes nothing written since. Remaining documents
+    are candidates again.
 
     Args:
-        entity: whose companions they are.
-        candidates: id and ETag of each, as they were read when their age was judged; at most 100, oldest first.
-        ledger: of the entity, in a view from after that; an empty one where none is needed.
-        memory: what this process knows of the entity.
+        entity: owner of the companions.
+        candidates: ids and ETags, as read when their age was judged; at most 100, oldest first.
+        ledger: ledger of the entity, in a view from after the reads; empty where none is needed.
+        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: a document cannot be trusted; nothing was deleted.
     """
     if not candidates:
         return Finished(memory)
-    # Read the candidates again. What was written since is no longer old, and stays.
-    found = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
-    if isinstance(found, NoAnswer):
-        return Again(memory, "what is to be cleaned up could not be read")
+    # Read the candidates again. A companion written since is no longer old, and stays.
+    loaded = yield from LoadCompanions(entity, tuple(id for id, _ in candidates))
+    if isinstance(loaded, NoAnswer):
+        return Again(memory, "the candidates for clean-up could not be read")
     old = {
-        (id_of(entity, one), etag): one for one, etag in found.companions if (id_of(entity, one), etag) in candidates
+        (id_of(entity, one), etag): one for one, etag in loaded.companions if (id_of(entity, one), etag) in candidates
     }
     newest = max((one.version for one in old.values() if isinstance(one, StreamEntry)), default=0)
     garbage = tuple(key for key, one in old.items() if _may_go(one, ledger, newest))
     if garbage:
-        # Delete those that may go, as they were judged. A deletion that arrives late takes nothing that was written since.
+        # Delete those that may go, as they were judged. A late deletion takes nothing written since.
         yield from DeleteCompanions(entity, garbage)
     return Finished(memory)
 
 
 def _may_go(companion: Companion, ledger: Ledger, newest: int) -> bool:
-    """What `may_go` says of a companion."""
+    """`may_go`, for a companion."""
     match companion:
         case ColocatedRecord():
             return may_go("processed", unfinished=companion.owed is not None, place=0, last=0)

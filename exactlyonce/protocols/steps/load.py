@@ -1,6 +1,6 @@
-"""Loading an entity: the first step of every protocol.
+"""Loading and saving an entity: the steps of every protocol around its commit.
 
-A view may be stale. Nothing relies on what a view lacks without a fence, or a commit on the condition of the same view.
+A view may be stale. Absence in a view proves nothing without a fence, or a commit on the condition of the same view.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import MILLISECOND, EntityRef, milliseconds
 from exactlyonce.values.frozen_json import Json
 
-# Answers to requests, and digests of messages, as what is committed holds them.
+# Answers and contents in committed documents.
 
 
 Contents = tuple[tuple[str, str], ...]
@@ -33,72 +33,72 @@ Answers = tuple[tuple[str, Answer], ...]
 
 
 def contents_in(committed: Iterable[ColocatedRecord]) -> Contents:
-    """The contents of messages that records hold."""
+    """The contents of messages, from records."""
     return tuple((one.message, one.content) for one in committed if one.content is not None)
 
 
 def answers_beside(companions: Iterable[Companion]) -> Answers:
-    """The answers that companions hold."""
+    """The answers in companions."""
     records = (one for one in companions if isinstance(one, ColocatedRecord | StreamEntry))
     return tuple((one.message, one.answer) for one in records if one.answer is not None)
 
 
-# The stable time of what a message causes, by which its receivers judge and remember it.
+# The stable time of outputs.
 
 
 def since_of_outputs(since: int | None, at: datetime, send_limit: timedelta) -> int | None:
-    """The stable time of what a message causes, in milliseconds since 1970: that of the message; None for none.
+    """The stable time of a message's outputs, in milliseconds since 1970: the message's own; None for untimed outputs.
 
-    A message may be handled again, as after a restore. Then its outputs have the same identity, so they need the same time.
-    Where the message is untimed, or too old to send under its time, they are untimed, too: receivers look for them by hash.
+    A message may be handled again, as after a restore. Its outputs then have the same identities, so they need the same time.
+    The outputs of an untimed message, or of one too old to send under its time, are untimed: receivers look for them by hash.
 
     Args:
-        since: of the message; None if it is untimed.
+        since: stable time of the message; None if untimed.
         at: time of the attempt.
-        send_limit: age above which nothing is sent under its time.
+        send_limit: age above which nothing is sent under the message's time.
     """
     too_old = since is not None and milliseconds(at) - since > send_limit // MILLISECOND
     return None if too_old else since
 
 
-# A session token of the present: a view at that token shows everything that was written before.
+# A session token of the present.
 
 
 def fresh_token(entity: EntityRef, purpose: str) -> Step[str | None]:
-    """The session token of a write made now in the library's partition of an entity; None if it is not known.
+    """The session token of a write made now in the library's partition of an entity; None if not known.
 
     At most 3 effects.
 
     Args:
-        entity: whose partition it is.
-        purpose: key of no message, for the document that is written.
+        entity: owner of the partition.
+        purpose: key in the written document, of no message.
     """
     # Begin. The next document needs an id.
     begun = yield from Begin(more=1)
     (tx,) = begun.given
-    # Write a document for its session token. A view at that token shows everything that was written before.
+    # Write a document for its session token. A view at the token shows everything written before.
     staged = yield from Stage(entity, (StagedOutputs(entity.key, purpose, tx, begun.at, ()),))
     if isinstance(staged, NoAnswer) or staged.token is None:
         return None
-    # Delete the document. Only its token was wanted; clean-up takes it if this fails.
+    # Delete the document. Only the token was wanted; if this fails, clean-up takes the document.
     yield from DeleteStaged(entity, (tx,))
     return staged.token
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An entity as it was loaded.
+    """An entity as loaded.
 
     Attributes:
-        document, etag, timestamp: as loaded; None, None and 0 if it was absent.
+        document, etag, timestamp: as loaded; None, None and 0 if absent.
         body: the user's properties; None if absent or deleted.
-        ledger: an empty one if absent or adopted.
-        memory: what this process knows, the tokens of the reads included.
+        ledger: the ledger; empty if absent or adopted.
+        memory: this process's memory, including the tokens of the reads.
         requests: documents of opened requests among the messages, in a view at or after the ledger's token.
-        remembered: whether it was not loaded, but is what this process remembers.
-        adopted: whether there is a document that never had a ledger.
-        companions: those that were asked for and exist, each with its ETag. Their view may be of another age.
-        pages: that were looked for, in a view at or after the ledger's token; None if nobody has looked.
+        remembered: whether the view comes from this process's memory, without a load.
+        adopted: whether the document never had a ledger.
+        companions: requested companions with their ETags, where present. Their view may be of another age.
+        pages: pages looked for, in a view at or after the ledger's token; None before any look.
     """
 
     document: Json | None
@@ -114,11 +114,11 @@ class View:
     pages: tuple[Page, ...] | None = None
 
     def remembering(self) -> Memory:
-        """What to remember if nothing is committed."""
+        """The memory if nothing is committed."""
         return remembering(self.memory, EntityView(self.body, self.ledger), self.document, self.etag)
 
     def knowing(self, memory: Memory) -> View:
-        """The view once this process knows more."""
+        """The view with a newer memory."""
         return self if memory is self.memory else replace(self, memory=memory)
 
 
@@ -127,7 +127,7 @@ def load(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[View | A
 
     Raises:
         StoredDataError: the document cannot be trusted.
-        ConfigurationError: it belongs to another protocol.
+        ConfigurationError: the entity belongs to another protocol.
     """
     # Load the entity. The view may be old: then a save fails, and an absence proves nothing without a fence.
     loaded = yield from LoadEntity(entity, memory.entity_token)
@@ -143,29 +143,29 @@ def load_with_companions(
     """Load an entity and companions, side by side. At most 4 effects.
 
     The views may differ in age, and either may be stale. So the attempt has to commit by a batch that creates a companion for
-    each message and saves the entity as it was loaded: the batch fails if either view missed the message.
+    each message and saves the entity as loaded: the batch fails if either view missed the message.
 
     Raises:
         StoredDataError: a document cannot be trusted.
         ConfigurationError: the entity belongs to another protocol.
     """
-    # Load the entity, and look for the messages' companions. Either view may be old: the batch collides with what they
+    # Load the entity, and look for the messages' companions. Either view may be old: the batch collides with everything
     # missed.
-    loaded, found = yield from Together(
+    loaded, beside = yield from Together(
         LoadEntity(entity, memory.entity_token), LoadCompanions(entity, ids, memory.entity_token)
     )
-    if isinstance(loaded, NoAnswer) or not isinstance(found, FoundCompanions):
+    if isinstance(loaded, NoAnswer) or not isinstance(beside, FoundCompanions):
         return Again(memory, "a read was not answered")
     view = yield from admitted(entity, loaded, strategy, memory)
-    return view if isinstance(view, Again) else replace(view, companions=found.companions)
+    return view if isinstance(view, Again) else replace(view, companions=beside.companions)
 
 
 def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memory) -> Step[View | Again]:
-    """The view of an entity that was loaded, if it belongs to this protocol, or to none yet. At most 2 effects.
+    """The view of a loaded entity that belongs to this protocol, or to none yet. At most 2 effects.
 
     Raises:
         StoredDataError: the document cannot be trusted.
-        ConfigurationError: it belongs to another protocol.
+        ConfigurationError: the entity belongs to another protocol.
     """
     memory = replace(memory, entity_token=loaded.token)
     stored = read_entity(entity, loaded.document)
@@ -180,27 +180,27 @@ def admitted(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memo
 
 
 def from_memory(entity: EntityRef, saved: Remembered, memory: Memory) -> View:
-    """The view of an entity that this process remembers. It was admitted when it was loaded or saved."""
+    """The view of an entity in this process's memory, admitted when loaded or saved."""
     stored = saved.parts or read_entity(entity, saved.document)
     return View(saved.document, saved.etag, 0, stored.body, stored.ledger or Ledger(), memory, remembered=True)
 
 
 def require_own(entity: EntityRef, ledger: Ledger | None, protocol: str) -> None:
-    """Refuse an entity that another protocol has processed.
+    """Refuse an entity of another protocol.
 
     Args:
-        entity: that was loaded.
-        ledger: of its document. None and an empty one, as an absent entity has, belong to nobody.
-        protocol: that its type is configured for.
+        entity: the loaded entity.
+        ledger: ledger of the document. None and an empty ledger, as of an absent entity, belong to no protocol.
+        protocol: protocol configured for the entity type.
 
     Raises:
-        ConfigurationError: it belongs to another protocol; nothing was changed.
+        ConfigurationError: the entity belongs to another protocol; nothing was changed.
     """
     if ledger is not None and ledger.protocol != protocol and ledger != Ledger():
         raise ConfigurationError(
             f"Entity {entity} was processed by the protocol {ledger.protocol!r}; its type is configured for {protocol!r}, "
-            "which would not know its duplicates. Nothing was changed. Go back to the strategy it had; or give the new one a "
-            "container of its own, and let messages carry the state over."
+            "which would not recognize duplicates. Nothing was changed. Go back to the former strategy; or give the new "
+            "strategy a container of its own, and let messages carry the state over."
         )
 
 
@@ -208,8 +208,8 @@ def remembering(memory: Memory, parts: EntityView, document: Json | None, etag: 
     """Memory for the next attempt, which may start from this document.
 
     Args:
-        memory: of this attempt.
-        parts, document, etag: of the entity as it was loaded or saved.
+        memory: memory of this attempt.
+        parts, document, etag: of the entity as loaded or saved.
     """
     if document is None or etag is None:
         return replace(memory, saved=None)
@@ -218,17 +218,19 @@ def remembering(memory: Memory, parts: EntityView, document: Json | None, etag: 
 
 
 def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy, memory: Memory) -> Step[bool]:
-    """Whether a document without a ledger may be adopted. If records exist, somebody removed it, or this view is stale."""
+    """Whether a document without a ledger may be adopted. If records exist, the ledger was removed by hand, or this view is
+    stale.
+    """
     recorded: bool | NoAnswer
     if not strategy.companions:
-        # Ask whether the entity has pages. If it has, its ledger was removed, or the view is older than the ledger.
+        # Ask whether the entity has pages. If so, its ledger was removed, or the view is older than the ledger.
         recorded = yield from HasPages(entity, memory.library_token)
     else:
-        # Ask whether the entity has companions. If it has, its ledger was removed, or the view is older than the ledger.
+        # Ask whether the entity has companions. If so, its ledger was removed, or the view is older than the ledger.
         recorded = yield from HasCompanions(entity)
     if recorded is True and loaded.document is not None:
-        # Fence: save the document as it was loaded. If it is saved, the view was current, and the ledger was removed. If
-        # not, the view proves nothing.
+        # Fence: save the document as it was loaded. If the save succeeds, the view was current, and the ledger was removed.
+        # If not, the view proves nothing.
         fence = yield from SaveEntity(entity, loaded.document, loaded.etag)
         if isinstance(fence, Saved):
             raise LedgerRemoved(
@@ -239,29 +241,26 @@ def _never_had_a_ledger(entity: EntityRef, loaded: Loaded, strategy: Strategy, m
     return recorded is False
 
 
-# Saving an entity: fences, what a save that was not acknowledged leads to, and what is written before a commit.
-#
-# A read alone proves no absence: the view may be stale, and a commit that has yet to land looks like one that never will. A
-# fence, which saves the entity as it was loaded if it is still so, proves both at once: the view was current, and every
-# commit still under way fails, since its condition is an older version. Whatever is begun later loads the entity anew.
+# Saving an entity. A successful fence, the save of an unchanged document, proves two things at once: the view was current,
+# and every commit under way will fail, since its condition is an older version.
 
 
 def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
-    """Save the entity unchanged, if it is still as it was loaded; return what to remember. One effect.
+    """Save the entity unchanged, on the condition of the view; return the new memory. One effect.
 
-    A document without a ledger stays without one: its new ETag is all that a fence needs, and whether to adopt it is for the
-    first message that is processed. An absent entity becomes a tombstone, since without a document there is no condition that
-    a create under way could fail on.
+    A document without a ledger stays without: the new ETag is enough for a fence, and the first processed message decides
+    about adoption. An absent entity becomes a tombstone, since without a document a create under way would have no condition
+    to fail on.
 
     Args:
-        entity: to be fenced.
-        view: what was loaded of it.
-        absent: what to save if there is nothing: the document's id and partition key properties.
+        entity: the entity to fence.
+        view: view of the entity.
+        absent: id and partition key properties, saved if there is no document.
     """
     document = view.document
     if document is None:
         document = entity_document(absent, replace(view.ledger, deleted=True))
-    # Fence: save the entity unchanged, or a tombstone if it is absent. If it is saved, the view was current, and every
+    # Fence: save the entity unchanged, or a tombstone if it is absent. If the save succeeds, the view was current, and every
     # commit still under way will fail.
     saved = yield from SaveEntity(entity, document, view.etag)
     if not isinstance(saved, Saved):
@@ -270,7 +269,9 @@ def fence(entity: EntityRef, view: View, absent: Json) -> Step[Memory | Again]:
 
 
 def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
-    """What a save that was not acknowledged leads to: load again. The conflict's token shows what won, oneself included."""
+    """The end of an attempt whose save was not acknowledged: load again. The conflict's token covers the winning write, even an
+    earlier send of this one.
+    """
     if isinstance(reply, NoAnswer):
         return Again(replace(memory, saved=None), "whether the entity was saved is not known")
     token = reply.token or memory.entity_token
@@ -278,16 +279,16 @@ def start_over(memory: Memory, reply: Conflict | NoAnswer) -> Again:
 
 
 def with_ledger(document: Json, ledger: Ledger) -> Json:
-    """The document with this ledger in place of its own."""
+    """The document with another ledger."""
     properties = document.value
     del properties[LEDGER]
     return entity_document(Json.of(properties), ledger)
 
 
 def write_blobs(blobs: tuple[Blob, ...], memory: Memory) -> Step[Again | None]:
-    """Write blobs before the commit that relies on them; None if they are there. At most one effect."""
+    """Write blobs before the commit that relies on them; None once written. At most one effect."""
     if blobs:
-        # Write blobs. Before the commit, so that every committed address has its blob. Names are fresh: one that exists was
+        # Write blobs. Before the commit, so that every committed address has its blob. Names are fresh: an existing blob was
         # written by an earlier send of this request.
         kept = yield from WriteOnce(blobs)
         if kept is not KEPT:

@@ -1,4 +1,4 @@
-"""Parking: keeping a message that was not processed, sending it again, making it a new one, discarding it."""
+"""Parking: an unprocessed message is kept, sent again, renewed or discarded."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import AHEAD
 
 SendLimit = Callable[[datetime], timedelta]
-"""Age above which nothing is sent under the identity it has, at a time by the store's clock."""
+"""Age above which nothing is sent under its old identity, at a time by the store's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """What became of a request to send a parked message again.
+    """The outcome of sending a parked message again.
 
     Attributes:
-        outcome: "sent"; or "not parked", in the view that answered. Otherwise it stays parked, since it is "too old", has no
-            time ("undated"), or one that is far "ahead": its receiver would refuse it.
-        memory: as it was given.
-        sent: key of the message that was sent; None if none was.
+        outcome: "sent"; or "not parked", in the view that answered; or the reason for which the receiver would refuse the
+            message, which stays parked: "too old", "undated" (no time), or "ahead" (a time far in the future).
+        memory: as passed in.
+        sent: key of the sent message; None if none was sent.
     """
 
     outcome: Literal["sent", "not parked", "too old", "undated", "ahead"]
@@ -44,12 +44,12 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """What became of a request to make a parked message a new one.
+    """The outcome of renewing a parked message.
 
     Attributes:
-        outcome: "renewed", now or before; or "not parked", in the view that answered; or "not needed", since its receiver takes
-            it under the identity it has.
-        memory: for sending it.
+        outcome: "renewed", now or before; or "not parked", in the view that answered; or "not needed": the receiver accepts
+            the present identity.
+        memory: for sending the message.
     """
 
     outcome: Literal["renewed", "not parked", "not needed"]
@@ -57,7 +57,7 @@ class Renewed:
 
 
 def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view: View) -> Step[Settled | Again]:
-    """Park a message that was not processed in this view, if a fence shows that the view is current. At most 3 effects."""
+    """Park a message unprocessed in this view, if a fence shows that the view is current. At most 3 effects."""
     fenced = yield from fence(entity, view, absent)
     if isinstance(fenced, Again):
         return fenced
@@ -71,17 +71,17 @@ def park(entity: EntityRef, envelope: Envelope, reason: str, absent: Json, view:
 
 
 def put_aside(place: EntityRef, envelope: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-    """Park a message about which nothing can be decided: it, or its entity, is unreadable. At most 2 effects.
+    """Park a message whose fate cannot be decided: the message, or its entity, is unreadable. At most 2 effects.
 
-    It has no fence, and so proves nothing: the message may have been processed, or still be. That does no harm, since it is
-    requeued under the identity it has, and then is a duplicate like any other. Lest it be taken for one that was never
-    processed, it does not lie with its entity.
+    Without a fence, this proves nothing: the message may have been processed, or still be. That does no harm: the message is
+    requeued under its own identity, as a duplicate like any other. The document lies apart from the entity, so that nobody
+    takes the message for one never processed.
 
     Args:
-        place: the key of the parked document; of no entity.
+        place: partition of the parked document; no entity.
         envelope: the message.
-        reason: why nothing could be decided. It is stored and logged, so it must not quote the message.
-        memory: is returned as it is given.
+        reason: why nothing could be decided. The reason is stored and logged, so it must not quote the message.
+        memory: returned unchanged.
     """
     # Ask for the time. The parked document says when it was parked.
     begun = yield from Begin()
@@ -101,52 +101,53 @@ def requeue(
     *,
     noted: int = NOTED_FOR,
 ) -> Step[Requeued | Again]:
-    """Send a parked message again, with the identity it has: if it was processed meanwhile, it is dropped. At most 3 effects.
+    """Send a parked message again, under its present identity: if processed meanwhile, it is dropped. At most 3 effects.
 
-    It is sent before the parked document goes, so a crash in between leaves it parked as well, which costs a copy at most.
-    The document goes only as it was read: a message that has come back and was parked anew stays. A note takes its place.
+    Sending comes before the deletion of the parked document, so a crash in between leaves the message parked as well, at the
+    cost of a copy at most. The document goes only as read: a message parked anew stays. A note takes the document's place.
 
     Args:
-        entity: under which it is parked.
-        message: its key.
-        destination: logical name of the queue it is to go to.
-        limit: gives the age above which it is refused, by its own time and the store's: a copy of it may have been processed so
-            long ago that this is forgotten. None where its receiver never forgets it.
-        memory: what this process knows of the entity.
-        noted: seconds for which a note says that it was sent.
+        entity: entity under which the message is parked.
+        message: key of the message.
+        destination: logical name of the destination queue.
+        limit: gives the age above which the message is refused, by its own time and the store's: an older copy may have been
+            processed and forgotten. None for a receiver that never forgets the message.
+        memory: this process's memory of the entity.
+        noted: seconds for which a note says that the message was sent.
 
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
-    # Read the parked message. Its document holds the body, and the store's reply the time.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
+    # Read the parked message. The document holds the body, and the store's reply the time.
+    stored = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(stored, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    if found.message is None or found.etag is None or found.now is None:
+    if stored.message is None or stored.etag is None or stored.now is None:
         return Requeued("not parked", memory)
-    envelope = _again(found.message)
-    if (bound := limit(envelope)) is not None and (refusal := _refusal(envelope, found.now, bound)):
+    envelope = _again(stored.message)
+    if (bound := limit(envelope)) is not None and (refusal := _refusal(envelope, stored.now, bound)):
         return Requeued(refusal, memory)
-    # Send the message again. It keeps its identity: if it was processed meanwhile, it is a duplicate. A renewed message has
-    # its new identity.
+    # Send the message again. It keeps its identity: if processed meanwhile, it is a duplicate. A renewed message has its new
+    # identity.
     published = yield from Publish((Output(envelope.id, destination, envelope.to_json()),))
     if published is not PUBLISHED:
         return Again(memory, "the message could not be sent")
-    # Put a note in the place of the parked message, as it was read. After sending, so that it is never lost; a message that was
-    # parked anew stays.
-    yield from Unpark(entity, message, found.etag, key_of(envelope), noted)
+    # Put a note in the place of the parked message, as it was read. After sending, so that the message is never lost; a
+    # message parked anew stays.
+    yield from Unpark(entity, message, stored.etag, key_of(envelope), noted)
     return Requeued("sent", memory, key_of(envelope))
 
 
 def renew(
     entity: EntityRef, message: str, limit: Callable[[Envelope], SendLimit | None], memory: Memory
 ) -> Step[Renewed | Again]:
-    """Make a parked message a new one, which `requeue` then sends: with another id, a new time, and no number.
+    """Give a parked message a new identity, which `requeue` then sends: another id, a new time, and no number. At most 2
+    effects.
 
-    The new identity is stored before anything is sent, so a command that runs again after a crash sends a copy of the same
-    message. A restore may take back what was stored, and two operators may ask at once. So id and time derive from when the
-    message was parked: as long as its receiver takes a new message, each request gives the same one. After that it gives
-    another, whose time is another, too. At most 2 effects.
+    The new identity is stored before anything is sent, so a command repeated after a crash sends a copy of the same message.
+    A restore may take back the stored identity, and two operators may ask at once. So id and time derive from the time of
+    parking: while the receiver takes a new message, each request gives the same identity. Later requests give another
+    identity, with another time.
 
     Args:
         entity, message, limit, memory: as for `requeue`.
@@ -154,21 +155,21 @@ def renew(
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
-    # Read the parked message. Its age is the store's time minus its own.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
+    # Read the parked message. The store's time, minus the message's own, is the age.
+    stored = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(stored, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    parked = found.message
-    if parked is None or found.now is None:
+    parked = stored.message
+    if parked is None or stored.now is None:
         return Renewed("not parked", memory)
     envelope = _again(parked)
     bound = limit(without_place(envelope))
-    taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, found.now, bound) is None
+    taken = not is_numbered(envelope) and bound is not None and _refusal(envelope, stored.now, bound) is None
     if bound is None or taken:
         return Renewed("not needed" if parked.renewed is None else "renewed", memory)
-    time = _first_taken(parked.at, found.now, bound(found.now))
-    # Write that the message is a new one. Before it is sent, so that a repeated request after a crash sends a copy of the
-    # same message.
+    time = _first_taken(parked.at, stored.now, bound(stored.now))
+    # Write that the message is a new one. Before sending, so that a repeated request after a crash sends a copy of the same
+    # message.
     written = yield from Park(entity, replace(parked, renewed=time))
     if isinstance(written, NoAnswer):
         return Again(memory, "whether the message was made a new one is not known")
@@ -176,26 +177,26 @@ def renew(
 
 
 def discard(entity: EntityRef, message: str, memory: Memory, *, noted: int = NOTED_FOR) -> Step[bool | Again]:
-    """Delete a parked message for good; whether there was one, in the view that answered. At most 2 effects.
+    """Delete a parked message for good; returns whether a message was parked, in the view that answered. At most 2 effects.
 
     It goes only as it was read: a message that has come back and was parked anew stays. A note takes its place, without the
     body.
 
     Args:
         entity, message, memory: as for `requeue`.
-        noted: seconds for which a note says that it was discarded.
+        noted: seconds for which a note says that the message was discarded.
 
     Raises:
         StoredDataError: the parked document cannot be trusted.
     """
     # Read the parked message.
-    found = yield from LoadParked(entity, message, memory.library_token)
-    if isinstance(found, NoAnswer):
+    stored = yield from LoadParked(entity, message, memory.library_token)
+    if isinstance(stored, NoAnswer):
         return Again(memory, "the parked message could not be read")
-    if found.etag is not None:
-        # Put a note in the place of the parked message, as it was read. One that was parked anew stays.
-        yield from Unpark(entity, message, found.etag, seconds=noted)
-    return found.etag is not None
+    if stored.etag is not None:
+        # Put a note in the place of the parked message, as it was read. A message parked anew stays.
+        yield from Unpark(entity, message, stored.etag, seconds=noted)
+    return stored.etag is not None
 
 
 def _parked(entity: EntityRef, envelope: Envelope, reason: str, at: datetime) -> ParkedMessage:
@@ -204,13 +205,13 @@ def _parked(entity: EntityRef, envelope: Envelope, reason: str, at: datetime) ->
 
 
 def _again(parked: ParkedMessage) -> Envelope:
-    """A parked message as it is sent again. Raises `DamagedDocument` if it is no envelope."""
+    """A parked message in the form to send. Raises `DamagedDocument` for an unreadable envelope."""
     try:
         envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
     except MalformedMessage as error:
         raise DamagedDocument(
-            f"What is parked as message {parked.message} cannot be read: {error} Nothing was changed. Restore the document "
-            "from a backup, or discard it."
+            f"Parked message {parked.message} cannot be read: {error} Nothing was changed. Restore its document from a backup, "
+            "or discard the message."
         ) from None
     if parked.renewed is not None:
         id = renewed_id(parked.entity, parked.message, parked.renewed)
@@ -219,10 +220,10 @@ def _again(parked: ParkedMessage) -> Envelope:
 
 
 def _first_taken(parked: datetime, now: datetime, limit: timedelta) -> datetime:
-    """The first time that is young enough among when a message was parked, and every `limit` after.
+    """The first time young enough among the time of parking, and every `limit` after.
 
-    Receivers refuse a time that is more than `AHEAD` from now, as a clock that was days ahead gave it. So until they take that
-    time it is the first among every `limit` before they do.
+    Receivers refuse a time more than `AHEAD` from now, such as a clock days ahead had set. Until the time of parking is
+    acceptable, the result is the first acceptable time among every `limit` before.
     """
     taken = parked - AHEAD
     if now <= taken:
@@ -231,7 +232,7 @@ def _first_taken(parked: datetime, now: datetime, limit: timedelta) -> datetime:
 
 
 def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["too old", "undated", "ahead"] | None:
-    """Why a message is not sent under the identity it has; None if it is."""
+    """The reason for not sending a message under its present identity; None if sending is fine."""
     if (time := envelope.judged_by) is None:
         return "undated"
     if time - now > AHEAD:
@@ -239,12 +240,8 @@ def _refusal(envelope: Envelope, now: datetime, limit: SendLimit) -> Literal["to
     return "too old" if now - time > limit(now) else None
 
 
-# Deciding about messages that the host gave up on: the steps that all protocols share.
-#
-# A record proves that a message was processed, in however old a view. Its absence proves nothing until a fence holds. Behind
-# the fence the ledger was current, and so was every record in a view at its token, or the record was deleted when no copy
-# could still arrive. No commit is still to come, but of attempts that load the entity from now on. If one of them processes
-# another copy, the parked message is a duplicate like any other.
+# Deciding about messages given up by the host. A record proves processing in any view. Absence proves it only behind a fence,
+# with records read at the ledger's token: no commit is still to come, except of attempts that load later.
 
 
 def settle(
@@ -261,19 +258,19 @@ def settle(
 
     Args:
         strategy, work, delivered, reason, memory: as for `Strategy.settle`.
-        finish: publishes what the message owes, if this view proves that it was processed; None if nothing does.
-        ids: of the companions that would prove it.
+        finish: publishes the message's outputs, if this view proves the message processed; None without proof.
+        ids: ids of the companions that would be the proof.
     """
     view = yield from load(work.entity, strategy, memory)
     if isinstance(view, Again):
         return view
     if ids:
         # Look for the companion that proves the message processed. At the entity's session token, so that behind the fence
-        # it is known to be absent.
-        found = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
-        if isinstance(found, NoAnswer):
+        # its absence is certain.
+        loaded = yield from LoadCompanions(work.entity, ids, view.memory.entity_token)
+        if isinstance(loaded, NoAnswer):
             return Again(view.memory, "whether the message was processed could not be read")
-        view = replace(view, companions=found.companions)
+        view = replace(view, companions=loaded.companions)
     finished = yield from finish(view)
     if finished is not None:
         return finished
@@ -288,7 +285,7 @@ def companions_know(
 
     Args:
         strategy, entity, envelope, memory: as for `Strategy.knows`.
-        ids: of the companions that would prove it.
+        ids: ids of the companions that would be the proof.
     """
     view = yield from load(entity, strategy, memory)
     if isinstance(view, Again):
@@ -297,7 +294,7 @@ def companions_know(
     if not ids:
         return False
     # Look for the companion that proves the message processed.
-    found = yield from LoadCompanions(entity, ids, view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    loaded = yield from LoadCompanions(entity, ids, view.memory.entity_token)
+    if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the companions of the entity could not be read")
-    return any(one.message == message for one, _ in found.companions)
+    return any(one.message == message for one, _ in loaded.companions)

@@ -1,4 +1,4 @@
-"""Renumbering: a source that would give out numbers a second time begins fresh channels."""
+"""Renumbering: a source that would give out numbers twice begins fresh channels."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Renumbered:
     """A source will begin fresh channels.
 
     Attributes:
-        forgotten: the sequences that it had; none if it has given out no number since it was renumbered.
-        memory: for whatever this process does next on the entity.
+        forgotten: the former sequences; empty if no number was given out since the last renumbering.
+        memory: for this process's next step on the entity.
     """
 
     forgotten: Sequences
@@ -26,21 +26,21 @@ class Renumbered:
 
 
 def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renumbered | Again]:
-    """Forget how far an entity has numbered what it sends. At most 4 effects.
+    """Forget how far an entity has numbered its outputs. At most 4 effects.
 
-    An entity that was restored from a backup gives out numbers that its receivers know. They refuse such messages as forks as
-    long as they know the latest ids of the channel, and drop them afterwards. In a fresh channel every number is new.
+    An entity restored from a backup gives out numbers that receivers have seen. Receivers refuse such messages as forks while
+    they know the latest ids of the channel, and drop them afterwards. In a fresh channel every number is new.
 
-    Outputs that are owed keep the numbers of their commit.
+    Owed outputs keep the numbers of their commit.
 
     Args:
         entity: the source.
-        strategy: of its type.
-        memory: what this process knows of the entity.
+        strategy: strategy of the entity type.
+        memory: this process's memory of the entity.
 
     Raises:
         StoredDataError: the document cannot be trusted; nothing was changed.
-        ConfigurationError: it belongs to another protocol.
+        ConfigurationError: the entity belongs to another protocol.
     """
     view = yield from load(entity, strategy, memory)
     if isinstance(view, Again):

@@ -1,1 +1,1 @@
-"""The version stream: no outputs are stored; a duplicate is handled again as it was."""
+"""The version stream: no outputs are stored; a duplicate is handled again on its first state."""

@@ -1,11 +1,11 @@
-"""The state-based protocol: a version stream ("State-based consistent messaging", Masternak and Pobiega).
+"""The version stream: a state-based protocol ("State-based consistent messaging", Masternak and Pobiega).
 
-Every message leaves an entry in the stream of its entity, in one batch with the entity's new state, also where the state did
-not change. No outputs are stored: a duplicate is handled again on the state, and with the times, of the first processing, and
-so sends the same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
+Every message leaves an entry in its entity's stream, in one batch with the new state, even if the state did not change. No
+outputs are stored. A duplicate is handled again on the state, and with the times, of the first processing, and so sends the
+same outputs under the same ids and numbers. That needs deterministic handlers; a digest detects others.
 
-Nobody delivers a request again but its client, which may not come back. So the entry of a request keeps its answer, and its
-outputs until they are published.
+A request is delivered again only by its client, who may not come back. So the entry of a request keeps the answer, and the
+outputs until published.
 
 Publishing comes after the batch; messages are acknowledged after publishing. Nothing is ever undone.
 """
@@ -55,16 +55,13 @@ from exactlyonce.values.declarations import require
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 
-# Going back in the versions of an entity.
-#
-# A stream entry holds what its handler started from: now and then all of it, else the RFC 6902 patch that leads there from
-# what came out. So an earlier version is reached from the next whole one, or from the newest, by patches: at most as many as
-# whole ones are apart, however old it is.
+# Going back: an entry holds its handler's starting state, now and then whole, else as an RFC 6902 patch from the result. An
+# earlier version is reached from the next whole state, or the newest, in at most `snapshot_every` patches.
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a handler starts from, or leaves.
+    """A state between two handlers.
 
     Attributes:
         body: the user's properties; None if absent or deleted.
@@ -74,29 +71,29 @@ class Point:
 
     @property
     def json(self) -> Json:
-        """As JSON."""
+        """The state as JSON."""
         return Json.of({"body": None if self.body is None else self.body.value})
 
     @classmethod
     def of(cls, json: Json) -> Point:
-        """Read what `json` wrote. Raises `DamagedDocument`."""
+        """Read the result of `json`. Raises `DamagedDocument`."""
         properties = json.value
         if not isinstance(properties, dict) or properties.keys() != {"body"}:
-            raise DamagedDocument("An earlier state has other properties than it should have.")
+            raise DamagedDocument("An earlier state has to have the property body, and no further.")
         body = properties["body"]
         if not isinstance(body, dict | None):
-            raise DamagedDocument("An earlier state is none.")
+            raise DamagedDocument("The body of an earlier state is neither an object nor null.")
         return cls(None if body is None else Json.of(body))
 
 
 def way_back(before: Point, after: Point, *, whole: bool) -> tuple[Json, bool]:
-    """What an entry is to hold of what its handler started from, and whether that is all of it.
+    """The `before` and `whole` of an entry.
 
     Args:
-        before: what the handler started from.
-        after: what it left.
-        whole: whether it has to be all of it. It is so as well where the patch would be no shorter, or would not lead back to
-            the letter: a patch does not keep the order of properties.
+        before: input of the handler.
+        after: result of the handler.
+        whole: whether the whole state is required. The whole state is also stored if the patch would be no shorter, or would
+            not lead back exactly: a patch loses the order of properties.
     """
     start = before.json
     if not whole:
@@ -108,7 +105,7 @@ def way_back(before: Point, after: Point, *, whole: bool) -> tuple[Json, bool]:
 
 
 def versions_for(version: int, ledger: Ledger) -> tuple[int, int]:
-    """First and last version of the entries that lead to what the handler of a version started from."""
+    """First and last version of the entries that lead to the state before a version."""
     every = ledger.snapshot_every or 1
     if ledger.event_sourced:
         return (version - 1) // every * every + 1, version
@@ -116,35 +113,35 @@ def versions_for(version: int, ledger: Ledger) -> tuple[int, int]:
 
 
 def part_from(version: int, ledger: Ledger) -> tuple[int, int]:
-    """First and last version of the entries that lead to a version and all after it, as far as before the next whole state."""
+    """First and last version of the entries that lead to a version and its successors, up to before the next whole state."""
     every = ledger.snapshot_every or 1
     first, _ = versions_for(version, ledger)
     return first, min(-(-version // every) * every, ledger.version)
 
 
 def is_whole(version: int, before: Point, ledger: Ledger) -> bool:
-    """Whether the entry of a version has to hold all of what its handler started from."""
+    """Whether the entry of a version has to hold the whole state."""
     every = ledger.snapshot_every or 1
     if ledger.event_sourced:
         return (version - 1) % every == 0 or before.body is None
     return version % every == 0
 
 
-def leads_back(version: int, found: tuple[StreamEntry, ...], ledger: Ledger) -> bool:
-    """Whether all entries are found that lead to what the handler of a version started from."""
+def leads_back(version: int, loaded: tuple[StreamEntry, ...], ledger: Ledger) -> bool:
+    """Whether all entries are present that lead to the state before a version."""
     first, last = versions_for(version, ledger)
-    return {*range(first, last + 1)} <= {entry.version for entry in found}
+    return {*range(first, last + 1)} <= {entry.version for entry in loaded}
 
 
-def point_before(work: Work, version: int, found: tuple[StreamEntry, ...], ledger: Ledger, now: Point) -> Point:
-    """What the handler of a version started from.
+def point_before(work: Work, version: int, loaded: tuple[StreamEntry, ...], ledger: Ledger, now: Point) -> Point:
+    """The state before a version.
 
     Args:
-        work: the entity, and how events change it.
-        version: that the handler produced.
-        found: entries, in the order of their versions; those that `versions_for` names are needed.
-        ledger: of the entity as it was loaded.
-        now: the entity as it was loaded.
+        work: the entity, with the effect of events.
+        version: version produced by the handler.
+        loaded: entries, ordered by version; including those named by `versions_for`.
+        ledger: ledger of the entity as loaded.
+        now: state of the entity as loaded.
 
     Raises:
         DamagedDocument: an entry is missing, or does not lead on.
@@ -152,7 +149,7 @@ def point_before(work: Work, version: int, found: tuple[StreamEntry, ...], ledge
     """
     entity = work.entity
     first, last = versions_for(version, ledger)
-    entries = tuple(entry for entry in found if first <= entry.version <= last)
+    entries = tuple(entry for entry in loaded if first <= entry.version <= last)
     if tuple(entry.version for entry in entries) != tuple(range(first, last + 1)):
         raise DamagedDocument(
             f"The stream of entity {entity} has not every version from {first} to {last}, so version {version} cannot be "
@@ -170,7 +167,7 @@ def point_before(work: Work, version: int, found: tuple[StreamEntry, ...], ledge
 
 
 def _stepped_forward(work: Work, entries: tuple[StreamEntry, ...]) -> Point:
-    """What the handler of the last of these entries started from, by the events since the last whole state."""
+    """The state before the last of these entries, by the events since the last whole state."""
     entity, last = work.entity, entries[-1]
     start = next((index for index in reversed(range(len(entries))) if entries[index].whole), None)
     if start is None or entries[start].before is None:
@@ -204,7 +201,9 @@ def _stepped_back(entity: EntityRef, entry: StreamEntry, after: Point) -> Point:
             return Point.of(entry.before)
         return Point.of(Json.of(JsonPatch(entry.before.value).apply(after.json.value)))
     except (JsonPatchException, JsonPointerException, TypeError, DamagedDocument) as error:
-        raise _damaged(entity, entry.version, f"cannot be gone back over ({type(error).__name__})") from None
+        raise _damaged(
+            entity, entry.version, f"holds a patch that cannot be applied ({type(error).__name__})"
+        ) from None
 
 
 def _damaged(entity: EntityRef, version: int, what: str) -> DamagedDocument:
@@ -223,10 +222,10 @@ class VersionStream:
     """Settings of the version stream.
 
     Attributes:
-        snapshot_every: how far apart whole states are. It holds for streams that begin with it; others keep the one they have.
+        snapshot_every: distance between whole states. Applies to new streams; existing streams keep their distance.
 
     Raises:
-        ConfigurationError: it is not from 1 to 100.
+        ConfigurationError: `snapshot_every` is not from 1 to 100.
     """
 
     snapshot_every: int = 20
@@ -238,22 +237,22 @@ class VersionStream:
 
     @property
     def name(self) -> str:
-        """As ledgers name it."""
+        """The name in ledgers."""
         return "stream"
 
     @property
     def companions(self) -> bool:
-        """The stream lies in the entity's partition."""
+        """True: the stream lies in the entity's partition."""
         return True
 
     @property
     def answers(self) -> bool:
-        """Entries keep them."""
+        """True: entries hold the answers."""
         return True
 
     @property
     def unfinished(self) -> tuple[Unfinished, ...]:
-        """Entries of requests owe outputs. A message of a queue comes again, and is handled again."""
+        """Entries of requests owe outputs. A message of a queue is redelivered, and handled again."""
         return ("companions",)
 
     @property
@@ -262,7 +261,7 @@ class VersionStream:
         return BATCH_MESSAGES
 
     def forgets(self, envelope: Envelope) -> bool:  # noqa: ARG002
-        """Entries of the stream go with age."""
+        """True: entries of the stream go with age."""
         return True
 
     def attempt(self, work: Work, memory: Memory) -> Step[Finished | Again]:
@@ -276,7 +275,7 @@ class VersionStream:
         view = yield from self.load_state(work, memory)
         if isinstance(view, Again):
             return view
-        # Finish requests. Their entries have what they owe, and their answers.
+        # Finish requests. Their entries hold their owed outputs and their answers.
         owed = yield from publish_records(work.entity, view.companions, view.memory)
         if owed is not None:
             return owed
@@ -290,12 +289,12 @@ class VersionStream:
             if isinstance(again, Again):
                 return again
             failed = again
-        known = {entry.message for entry in entries}
-        fresh = {key: envelope for key, envelope in messages.items() if key not in known}
+        processed = {entry.message for entry in entries}
+        fresh = {key: envelope for key, envelope in messages.items() if key not in processed}
         if not fresh:
             return Finished(view.memory, failed=failed, answers=answers, contents=contents)
-        # Begin, and handle the messages. Their entries keep the time given now, so that duplicates are handled at the same
-        # time. A message whose handler raises, or whose result does not fit, drops out alone.
+        # Begin, and handle the messages. Their entries keep this time, so that duplicates are handled at the same time. A
+        # message whose handler raises, or whose result does not fit, drops out alone.
         begun = yield from Begin(tuple(fresh))
         batch = draft_batch(work, view, fresh, begun, lambda result: _entry(work, view, result))
         batch = replace(batch, failed=(*failed, *batch.failed))
@@ -306,7 +305,7 @@ class VersionStream:
         return replace(outcome, answers=answers, contents=contents) if isinstance(outcome, Finished) else outcome
 
     def load_state(self, work: Work, memory: Memory) -> Step[View | Again]:
-        """Load the newest state, and the entries of those messages that were processed before. At most 4 effects."""
+        """Load the newest state, and the entries of already processed messages. At most 4 effects."""
         ids = tuple(dict.fromkeys(entry_id(work.entity, key_of(envelope)) for envelope in work.messages))
         view = yield from load_with_companions(work.entity, ids, self, memory)
         if isinstance(view, Again):
@@ -316,14 +315,14 @@ class VersionStream:
         return replace(view, ledger=self._begun(work, view.ledger))
 
     def _begun(self, work: Work, ledger: Ledger) -> Ledger:
-        """The ledger of a stream; one that begins takes what it is to keep from the settings and the entity type."""
+        """The ledger of a stream; a new stream takes its kind from the settings and the entity type."""
         if ledger.snapshot_every is None:
             return replace(ledger, snapshot_every=self.snapshot_every, event_sourced=work.evolve is not None)
         require_same_kind(work, ledger)
         return ledger
 
     def sweep(self, work: Work, memory: Memory) -> Step[Finished | Again]:
-        """Publish what entries of requests owe, and drop it. At most 3 effects, for at most 100 entries.
+        """Publish the outputs owed by entries of requests, and drop them. At most 3 effects, for at most 100 entries.
 
         Raises:
             StoredDataError: an entry cannot be trusted.
@@ -332,7 +331,7 @@ class VersionStream:
         return outcome
 
     def settle(self, work: Work, delivered: Envelope, reason: str, memory: Memory) -> Step[Settled | Again]:
-        """Decide about a message that the host gave up on: handle it again as it was, or park it. At most 9 effects."""
+        """Decide about a message given up by the host: handle it again as before, or park it. At most 9 effects."""
         (envelope,) = work.messages
         ids = (entry_id(work.entity, key_of(envelope)),)
         settled = yield from settle(
@@ -342,13 +341,13 @@ class VersionStream:
 
     def knows(self, entity: EntityRef, envelope: Envelope, memory: Memory) -> Step[bool | Again]:
         """Whether an entry of the stream proves a message processed. At most 4 effects."""
-        known = yield from companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
-        return known
+        proved = yield from companions_know(self, entity, envelope, (entry_id(entity, key_of(envelope)),), memory)
+        return proved
 
     def committed(
         self, entity: EntityRef, authors: tuple[Author, ...], ledger: Ledger, memory: Memory
     ) -> Step[frozenset[Author] | Again]:
-        """Those of the attempts whose transaction a stream entry names. At most one effect."""
+        """The attempts whose transaction is named by a stream entry. At most one effect."""
         del ledger
         ids = {author: entry_id(entity, author.message) for author in authors}
         committed = yield from committed_by_companions(entity, ids, memory)
@@ -357,7 +356,7 @@ class VersionStream:
     def clean(
         self, entity: EntityRef, candidates: tuple[tuple[str, str], ...], memory: Memory
     ) -> Step[Finished | Again]:
-        """Delete old entries that nothing needs, as the ledger says. At most 5 effects."""
+        """Delete old entries that the stream no longer needs, by its ledger. At most 5 effects."""
         cleaned = yield from clean_by_ledger(self, entity, candidates, memory)
         return cleaned
 
@@ -373,27 +372,27 @@ def require_same_kind(work: Work, ledger: Ledger) -> None:
 
 
 def entries_in(view: View) -> tuple[StreamEntry, ...]:
-    """The stream entries among what was seen."""
+    """The stream entries in a view."""
     return tuple(entry for entry, _ in view.companions if isinstance(entry, StreamEntry))
 
 
 def outputs_again(
     entity: EntityRef, envelope: Envelope, entry: StreamEntry, before: Point, handle: Handle
 ) -> tuple[Output, ...]:
-    """What the handler sends when it handles a message again.
+    """The outputs of handling a message again.
 
     Raises:
-        NonDeterministicHandler: it is not what it sent first.
-        ExactlyOnceError: as `handle` does.
+        NonDeterministicHandler: the outputs differ from the first time.
+        ExactlyOnceError: raised by `handle`.
     """
-    given = Before(before.body, entry.at, entry.tx, sent=entry.outputs, since=entry.since)
-    outputs = handle(given, envelope).outputs
-    if (found := digest(outputs)) != entry.digest:
+    start = Before(before.body, entry.at, entry.tx, sent=entry.outputs, since=entry.since)
+    outputs = handle(start, envelope).outputs
+    if (actual := digest(outputs)) != entry.digest:
         raise NonDeterministicHandler(
             f"Message {entry.message} on entity {entity}: handled again on the state of version {entry.version - 1}, it sent "
-            f"something else than the first time (digest {found[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
-            "the handler changed, or does it ask something else than state, message and context? Let it handle old states as "
-            "it did; exactlyonce.testing.assert_deterministic finds what leaks."
+            f"other outputs than the first time (digest {actual[:12]}, at first {entry.digest[:12]}). Nothing was sent. Has "
+            "the handler changed, or does it use anything besides state, message and context? Let it handle old states as "
+            "before; exactlyonce.testing.assert_deterministic finds the leak."
         )
     return outputs
 
@@ -401,22 +400,22 @@ def outputs_again(
 def handled_again(
     work: Work, messages: dict[str, Envelope], entries: tuple[StreamEntry, ...], view: View
 ) -> Step[tuple[tuple[str, ExactlyOnceError], ...] | Again]:
-    """Handle duplicates on the states they were first handled on, and publish; return those that failed. At most 3 effects; the
-    third only where entries are gone.
+    """Handle duplicates on their first states, and publish; return the failures. At most 3 effects; the third only where
+    entries are gone.
     """
     ranges = tuple(versions_for(entry.version, view.ledger) for entry in entries)
     # Read the states that duplicates were first handled on. One request reads at most `snapshot_every` entries for each.
-    found = yield from FindEntries(work.entity, ranges, view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    loaded = yield from FindEntries(work.entity, ranges, view.memory.entity_token)
+    if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the stream could not be read")
-    stream = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
+    stream = tuple(entry for entry, _ in loaded.companions if isinstance(entry, StreamEntry))
     now = Point(view.body)
     outputs: list[Output] = []
     failed: list[tuple[str, ExactlyOnceError]] = []
     gone = tuple(entry for entry in entries if not leads_back(entry.version, stream, view.ledger))
     if gone:
-        # Ask for the time. Of messages that are older than the retention, clean-up may have taken what they are handled on:
-        # they are refused alone. Without the entries of a younger one nothing is done at all.
+        # Ask for the time. If a message is older than the retention, clean-up may have taken entries it needs, and it alone
+        # is refused. If a younger message lacks entries, nothing is done at all.
         begun = yield from Begin()
         failed += _too_old(work.entity, messages, gone, work.refusal, begun.at)
     refused = {message for message, _ in failed}
@@ -429,13 +428,13 @@ def handled_again(
             failed.append((entry.message, error))
             continue
         try:
-            # Not the copy: it may have another trace, which outputs would inherit, or even another content.
+            # Not the copy: a copy may have another trace, inherited by outputs, or even another content.
             outputs += outputs_again(work.entity, _message(entry), entry, before, work.handle)
         except ExactlyOnceError as error:
             failed.append((entry.message, error))
     if outputs:
         # Handle duplicates again, and publish. On the same state, at the same time and with the same ids, a deterministic
-        # handler sends the same: copies. If the digest differs, nothing of that message is sent.
+        # handler sends copies. If the digest differs, no output of the message is sent.
         published = yield from Publish(tuple(outputs), work.entity)
         if published is not PUBLISHED:
             return Again(view.memory, "the outputs of a duplicate could not be published")
@@ -443,7 +442,7 @@ def handled_again(
 
 
 def _message(entry: StreamEntry) -> Envelope:
-    """The message of an entry, as it was handled."""
+    """The message of an entry, as first handled."""
     return Envelope.read(entry.envelope.text, limit=BATCH_BYTES)
 
 
@@ -454,18 +453,19 @@ def _too_old(
     refusal: Refusal,
     now: datetime,
 ) -> tuple[tuple[str, ExactlyOnceError], ...]:
-    """Those of the messages whose way back is gone that are so old that clean-up may have begun with it.
+    """The messages so old that clean-up may have taken entries they need.
 
-    It deletes in any order, and may be stopped: an entry may be there when one that it needs is not. Both are older than the
-    retention, since those that it needs are younger, or went with their whole interval; so the message is too old to be judged.
+    Clean-up deletes in any order, and may be stopped: an entry may exist while an entry it needs is gone. Both are older than
+    the retention, since needed entries are younger, or went with their whole interval. So the message is too old to be
+    judged.
     """
     return tuple(
         (
             entry.message,
             TooOldToJudge(
-                f"Message {entry.message} on entity {entity}: It was processed as version {entry.version}, so long ago that "
-                "clean-up has taken what is needed to handle it again. Nothing was sent. It may be dropped, unless what it "
-                "sent was never published."
+                f"Message {entry.message} on entity {entity} was processed as version {entry.version}, so long ago that "
+                "clean-up has taken the entries for handling it again. Nothing was sent. Drop the message, unless its "
+                "outputs were never published."
             ),
         )
         for entry in gone
@@ -505,20 +505,20 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
 
 
 def _require_room(entity: EntityRef, message: str, before: Point, after: Point) -> None:
-    """Refuse to let a state grow so large that no entry could hold all of it in one batch with the document.
+    """Refuse a state so large that no entry could hold all of it in one batch with the document.
 
-    Else the messages of some versions would be committed, and from the next whole state on none would, whatever it does.
+    Otherwise messages of some versions would be committed, and from the next whole state on none, whatever the handler does.
     """
     state = after.json
-    # In an entry it is a string, which escaping makes twice as long at most.
+    # In an entry the state is a string, and escaping makes it twice as long at most.
     if 3 * state.size + _MESSAGE_ROOM <= BATCH_BYTES:
         return
     needed = state.size + Json.of(state.text).size + _MESSAGE_ROOM
-    # What no document holds is refused as such, and what is too large already may become smaller.
+    # Too large for any document is another error, and a state already too large may shrink.
     if needed > BATCH_BYTES and before.json.size < state.size <= MAX_DOCUMENT_BYTES:
         sizes = (
-            f"the state would have {state.size} bytes. A stream holds it twice in one batch, now and then, which would have "
-            f"{needed} bytes with a message; a batch takes {BATCH_BYTES}"
+            f"the state would have {state.size} bytes. Now and then, a stream holds the state twice in one batch: {needed} "
+            f"bytes with a message, but a batch takes {BATCH_BYTES}"
         )
         raise EntityTooLarge(f"Message {message} on entity {entity}: {sizes}. Keep less in one entity.", kept=sizes)
 
@@ -528,8 +528,8 @@ def _commit(entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Agai
     kept = yield from write_blobs(batch.blobs, view.memory)
     if kept is not None:
         return kept
-    # Commit: save the entity and create the entries, in one batch. There is an entry even where the state did not change:
-    # else a duplicate would be handled on another state.
+    # Commit: save the entity and create the entries, in one batch. An unchanged state has an entry, too: otherwise a
+    # duplicate would be handled on another state.
     saved = yield from SaveBatch(entity, batch.document(view.ledger), view.etag, batch.companions)
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
@@ -541,13 +541,13 @@ def _commit(entity: EntityRef, view: View, batch: Batch) -> Step[Finished | Agai
         if published is not PUBLISHED:
             return Again(memory, "the outputs could not be published")
     if owing := settled(tuple((entry, None) for entry in batch.companions)):
-        # Drop the outputs of requests from their entries. Without a condition: what is published stays so.
+        # Drop the outputs of requests from their entries. Unconditionally: published outputs stay published.
         yield from ReplaceCompanions(entity, owing)
     return Finished(memory, batch.processed, batch.failed, answers=answers_beside(batch.companions))
 
 
 def _finished(work: Work, view: View) -> Step[Settled | Again | None]:
-    """Publish what the message sent, handled again as it was; None if the stream has no entry of it."""
+    """Publish the message's outputs, by handling it again; None without an entry."""
     entries = entries_in(view)
     if not entries:
         return None

@@ -1,7 +1,7 @@
 """Replay: sending the outputs of earlier versions again, to rebuild a read model or to replace lost messages.
 
-Only a version stream can replay: it keeps every message, with a patch back to the state before it. The outputs have their
-ids and numbers, so receivers that have seen them recognize copies.
+Only a version stream can replay: every message is stored, with a patch back to the state before. The outputs keep their ids
+and numbers, so receivers recognize copies.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from exactlyonce.values.envelope import EntityRef, Envelope
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Outputs that a read model lacks.
+    """Outputs missing in a read model.
 
     Attributes:
-        channel: that carried them.
-        first, last: their numbers.
+        channel: channel of the outputs.
+        first, last: first and last number.
     """
 
     channel: str
@@ -42,19 +42,19 @@ class Missing:
     last: int
 
     def includes(self, output: Output) -> bool:
-        """Whether an output is among them."""
+        """Whether an output is missing."""
         place = output.place
         return place is not None and place.channel == self.channel and self.first <= place.number <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A part of the versions was gone through.
+    """A part of the versions was replayed.
 
     Attributes:
         sent: how many outputs were published again.
-        following: the version to go on with; None if that was the last.
-        memory: for what this process does next on the entity.
+        following: the next version to replay; None after the last.
+        memory: for this process's next step on the entity.
     """
 
     sent: int
@@ -63,7 +63,7 @@ class Replayed:
 
 
 def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tuple[int, int] | Again | None]:
-    """First and last version whose outputs are among those missing; None if the stream has none of them. At most 5 effects.
+    """First and last version with missing outputs; None if the stream has none of them. At most 5 effects.
 
     A view in which the entity has yet to give out these numbers proves nothing, since the read model has seen later ones. But
     the entity may have forgotten the channel, or lost its last commits, after it was restored from a backup and renumbered.
@@ -79,32 +79,34 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
     if last < missing.last:
         if view.document is None:
             return Again(view.memory, "the entity does not exist, in the view that answered")
-        # Fence: save the entity unchanged. If it is saved, the view was current, and no later one will know more.
+        # Fence: save the entity unchanged. If the save succeeds, the view was current, and no later view will know more.
         saved = yield from SaveEntity(entity, view.document, view.etag)
         if not isinstance(saved, Saved):
             return start_over(view.memory, saved)
     # Find the versions that sent these numbers. The entity's session token covers their entries.
-    found = yield from FindNumbered(entity, missing.channel, (missing.first, missing.last), view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    numbered = yield from FindNumbered(entity, missing.channel, (missing.first, missing.last), view.memory.entity_token)
+    if isinstance(numbered, NoAnswer):
         return Again(view.memory, "the stream could not be read")
-    return (min(found.versions), max(found.versions)) if found.versions else None
+    return (min(numbered.versions), max(numbered.versions)) if numbered.versions else None
 
 
 def replay(
     work: Work, versions: tuple[int, int], memory: Memory, missing: Missing | None = None
 ) -> Step[Replayed | Again]:
-    """Publish again what versions of a stream sent, as far as the next whole state. At most 5 effects; go on until it is done.
+    """Publish the outputs of versions again, up to the next whole state. At most 5 effects; repeat until done.
 
     Args:
         work: the entity and its handler, without messages.
-        versions: first and last; of what is missing, those that `versions_of` found: a view without them is an older one.
-        memory: what this process knows of the entity.
-        missing: what to send; None for everything.
+        versions: first and last version; for missing outputs, the result of `versions_of`: a view without these versions is
+            older.
+        memory: this process's memory of the entity.
+        missing: the outputs to send; None for all.
 
     Raises:
-        NonDeterministicHandler: a handler sends something else than it did; nothing of this part was sent.
+        NonDeterministicHandler: a handler sends other outputs than before; nothing of this part was sent.
         StoredDataError: the stream cannot be trusted, or clean-up has taken a part of it.
-        ConfigurationError: the entity has no stream, or one of another kind than its type; or the first version is below 1.
+        ConfigurationError: the entity has no stream, or a stream of another kind than its type; or the first version is below
+            1.
     """
     if versions[0] < 1:
         raise ConfigurationError(
@@ -115,17 +117,17 @@ def replay(
         return view
     require_same_kind(work, view.ledger)
     if missing is not None and view.ledger.version < versions[1]:
-        return Again(view.memory, "the entity was seen in an older view than what it sent")
+        return Again(view.memory, "the entity was seen in an older view than its outputs")
     first, last = versions[0], min(versions[1], view.ledger.version)
     if first > last:
         return Replayed(0, None, view.memory)
     reach = part_from(first, view.ledger)
     # Read a part of the stream, as far as the next whole state. A replay of any length reads at most `snapshot_every`
     # entries at once.
-    found = yield from FindEntries(work.entity, (reach,), view.memory.entity_token)
-    if isinstance(found, NoAnswer):
+    loaded = yield from FindEntries(work.entity, (reach,), view.memory.entity_token)
+    if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the stream could not be read")
-    entries = tuple(entry for entry, _ in found.companions if isinstance(entry, StreamEntry))
+    entries = tuple(entry for entry, _ in loaded.companions if isinstance(entry, StreamEntry))
     last_here = min(last, reach[1])
     outputs = tuple(
         output
@@ -143,7 +145,7 @@ def replay(
 
 
 def _sent(work: Work, version: int, entries: tuple[StreamEntry, ...], view: View) -> tuple[Output, ...]:
-    """What a version sent."""
+    """The outputs of a version."""
     now = Point(view.body)
     before = point_before(work, version, entries, view.ledger, now)
     entry = next(one for one in entries if one.version == version)

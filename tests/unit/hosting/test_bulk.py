@@ -104,13 +104,13 @@ async def test_a_slow_stretch_is_not_made_up_for_by_a_burst() -> None:
 async def test_a_message_that_fails_does_not_stop_the_others_and_says_why() -> None:
     async def action(one: ListedMessage) -> Outcome:
         if one.message == "web/m-2":
-            raise DamagedDocument("What is parked as message web/m-2 cannot be read.")
+            raise DamagedDocument("Parked message web/m-2 cannot be read.")
         return SENT if one.message == "web/m-1" else Outcome(done=False, text="too old")
 
     shown: list[int] = []
     results = await on_each(messages(3), action, InstantClock(), 1e6, lambda now: shown.append(now.left))
     assert results.counts == {"sent": 1, "DamagedDocument": 1, "too old": 1}
-    assert [why for _, why in results.not_done] == ["What is parked as message web/m-2 cannot be read.", "too old"]
+    assert [why for _, why in results.not_done] == ["Parked message web/m-2 cannot be read.", "too old"]
     assert (results.complete, results.left, shown) == (False, 0, [2, 1, 0])
 
 

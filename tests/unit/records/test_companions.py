@@ -227,9 +227,9 @@ def test_a_document_of_no_known_kind_is_not_the_librarys(kind: Any) -> None:
 @pytest.mark.parametrize("companion", COMPANIONS)
 def test_a_companion_of_another_entity_is_refused(companion: Companion) -> None:
     other = EntityRef("range", ("game-8",), "game-8")
-    assert "the content of another one" in refused(companion_document(GAME, companion), other)
+    assert "the content of another companion" in refused(companion_document(GAME, companion), other)
     neighbour = EntityRef("range", ("game-7",), "other")
-    assert "the content of another one" in refused({**companion_document(GAME, companion), "entity": neighbour.key})
+    assert "the content of another companion" in refused({**companion_document(GAME, companion), "entity": neighbour.key})
 
 
 @pytest.mark.parametrize("companion", COMPANIONS)
@@ -250,4 +250,4 @@ def test_a_companion_under_another_id_is_refused(companion: Companion) -> None:
 def test_a_companion_about_something_else_than_its_id_says_is_refused(
     companion: Companion, property: str, other: Any
 ) -> None:
-    assert "the content of another one" in refused({**companion_document(GAME, companion), property: other})
+    assert "the content of another companion" in refused({**companion_document(GAME, companion), property: other})

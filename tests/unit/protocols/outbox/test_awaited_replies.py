@@ -109,7 +109,7 @@ def test_a_reply_that_no_call_awaits_and_that_was_never_processed_is_refused() -
     assert isinstance(error, InvalidMessage)
     assert (
         error.kept
-        == "no call of the entity awaits this reply, and it was not processed: the entity may have been restored"
+        == "no call of the entity awaits this reply, so the reply was not processed: the entity may have been restored"
     )
 
 
@@ -131,7 +131,7 @@ def test_a_reply_whose_call_no_view_shows_takes_nothing_along() -> None:
     assert finished.processed == (key_of(bill("m-2")),)
     assert key == key_of(lost)
     assert isinstance(error, TryAgainLater)
-    assert "a call that is newer than what was read, version 1 of its entity" in str(error)
+    assert "a call newer than the entity's version read, 1." in str(error)
     assert [type(one) for _, one in script.play(attempt(lost, bill("m-1"))).finished.failed] == [InvalidMessage]
     later = charged("later", 4)
     assert [one for one, _ in script.play(attempt(later, bill("m-2"))).finished.failed] == [key_of(later)]

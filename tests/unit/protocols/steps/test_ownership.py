@@ -58,7 +58,7 @@ def test_a_strategy_refuses_what_another_one_processed_and_names_both(own: str, 
     assert f"account/a was processed by the protocol {other!r}" in text
     assert f"configured for {own!r}" in text
     assert "Nothing was changed" in text
-    assert "Go back to the strategy it had" in text
+    assert "Go back to the former strategy" in text
 
 
 @pytest.mark.parametrize("chore", CHORES)
