@@ -1,7 +1,7 @@
 """Listings from Cosmos DB: queries over all partitions of a container, of ids and partition keys only.
 
-None has an ORDER BY: entities' containers are the user's, and the service refuses to order by what it does not index. Without
-an index on the paths named here a listing reads the whole container, which is right and dear.
+No query has an ORDER BY: entities' containers are the user's, and the service refuses to order by paths without an index.
+Without an index on the paths named here a listing reads the whole container, which is right and dear.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from exactlyonce.values.frozen_json import Json
 
 _PAGE: Final = 1_000
 _MOST_SEARCHES: Final = 50
-"""Books that one query searches for."""
+"""Most books in a query."""
 _log = logging.getLogger(__name__)
 _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
 _THERE: Final = (
     f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND NOT IS_DEFINED(c.{LEDGER}.deleted)))"
 )
-"""Of a document: it is an entity of the type, and no tombstone or companion."""
+"""Whether a document is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
 _COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
 
@@ -59,10 +59,10 @@ class CosmosListing:
     """The listings.
 
     Args:
-        connection: the account and database; closing it is its owner's.
-        entities: where each entity type lives.
+        connection: the account and database; its owner closes it.
+        entities: the container of each entity type.
         library: name of the library's container.
-        time_limit: seconds that one page may take.
+        time_limit: most seconds of a page.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class CosmosListing:
     async def _all(
         self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, given: Mapping[str, str | int]
     ) -> tuple[Row, ...]:
-        """What a query of one partition finds."""
+        """The results of a query of a single partition."""
         found = await CosmosPartition(self._connection, container, key, self._time_limit).query(query, given, None)
         if not isinstance(found, Documents):
             raise TryAgainLater(f"What the library keeps of entity {entity} could not be read.")
@@ -175,7 +175,7 @@ class CosmosListing:
     async def _pages(
         self, container: str, query: str, given: Mapping[str, Any], partition: tuple[PartitionValue, ...] | None = None
     ) -> AsyncIterator[list[Row]]:
-        """The pages of a query over one partition, or all, each within the time limit."""
+        """The pages of a query over a single partition, or all, each within the time limit."""
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in given.items()]
         try:
             place = await asyncio.wait_for(self._connection.container(container), self._time_limit)
@@ -189,7 +189,7 @@ class CosmosListing:
         except StopAsyncIteration:
             return
         except FAILURES as error:
-            after_query(error)  # It raises what only an operator can change.
+            after_query(error)  # It raises faults that only an operator can correct.
             raise TryAgainLater(
                 f"The container {container!r} could not be searched ({type(error).__name__}). What was found so far is no less "
                 "true; search again for the rest."
@@ -197,7 +197,7 @@ class CosmosListing:
 
 
 def _asked(searches: tuple[Search, ...]) -> tuple[str, dict[str, str]]:
-    """The condition on an entry that its transaction is searched for, and the values of its parameters."""
+    """The condition on an entry for its searched transaction, and the values of its parameters."""
     conditions: list[str] = []
     given: dict[str, str] = {}
     for number, search in enumerate(searches):
@@ -222,7 +222,7 @@ def _values(place: EntityContainer) -> str:
 
 
 def _named(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
-    """The entities that rows name. The service knows doubles only: 1.0 and 1 are one value."""
+    """The entities named by rows. The service knows doubles only: 1.0 and 1 are equal."""
     for row in rows:
         values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row["place"]]
         if len(values) == len(place.paths):
@@ -232,7 +232,7 @@ def _named(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[Entity
 
 
 def _owners(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
-    """The entities of this type that records name. The container is the user's, so others may have put what names none."""
+    """The entities of this type named by records. The container is the user's, so rows may name no entity."""
     for row in rows:
         entity = _owner(row)
         if entity is None:

@@ -1,4 +1,4 @@
-"""Listings from the store in memory, as it is now: a best effort may also be a good one."""
+"""Listings from the store in memory, in its present state: a best effort may also be a good effort."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _KEPT = ("kind", "message", "tx", "version", "at", "source", "owing_since")
 
 
 class MemoryListing:
-    """The listings; each is one page.
+    """The listings; each is a single page.
 
     Args:
-        store: whose documents they are of.
+        store: the store of the documents.
     """
 
     def __init__(self, store: MemoryPartitions) -> None:
@@ -65,7 +65,7 @@ class MemoryListing:
         )
 
     def first_owing(self) -> str | None:
-        """When there is something to sweep: a book is to be searched, a kept message is due, or a companion owes."""
+        """Earliest time with work for a sweep: a book is to be searched, a kept message is due, or a companion owes."""
         found = [
             text_of(datetime.fromtimestamp(at, timezone.utc))
             for one in self._books()
@@ -144,7 +144,7 @@ class MemoryListing:
 
 
 def _ledger(document: dict[str, Any], type: str) -> dict[str, Any]:
-    """The ledger of an entity of this type; nothing if there is none."""
+    """The ledger of an entity of this type; empty if there is none."""
     ledger: dict[str, Any] = document.get(LEDGER, {})
     return ledger if ledger.get("type") in ("", type) else {}
 

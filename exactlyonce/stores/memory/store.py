@@ -1,4 +1,4 @@
-"""A store in memory with the full semantics of the fault model: for tests, simulations and trying things out."""
+"""A store in memory with the full semantics of the fault model: for tests, simulations and experiments."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class MemoryStore(MemoryPartitions):
 
     Args:
         now: the server's clock.
-        trouble: what the world does to it.
+        trouble: the faults of the world.
         unique_keys: by entity type the unique keys of its container, each a list of paths such as "/name/last".
     """
 
@@ -198,7 +198,7 @@ class MemoryStore(MemoryPartitions):
         def save() -> Saved | Conflict | UniqueKeyTaken:
             current = {id: partition.newest(id) for id, _, _ in writes}
             found = {id: version.etag if version else None for id, version in current.items()}
-            # The second of two writes of one document would meet the first.
+            # The second of two writes of the same document would meet the first.
             if len(found) < len(writes) or any(found[id] != etag for id, _, etag in writes):
                 return Conflict(partition.token)
             if self._is_taken(entity, effect.document):
@@ -289,7 +289,7 @@ class MemoryStore(MemoryPartitions):
         self._write("delete_companions", delete)
 
     def _found(self, entity: EntityRef, token: str | None, find: Callable[[View], Found]) -> FoundCompanions | NoAnswer:
-        """What a search finds in the view of a replica that has reached the token."""
+        """The results of a search in the view of a replica that has reached the token."""
         partition = self._entity(entity)
         position = self._view(partition, token)
         if position is None:
@@ -459,6 +459,6 @@ def _documents(versions: Iterable[Version]) -> Iterator[tuple[dict[str, Any], st
 
 
 def _companions_of(entity: EntityRef, view: View) -> Iterator[tuple[dict[str, Any], str]]:
-    """The companions of one entity; several entities may share a partition."""
+    """The companions of an entity; several entities may share a partition."""
     found = ((version.companion, version.etag) for version in view.values())
     return ((one, etag) for one, etag in found if one is not None and one.get("entity") == entity.key)
