@@ -102,8 +102,7 @@ class AsyncListing(Protocol):
     """
 
     def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
-        """The books written since a moment, in seconds since 1970, that have not ended. A single query of a single
-        partition."""
+        """The books written since a moment, in seconds since 1970, that have not ended. A query of a partition."""
         ...
 
     def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:

@@ -5,8 +5,8 @@ writes included, so **an error speaks only for the last send**. Hence no refusal
 conflict may be one's own earlier success, which every protocol expects of a `Conflict`; and 429, 449, 410 and 408 may follow an
 applied send, so that a write is never `Busy`. The SDK has waited out most throttling by then.
 
-A lasting fault of people is raised. An error is as safe as a crash between two effects, and, unlike `UNKNOWN`, does not make
-every message spin until its queue gives it up.
+A fault that is neither the world's nor temporary is raised. An error is as safe as a crash between two effects, and, unlike
+`UNKNOWN`, does not make every message spin until its queue gives it up.
 
 Sources: measured with azure-cosmos 4.17.1; "HTTP status codes for Azure Cosmos DB" (Microsoft).
 """
