@@ -151,8 +151,8 @@ class AzureBlobs(AsyncAdapter):
                 self._give_up(error)
             if page is None:
                 return
-            async for found in page:
-                yield _listed(found, dates[-1])
+            async for blob in page:
+                yield _listed(blob, dates[-1])
 
     async def close(self) -> None:
         """Close the client, and the credential if it was opened here. A later use opens both again."""
@@ -166,9 +166,9 @@ class AzureBlobs(AsyncAdapter):
     async def _write(self, blob: Blob) -> bool:
         """Whether the blob is there."""
         client, settings = self._container().get_blob_client(blob.name), ContentSettings(content_type=blob.type)
-        given: dict[str, Any] = {"content_settings": settings, "metadata": _metadata(blob.author)}
+        options: dict[str, Any] = {"content_settings": settings, "metadata": _metadata(blob.author)}
         try:
-            await self._ask(lambda: client.upload_blob(blob.content, overwrite=False, max_concurrency=4, **given))
+            await self._ask(lambda: client.upload_blob(blob.content, overwrite=False, max_concurrency=4, **options))
         except _FAILURES as error:
             if _code(error) in _ALREADY_THERE:
                 return True  # One's own earlier send, whose reply was lost.
@@ -236,7 +236,7 @@ def _metadata(author: Author | None) -> dict[str, str] | None:
     """Author as metadata, which are headers: quoted, since messages may have any name."""
     if author is None:
         return None
-    found = {
+    metadata = {
         "entity": quote(author.entity.key, safe=""),
         "message": quote(author.message, safe=""),
         "tx": quote(author.tx, safe=""),
@@ -244,23 +244,23 @@ def _metadata(author: Author | None) -> dict[str, str] | None:
         **({} if author.told is None else {"told": quote(author.told, safe="")}),
     }
     # A blob whose author does not fit is written all the same; clean-up will never judge it.
-    return found if sum(len(name) + len(value) for name, value in found.items()) <= _MAX_METADATA_BYTES else None
+    return metadata if sum(len(name) + len(value) for name, value in metadata.items()) <= _MAX_METADATA_BYTES else None
 
 
 def _author(metadata: dict[str, str] | None) -> Author | None:
     try:
-        given = {name: unquote(value) for name, value in (metadata or {}).items()}
-        type, *partition, id = json.loads(given["entity"])
-        at = datetime.fromisoformat(given["at"]).astimezone(timezone.utc)
-        return Author(EntityRef(type, tuple(partition), id), given["message"], given["tx"], at, given.get("told"))
+        fields = {name: unquote(value) for name, value in (metadata or {}).items()}
+        type, *partition, id = json.loads(fields["entity"])
+        at = datetime.fromisoformat(fields["at"]).astimezone(timezone.utc)
+        return Author(EntityRef(type, tuple(partition), id), fields["message"], fields["tx"], at, fields.get("told"))
     except (KeyError, TypeError, ValueError):
         return None  # A foreign blob.
 
 
-def _listed(found: BlobProperties, now: datetime) -> ListedBlob:
-    author = _author(found.metadata)
-    written = min(found.creation_time, author.at) if author else found.creation_time
-    return ListedBlob(found.name, author, max(now - written, timedelta(0)))
+def _listed(blob: BlobProperties, now: datetime) -> ListedBlob:
+    author = _author(blob.metadata)
+    written = min(blob.creation_time, author.at) if author else blob.creation_time
+    return ListedBlob(blob.name, author, max(now - written, timedelta(0)))
 
 
 def _date(headers: Any) -> datetime:

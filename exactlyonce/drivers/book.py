@@ -239,15 +239,15 @@ class Shelf:
             return needed
         return tuple(dict.fromkeys((*needed, *(one for one in books_of(old) if not self._was_read(one, now)))))
 
-    def learn(self, found: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
+    def learn(self, reply: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
         """Remember the foreign books in a reply, and the requested books that are absent."""
-        if not isinstance(found, FoundBooks):
+        if not isinstance(reply, FoundBooks):
             return
-        for book in found.books:
+        for book in reply.books:
             self._others.pop(book.id, None)
             self._others[book.id] = book, now
             self._absent.pop(book.id, None)
-        there = {book.id for book in found.books}
+        there = {book.id for book in reply.books}
         self._absent.update((one, None) for one in asked if one not in there)
         _shorten(self._others, _MOST_KNOWN)
         _shorten(self._absent, _MOST_KNOWN)
@@ -314,10 +314,10 @@ def _stuck_after(opened: datetime, written: datetime) -> datetime:
     return next(start for start in starts if start > written)
 
 
-def _shorten(known: dict[str, Any], most: int) -> None:
+def _shorten(memory: dict[str, Any], most: int) -> None:
     """Forget the oldest entries."""
-    for one in [*known][: max(len(known) - most, 0)]:
-        del known[one]
+    for one in [*memory][: max(len(memory) - most, 0)]:
+        del memory[one]
 
 
 _log = logging.getLogger(__name__)

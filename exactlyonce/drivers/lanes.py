@@ -254,7 +254,7 @@ class Lanes:
         group, lane.waiting = waiting[:limit], waiting[limit:]
         if not group:
             return
-        given = lane.assignment
+        assignment = lane.assignment
         failed: dict[str, BaseException] = {}
         finished = Finished(lane.memory)
         lane.attempts = 0
@@ -263,7 +263,7 @@ class Lanes:
             lane.attempts += 1
             # If no delivery waits any more, the attempt ends by itself.
             held = [one for one in group if not one.done.done()] or group
-            work = given.work(one.envelope for one in held)
+            work = assignment.work(one.envelope for one in held)
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
@@ -273,12 +273,12 @@ class Lanes:
         try:
             deliveries = [one.delivery for one in group if one.delivery is not None]
             finished = await self._driver.process(
-                self._retrying, given.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
+                self._retrying, assignment.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
-            self._log_stopped(given.entity, finished)
-            _log_differing(given.entity, finished.differing(one.envelope for one in group))
+            self._log_stopped(assignment.entity, finished)
+            _log_differing(assignment.entity, finished.differing(one.envelope for one in group))
         except (asyncio.CancelledError, KeyboardInterrupt):  # The process ends, or is made to look like that.
             for one in group:
                 one.done.cancel()

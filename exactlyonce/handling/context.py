@@ -35,27 +35,27 @@ class KeptMessages:
     """The messages that a handler keeps and cancels.
 
     Args:
-        known: ids of the messages that the entity keeps; None where its strategy keeps none.
+        kept_ids: ids of the messages that the entity keeps; None where its strategy keeps none.
 
     Attributes:
         kept: messages that the handler keeps, each with its due time.
         cancelled: ids of messages of earlier commits that the handler cancels.
     """
 
-    def __init__(self, known: frozenset[str] | None) -> None:
-        self._known = known
+    def __init__(self, kept_ids: frozenset[str] | None) -> None:
+        self._kept_ids = kept_ids
         self.count = 0
         self.kept: tuple[tuple[datetime, Output], ...] = ()
         self.cancelled: frozenset[str] = frozenset()
 
     def require(self) -> frozenset[str]:
         """Ids of the messages kept before. Raises `ConfigurationError` where the strategy keeps none."""
-        if self._known is None:
+        if self._kept_ids is None:
             raise ConfigurationError(
                 "Only entities with the strategy Outbox() keep messages until a time: only their ledger names them. Elsewhere "
                 "send with delay=, and let the receiver decide whether the message still matters."
             )
-        return self._known
+        return self._kept_ids
 
     def keep(self, due: datetime, output: Output) -> None:
         """Keep a message until it is due. Raises `ConfigurationError` where the strategy keeps none."""

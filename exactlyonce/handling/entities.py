@@ -381,9 +381,9 @@ class Appliers(Generic[State]):
             HandlerFailed: the event has no applier, or data that does not fit; or the applier raised, or returned no state.
         """
         if event.type not in self._appliers:
-            known = ", ".join(sorted(self._appliers))
+            types = ", ".join(sorted(self._appliers))
             raise HandlerFailed(
-                f"Entity {self.entity!r} has no applier of events of type {event.type!r}; known are: {known}. Register one "
+                f"Entity {self.entity!r} has no applier of events of type {event.type!r}; known are: {types}. Register one "
                 "with applies(), and keep it as long as streams hold such events."
             )
         model, applier = self._appliers[event.type]
@@ -594,11 +594,11 @@ class Entity(Generic[State]):
         """
         registration = self._registrations.get(envelope.type)
         if registration is None:
-            known = ", ".join(sorted(self._registrations)) or "none"
+            types = ", ".join(sorted(self._registrations)) or "none"
             raise UnknownMessageType(
                 f"Message {message_key(envelope.source, envelope.id)} has the type {envelope.type!r}; entity {self.name!r} "
-                f"handles: {known}. Was it sent to the wrong queue, or is this instance older than its sender?",
-                kept=f"it has the type {envelope.type!r}; entity {self.name!r} handles: {known}",
+                f"handles: {types}. Was it sent to the wrong queue, or is this instance older than its sender?",
+                kept=f"it has the type {envelope.type!r}; entity {self.name!r} handles: {types}",
             )
         return registration, decode(registration.model, envelope.data, source=envelope.source, id=envelope.id)
 

@@ -112,10 +112,10 @@ def message_type(model: type) -> MessageType:
         raise ConfigurationError(
             f"A message type is a class, and this is {kind_of(model)}. Give the class of the messages."
         )
-    found = model.__dict__.get(_ATTRIBUTE)
-    if not isinstance(found, MessageType):
+    registered = model.__dict__.get(_ATTRIBUTE)
+    if not isinstance(registered, MessageType):
         raise ConfigurationError(f'{model.__name__} is not a message type. Put @message("a-name") above it.')
-    return found
+    return registered
 
 
 def model_named(name: str) -> type | None:

@@ -296,13 +296,13 @@ class Routes:
         Raises:
             ConfigurationError: not exactly one destination receives them.
         """
-        found = self.subscribers.get(message_type(then).name, ())
-        if len(found) != 1:
+        destinations = self.subscribers.get(message_type(then).name, ())
+        if len(destinations) != 1:
             raise ConfigurationError(
-                f"Replies of type {then.__name__} go to one destination; this application has {len(found)} for them. Name the "
-                "type in receives= of the one that leads to the calling entity."
+                f"Replies of type {then.__name__} go to one destination; this application has {len(destinations)} for them. "
+                "Name the type in receives= of the one that leads to the calling entity."
             )
-        return found[0]
+        return destinations[0]
 
     def session(self, destination: str, message: object) -> Extensions:
         """The session of a message to a destination, as attributes of its envelope; none without sessions.
@@ -339,9 +339,9 @@ class Routes:
     def check(self, destination: str, size: int) -> None:
         """Raise `UnknownDestination` or `OutputTooLarge` unless an envelope of `size` bytes may go there."""
         if destination not in self.limits:
-            known = ", ".join(sorted(self.limits)) or "none"
+            names = ", ".join(sorted(self.limits)) or "none"
             raise UnknownDestination(
-                f"There is no destination {destination!r}; known are: {known}. Declare it where the application is composed."
+                f"There is no destination {destination!r}; known are: {names}. Declare it where the application is composed."
             )
         if size > self.limits[destination]:
             sizes = f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}"

@@ -167,9 +167,9 @@ def text_of(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def oldest_first(found: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
+def oldest_first(owing: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
     """Entities without repetition, the longest debts first."""
-    by_key = {entity.key: entity for entity, _ in sorted(found, key=lambda one: one[1])}
+    by_key = {entity.key: entity for entity, _ in sorted(owing, key=lambda one: one[1])}
     return tuple(by_key.values())
 
 
@@ -228,9 +228,9 @@ class MemoryApplicationStore:
         self._version = 0
 
     async def claim(self, application: Application) -> StoredApplication:
-        found = await self.load()
-        if found is not None:
-            return found
+        stored = await self.load()
+        if stored is not None:
+            return stored
         return self._put(application)
 
     async def load(self) -> StoredApplication | None:

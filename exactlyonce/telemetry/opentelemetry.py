@@ -213,15 +213,15 @@ def _context_of(extensions: Extensions) -> SpanContext | None:
     carrier = {name: str(value) for name, value in extensions}
     if not carrier:
         return None
-    found = trace.get_current_span(_W3C.extract(carrier, Context())).get_span_context()
-    return found if found.is_valid else None
+    context = trace.get_current_span(_W3C.extract(carrier, Context())).get_span_context()
+    return context if context.is_valid else None
 
 
 def _origins(effect: Publish) -> list[Link]:
     """Links to the traces of messages whose outputs are published late."""
     envelopes = (output.envelope.value for output in effect.outputs)
     traces = (tuple((name, one[name]) for name in (TRACEPARENT, TRACESTATE) if name in one) for one in envelopes)
-    return [Link(found) for one in dict.fromkeys(traces) if (found := _context_of(one)) is not None]
+    return [Link(context) for one in dict.fromkeys(traces) if (context := _context_of(one)) is not None]
 
 
 def _name(operation: Operation, attributes: dict[str, str | int]) -> str:

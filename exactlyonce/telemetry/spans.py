@@ -251,7 +251,7 @@ class AttemptSpans:
         if self._step == "tend" and self._number == 1:
             for since in self._tally.gaps:
                 self._metrics.gap_age(_seconds(since, self._now()), self._labels)
-        known = len(self._tally.processed)
+        before = len(self._tally.processed)
         self._tally.end(result)
         if isinstance(result, Finished):
             self._conclude(self._tally.outcomes(result))
@@ -261,7 +261,7 @@ class AttemptSpans:
             self._metrics.unfinished(1, {**self._labels, REASON: result.reason})
             if self._span is not None:
                 self._span.set_attribute(REASON, result.reason)
-        if committed := list(self._tally.processed)[known:]:
+        if committed := list(self._tally.processed)[before:]:
             self._committed(committed)
         self.close()
 

@@ -97,10 +97,10 @@ class Tally:
 
         Messages that the last attempt found committed by an earlier attempt of unknown outcome are added to `processed`.
         """
-        known: dict[str, Outcome] = dict.fromkeys((key for key, _ in finished.failed), "failed")
-        known |= dict.fromkeys((key for key, _ in finished.stopped), "held")
-        known |= dict.fromkeys(self.processed, "processed")
-        outcomes = {key: known.get(key) or self._found(key) for key in self._messages}
+        reported: dict[str, Outcome] = dict.fromkeys((key for key, _ in finished.failed), "failed")
+        reported |= dict.fromkeys((key for key, _ in finished.stopped), "held")
+        reported |= dict.fromkeys(self.processed, "processed")
+        outcomes = {key: reported.get(key) or self._found(key) for key in self._messages}
         self.processed.update(dict.fromkeys(key for key, one in outcomes.items() if one == "processed"))
         return outcomes
 
@@ -114,13 +114,13 @@ class Tally:
         written = next((one for one in _companions(self.saved) if one.message == key), None)
         if written is not None:
             return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
-        found = self._companions.get(key)
-        if found is None:
+        companion = self._companions.get(key)
+        if companion is None:
             # Without companions it is an outbox; or clean-up has deleted the document of the number.
             return self._marked(message_hash(key)) if self._ledger.protocol == OUTBOX else "number"
-        if _origin(found) not in self._before:
-            return _PLACES[type(found)]
-        return "held" if _is_held(found) else "processed"
+        if _origin(companion) not in self._before:
+            return _PLACES[type(companion)]
+        return "held" if _is_held(companion) else "processed"
 
     def _marked(self, hash: str) -> Outcome:
         """Where an outbox has a message. A message that only the process remembers was not loaded, and is in its ledger."""

@@ -91,12 +91,12 @@ def _comments(file: str) -> Mapping[int, str]:
     except OSError:  # An application may be published without its sources.
         return {}
     lines = source.splitlines()
-    found: dict[int, str] = {}
+    comments: dict[int, str] = {}
     for node in ast.walk(ast.parse(source)):  # Outer statements come before inner ones.
         if isinstance(node, ast.stmt):
             first = node.lineno - 1
             while first and lines[first - 1].lstrip().startswith("#"):
                 first -= 1
             text = " ".join(line.strip().removeprefix("#").strip() for line in lines[first : node.lineno - 1])
-            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text)
-    return found
+            comments |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text)
+    return comments

@@ -98,11 +98,11 @@ def declared(
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ConfigurationError(f"{what} are {kind_of(values)}. Give a tuple: {wanted}.")
-    given = tuple(values)
-    for value in given:
+    listed = tuple(values)
+    for value in listed:
         if not isinstance(value, kinds):
             raise ConfigurationError(f"{what} have {kind_of(value)} among them. Give {wanted}.")
-    return given
+    return listed
 
 
 def kind_of(value: Any) -> str:

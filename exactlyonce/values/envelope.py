@@ -516,8 +516,8 @@ class Envelope:
 
         Empty without a valid context: the forwarded attributes must not grow with a stranger's input.
         """
-        given = dict(self.extensions)
-        parent, state = given.get(TRACEPARENT), given.get(TRACESTATE)
+        attributes = dict(self.extensions)
+        parent, state = attributes.get(TRACEPARENT), attributes.get(TRACESTATE)
         if not isinstance(parent, str) or not _TRACEPARENT.fullmatch(parent):
             return ()
         if not isinstance(state, str) or not 0 < len(state) <= MAX_TRACESTATE_LENGTH:

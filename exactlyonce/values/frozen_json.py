@@ -272,18 +272,18 @@ def problems(error: ValidationError, model: Any = None, *, is_quoted: bool = Tru
         is_quoted: whether the words of a model's own validators are quoted, where `model` is None: they may hold a value.
     """
     names = None if model is None else _names(model)
-    found = error.errors(include_input=False, include_url=False, include_context=False)
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(
         f"{_path(one['loc'], names, forbidden=one['type'] in _FORBIDDEN)}: "
         f"{_said(one, is_quoted=is_quoted and model is None)}"
-        for one in found
+        for one in errors
     )
 
 
 def raised_in(error: ValidationError) -> BaseException | None:
     """The first exception with which the model's own validator refused a value; None if there is none."""
-    found = error.errors(include_input=False, include_url=False)
-    raised = (one.get("ctx", {}).get("error") for one in found)
+    errors = error.errors(include_input=False, include_url=False)
+    raised = (one.get("ctx", {}).get("error") for one in errors)
     return next((one for one in raised if isinstance(one, BaseException)), None)
 
 
@@ -309,15 +309,15 @@ def _names(model: Any) -> frozenset[str]:
         waiting: list[Any] = [adapter(model).json_schema()]
     except PydanticUserError:  # No JSON schema describes a type in the model.
         return frozenset()
-    found: set[str] = set()
+    names: set[str] = set()
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            found.update(part.get("properties", ()))
+            names.update(part.get("properties", ()))
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
-    return frozenset(found)
+    return frozenset(names)
 
 
 def misfits(error: ValidationError, model: type) -> str:
@@ -329,9 +329,9 @@ def misfits(error: ValidationError, model: type) -> str:
     fields = getattr(model, "model_fields", {})
     own = {info.validation_alias if isinstance(info.validation_alias, str) else name for name, info in fields.items()}
     own |= {field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else set()
-    found = error.errors(include_input=False, include_url=False, include_context=False)
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
     lines = (
-        f"{_place(one['loc'], own, forbidden=one['type'] in _FORBIDDEN)}: {_constant(one['type'])}" for one in found
+        f"{_place(one['loc'], own, forbidden=one['type'] in _FORBIDDEN)}: {_constant(one['type'])}" for one in errors
     )
     return "; ".join(list(dict.fromkeys(lines))[:_MOST_MISFITS])
 
@@ -383,8 +383,8 @@ def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | N
     if kind in ("list", "set", "frozenset", "dict", "tuple"):
         return _unread_inside(schema, data, definitions)
     if kind == "union":
-        found = [_unread(one[0] if isinstance(one, tuple) else one, data, definitions) for one in schema["choices"]]
-        named = [one for one in found if one is not None]
+        choices = [_unread(one[0] if isinstance(one, tuple) else one, data, definitions) for one in schema["choices"]]
+        named = [one for one in choices if one is not None]
         return set.intersection(*named) if named else None
     if kind == "tagged-union":
         tag = (

@@ -51,20 +51,20 @@ def duration(value: object) -> timedelta:
     Raises:
         ValueError: the value is neither, negative, or longer than a hundred years.
     """
-    found = None
+    length = None
     if isinstance(value, str) and _SECONDS.fullmatch(value):
         value = float(value)
     if isinstance(value, timedelta):
-        found = value
+        length = value
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LONGEST.total_seconds():
-        found = timedelta(seconds=value)
+        length = timedelta(seconds=value)
     elif isinstance(value, str) and (parts := _DURATION.fullmatch(value)):
-        found = timedelta(**{name: float(part) for name, part in parts.groupdict().items() if part})
-    if found is None or not timedelta(0) <= found <= _LONGEST:
+        length = timedelta(**{name: float(part) for name, part in parts.groupdict().items() if part})
+    if length is None or not timedelta(0) <= length <= _LONGEST:
         raise ValueError(
             'has to be an ISO 8601 duration such as "P30D" or "PT10M", or seconds; not over a hundred years'
         )
-    return found
+    return length
 
 
 Duration = Annotated[timedelta, BeforeValidator(duration)]

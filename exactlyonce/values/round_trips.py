@@ -117,15 +117,15 @@ class Place:
 
 def ignores_more(model: Any) -> bool:
     """Whether a model ignores undeclared properties: no validator sees or refuses them."""
-    found: Any = adapter(model).core_schema
-    if found["type"] == "definitions":
-        found = found["schema"]
+    schema: Any = adapter(model).core_schema
+    if schema["type"] == "definitions":
+        schema = schema["schema"]
     behaviour: set[Any] = set()
-    while found["type"] in ("model", "dataclass"):
-        behaviour |= {found.get("config", {}).get("extra_fields_behavior"), found.get("custom_init") or None}
-        found = found["schema"]
-    behaviour.add(found.get("extra_behavior"))
-    return found["type"] in STRUCTURES and behaviour <= {None, "ignore"}
+    while schema["type"] in ("model", "dataclass"):
+        behaviour |= {schema.get("config", {}).get("extra_fields_behavior"), schema.get("custom_init") or None}
+        schema = schema["schema"]
+    behaviour.add(schema.get("extra_behavior"))
+    return schema["type"] in STRUCTURES and behaviour <= {None, "ignore"}
 
 
 @cache

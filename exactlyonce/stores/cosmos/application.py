@@ -53,8 +53,8 @@ class CosmosApplicationStore:
     async def claim(self, application: Application) -> StoredApplication:
         for _ in range(_TRIES):
             reply = await self._partition.create(_document(application))
-            if isinstance(reply, Applied | Conflict) and (found := await self._read(reply.token)) is not None:
-                return found
+            if isinstance(reply, Applied | Conflict) and (stored := await self._read(reply.token)) is not None:
+                return stored
         raise TryAgainLater(
             "The document of the application could not be written, or not be read, in the library container."
         )
@@ -174,14 +174,14 @@ async def _of_database(
         return [f"There is no database {database.id!r}: create it, or correct its name in COSMOS__database."]
     names = [*(entity.container for entity in entities), library_container]
     whats = [*(_name(entity) for entity in entities), _name_of_library(library_container)]
-    *found, library = await asyncio.gather(
+    *containers, library = await asyncio.gather(
         *(
             inquiry.ask(what, _properties(database.get_container_client(name)))
             for what, name in zip(whats, names, strict=True)
         )
     )
     problems: list[str] = []
-    for entity, properties in zip(entities, found, strict=True):
+    for entity, properties in zip(entities, containers, strict=True):
         if properties is not None:
             problems += _of_entity_container(entity, properties)
     if library is not None:

@@ -95,11 +95,11 @@ async def _is_refused(request: Awaitable[Any]) -> bool:
 async def _throughput(container: ContainerProxy) -> Throughput | str:
     """A container's throughput. Only keys, and roles of the management plane, may read it."""
     try:
-        given = await container.get_throughput()
+        throughput = await container.get_throughput()
     except CosmosHttpResponseError as error:
         # A serverless account refuses the question, by that word.
         has_none = isinstance(error, CosmosResourceNotFoundError) or "serverless" in str(error.message).lower()
         return "none" if has_none else "unknown"
-    if (most := given.auto_scale_max_throughput) is not None:
+    if (most := throughput.auto_scale_max_throughput) is not None:
         return Throughput(most, autoscale=True)
-    return Throughput(given.offer_throughput or 0, autoscale=False)
+    return Throughput(throughput.offer_throughput or 0, autoscale=False)

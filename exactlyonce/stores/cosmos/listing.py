@@ -86,12 +86,12 @@ class CosmosListing:
     async def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
         place = self._containers[type]
         for first in range(0, len(searches), _MOST_SEARCHES):
-            condition, given = _asked(searches[first : first + _MOST_SEARCHES])
+            condition, parameters = _asked(searches[first : first + _MOST_SEARCHES])
             query = (
                 f"SELECT c.id, {_values(place)} AS place, e.tx FROM c JOIN e IN c.{LEDGER}.outbox "  # noqa: S608
                 f"WHERE {_OWN} AND ({condition})"
             )
-            async for rows in self._pages(place.container, query, {"@type": type, **given}):
+            async for rows in self._pages(place.container, query, {"@type": type, **parameters}):
                 yield tuple((entity, row["tx"]) for entity, row in _named(place, rows))
 
     async def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
@@ -114,7 +114,7 @@ class CosmosListing:
 
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         place = self._containers[type]
-        given: dict[str, str | int] = {
+        parameters: dict[str, str | int] = {
             "@type": type,
             "@before": text_of(before),
             "@left_alone": int(before.timestamp()),
@@ -123,24 +123,24 @@ class CosmosListing:
             f"SELECT c.id, {_values(place)} AS place FROM c JOIN r IN c.{LEDGER}.receptions "  # noqa: S608
             f"WHERE {_OWN} AND IS_DEFINED(r.held[0]) AND (r.gap_since < @before OR c._ts < @left_alone)"
         )
-        async for rows in self._pages(place.container, query, given):
+        async for rows in self._pages(place.container, query, parameters):
             yield oldest_first([(entity, "") for entity, _ in _named(place, rows)])
 
     async def bodies(
         self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
     ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
         place = self._containers[type]
-        given = {"@type": type, **{f"@{name}": value for name, value in condition.given.items()}}
+        parameters = {"@type": type, **{f"@{name}": value for name, value in condition.given.items()}}
         query = f"SELECT c AS document, c.id, {_values(place)} AS place FROM c WHERE {_THERE}"  # noqa: S608
         if condition.text:
             query += f" AND ({condition.text})"
         try:
-            async for rows in self._pages(place.container, query, given, partition):
-                found = [
+            async for rows in self._pages(place.container, query, parameters, partition):
+                views = [
                     (ref, read_entity(ref, Json.of(without_system(row["document"]))))
                     for ref, row in _named(place, rows)
                 ]
-                yield tuple((ref, view.body) for ref, view in found if view.body is not None)
+                yield tuple((ref, view.body) for ref, view in views if view.body is not None)
         except ConfigurationError as error:
             if getattr(error.__context__, "status_code", None) == http.HTTPStatus.BAD_REQUEST:
                 raise ConfigurationError(
@@ -164,19 +164,19 @@ class CosmosListing:
         return (*apart, *companions)
 
     async def _all(
-        self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, given: Mapping[str, str | int]
+        self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, parameters: Mapping[str, str | int]
     ) -> tuple[Row, ...]:
         """The results of a query of a single partition."""
-        found = await CosmosPartition(self._connection, container, key, self._time_limit).query(query, given, None)
-        if not isinstance(found, Documents):
+        reply = await CosmosPartition(self._connection, container, key, self._time_limit).query(query, parameters, None)
+        if not isinstance(reply, Documents):
             raise TryAgainLater(f"What the library keeps of entity {entity} could not be read.")
-        return found.properties
+        return reply.properties
 
     async def _pages(
-        self, container: str, query: str, given: Mapping[str, Any], partition: tuple[PartitionValue, ...] | None = None
+        self, container: str, query: str, values: Mapping[str, Any], partition: tuple[PartitionValue, ...] | None = None
     ) -> AsyncIterator[list[Row]]:
         """The pages of a query over a single partition, or all, each within the time limit."""
-        parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in given.items()]
+        parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         try:
             place = await asyncio.wait_for(self._connection.container(container), self._time_limit)
             within: dict[str, Any] = {}
@@ -199,15 +199,15 @@ class CosmosListing:
 def _asked(searches: tuple[Search, ...]) -> tuple[str, dict[str, str]]:
     """The condition on an entry for its searched transaction, and the values of its parameters."""
     conditions: list[str] = []
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for number, search in enumerate(searches):
         if search.range is not None:
-            given[f"@after{number}"], given[f"@before{number}"] = search.range
+            parameters[f"@after{number}"], parameters[f"@before{number}"] = search.range
             conditions.append(f"(e.tx > @after{number} AND e.tx < @before{number})")
-        given |= {f"@tx{number}_{place}": tx for place, tx in enumerate(search.transactions)}
-    if names := [name for name in given if name.startswith("@tx")]:
+        parameters |= {f"@tx{number}_{place}": tx for place, tx in enumerate(search.transactions)}
+    if names := [name for name in parameters if name.startswith("@tx")]:
         conditions.append(f"e.tx IN ({', '.join(names)})")
-    return " OR ".join(conditions), given
+    return " OR ".join(conditions), parameters
 
 
 def _listed_book(row: Row) -> ListedBook:

@@ -248,13 +248,13 @@ class CosmosPartition:
     async def read(self, id: str, token: str | None) -> Document | Absent | NoAnswer | Busy:
         """Read a document, at or after a token."""
         try:
-            found = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
+            item = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
         except FAILURES as error:
             reply = after_read(error, where=self._where)
             return Absent(reply.token or token) if isinstance(reply, Absent) else reply
         # A view that was asked for with a token is at least at the token, whether or not the reply says so.
-        headers = found.get_response_headers()
-        return Document(found, _token(headers) or token, answered_at(headers))
+        headers = item.get_response_headers()
+        return Document(item, _token(headers) or token, answered_at(headers))
 
     async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
         """Read the existing documents among these, at or after a token. A single request, if a page holds them.
@@ -275,21 +275,21 @@ class CosmosPartition:
 
     async def query(self, query: str, parameters: Given, token: str | None) -> Documents | NoAnswer | Busy:
         """All results of a query in this partition, each page in a view at or after the token."""
-        given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
+        pairs: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
 
         async def all_pages(container: ContainerProxy) -> Documents:
             tokens: list[str | None] = []
             # The hook sees every reply of the service; pages do not, since those without documents are left out.
             rows = container.query_items(
                 query,
-                parameters=given,
+                parameters=pairs,
                 partition_key=self._key,
                 session_token=token,
                 response_hook=lambda headers, _: tokens.append(_token(headers)),
             )
-            found = [row async for row in rows]
+            documents = [row async for row in rows]
             # Replies may come from different replicas, so several have only the token of the request in common.
-            return Documents(tuple(found), (tokens[0] if len(tokens) == 1 else None) or token)
+            return Documents(tuple(documents), (tokens[0] if len(tokens) == 1 else None) or token)
 
         try:
             return await self._ask(all_pages)
@@ -301,10 +301,10 @@ class CosmosPartition:
 
         Without a token a view may be stale, so the result is False.
         """
-        found = UNKNOWN if token is None else await self.read(id, token)
-        if isinstance(found, Document):
-            return bool(found.properties["_etag"] == etag)
-        return isinstance(found, Absent) and etag is None
+        reply = UNKNOWN if token is None else await self.read(id, token)
+        if isinstance(reply, Document):
+            return bool(reply.properties["_etag"] == etag)
+        return isinstance(reply, Absent) and etag is None
 
     async def create(
         self, document: dict[str, Any], operation: Operation = Operation.CREATE

@@ -124,9 +124,9 @@ class CosmosStore(CosmosContainers):
             return Loaded(None, None, 0, reply.token)
         if not isinstance(reply, Document):
             return reply
-        found = reply.properties
-        require_entity_document(effect.entity, found)
-        return Loaded(Json.of(without_system(found)), found["_etag"], found["_ts"], reply.token)
+        properties = reply.properties
+        require_entity_document(effect.entity, properties)
+        return Loaded(Json.of(without_system(properties)), properties["_etag"], properties["_ts"], reply.token)
 
     @performs(SaveEntity)
     async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
@@ -155,10 +155,10 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
         if not isinstance(reply, Documents):
             return reply
-        found = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
-        for id, document in found.items():
+        by_id = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
+        for id, document in by_id.items():
             require_same(effect.entity, id, document.tx, wanted[id])
-        return FoundStaged(tuple(found[id] for id in wanted if id in found))
+        return FoundStaged(tuple(by_id[id] for id in wanted if id in by_id))
 
     @performs(DeleteStaged)
     async def delete_staged(self, effect: DeleteStaged) -> None:
@@ -223,8 +223,8 @@ class CosmosStore(CosmosContainers):
         reply = await self._shared(effect.entity).read_all(ids, effect.token)
         if not isinstance(reply, Documents):
             return reply
-        found = {document["id"]: document for document in reply.properties}
-        return self._read(effect.entity, (found[id] for id in ids if id in found))
+        by_id = {document["id"]: document for document in reply.properties}
+        return self._read(effect.entity, (by_id[id] for id in ids if id in by_id))
 
     @performs(FindEntries)
     async def find_entries(self, effect: FindEntries) -> Read:
@@ -301,11 +301,11 @@ class CosmosStore(CosmosContainers):
 
     def _read(self, entity: EntityRef, documents: Iterable[dict[str, Any]]) -> FoundCompanions:
         place = {_names(path)[0] for path in self._containers[entity.type].paths}
-        found: list[tuple[Companion, str]] = []
+        companions: list[tuple[Companion, str]] = []
         for document in documents:
             own = {name: value for name, value in without_system(document).items() if name not in place}
-            found.append((read_companion(entity, own), document["_etag"]))
-        return FoundCompanions(tuple(found))
+            companions.append((read_companion(entity, own), document["_etag"]))
+        return FoundCompanions(tuple(companions))
 
     # Documents of requests in Cosmos DB: they lie in the library's partition of their entity.
 
@@ -323,10 +323,10 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
         if not isinstance(reply, Documents):
             return reply
-        found = {one["id"]: read_request(from_library(one)) for one in reply.properties}
-        for id, document in found.items():
+        by_id = {one["id"]: read_request(from_library(one)) for one in reply.properties}
+        for id, document in by_id.items():
             require_same(effect.entity, id, document.request, wanted[id])
-        return FoundRequests(tuple(found[id] for id in wanted if id in found), reply.token)
+        return FoundRequests(tuple(by_id[id] for id in wanted if id in by_id), reply.token)
 
     @performs(KeepAnswers)
     async def keep_answers(self, effect: KeepAnswers) -> Written | Unknown:
@@ -353,19 +353,19 @@ class CosmosStore(CosmosContainers):
 
     @performs(FindPages)
     async def find_pages(self, effect: FindPages) -> FoundPages | NoAnswer | Busy:
-        partition, found = self._library(effect.entity), dict[int, Page]()
+        partition, by_number = self._library(effect.entity), dict[int, Page]()
         replies = await asyncio.gather(
             *(
-                partition.query(f"{_KNOWING} {_OF_PAGES} AND ({condition})", {**_KIND, **given}, effect.token)
-                for condition, given in _conditions(effect)
+                partition.query(f"{_KNOWING} {_OF_PAGES} AND ({condition})", {**_KIND, **parameters}, effect.token)
+                for condition, parameters in _conditions(effect)
             )
         )
         for reply in replies:
             if not isinstance(reply, Documents):
                 return reply
             pages = (_page(effect.entity, one) for one in reply.properties)
-            found |= {page.number: page for page in pages}
-        return FoundPages(tuple(found.values()))
+            by_number |= {page.number: page for page in pages}
+        return FoundPages(tuple(by_number.values()))
 
     @performs(FindPagesAbove)
     async def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:
@@ -378,8 +378,8 @@ class CosmosStore(CosmosContainers):
     @performs(FindBlobs)
     async def find_blobs(self, effect: FindBlobs) -> frozenset[str] | NoAnswer | Busy:
         query = "SELECT b AS tx FROM c JOIN b IN c.blobs WHERE c.kind = @kind AND ARRAY_CONTAINS(@transactions, b)"
-        given = {**_KIND, "@transactions": effect.transactions}
-        reply = await self._library(effect.entity).query(query, given, effect.token)
+        parameters = {**_KIND, "@transactions": effect.transactions}
+        reply = await self._library(effect.entity).query(query, parameters, effect.token)
         return frozenset(row["tx"] for row in reply.properties) if isinstance(reply, Documents) else reply
 
     @performs(HasPages)

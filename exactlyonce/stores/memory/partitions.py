@@ -103,8 +103,8 @@ class Partition:
         """The newest version of a document at or before a position; None if absent or deleted."""
         places = self.places.get(id, [])
         before = bisect_left(places, len(self.log) if position is None else position)
-        found = self.log[places[before - 1]] if before else None
-        return found if found is not None and found.document is not None else None
+        version = self.log[places[before - 1]] if before else None
+        return version if version is not None and version.document is not None else None
 
     def append(self, version: Version) -> None:
         """Add a write to the log."""
@@ -228,10 +228,10 @@ def token_at(position: int) -> str:
 
 def _values(document: Json, paths: Sequence[str]) -> str:
     """The values of a document at some paths, as a text; equal values have equal texts."""
-    found: list[object] = []
+    values: list[object] = []
     for path in paths:
         value: Any = document.value
         for name in path[1:].split("/"):
             value = value.get(name) if isinstance(value, dict) else None
-        found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
-    return Json.of(found).text
+        values.append(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return Json.of(values).text

@@ -327,12 +327,12 @@ class ServiceBusTransport:
             TryAgainLater: no fault was found, but the namespace did not answer.
         """
         names = sorted(set(addresses))
-        found = await asyncio.gather(*(self._examined(name) for name in names))
-        if problems := [one for one in found if isinstance(one, str)]:
+        answers = await asyncio.gather(*(self._examined(name) for name in names))
+        if problems := [one for one in answers if isinstance(one, str)]:
             raise ConfigurationError(
                 "Service Bus is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
             )
-        for name, error in zip(names, found, strict=True):
+        for name, error in zip(names, answers, strict=True):
             if isinstance(error, Exception):
                 raise TryAgainLater(
                     f"Service Bus could not be asked for {name!r} ({type(error).__name__}). If this stays, check the "
