@@ -127,7 +127,7 @@ class Api:
         if not _PATH.fullmatch(path) or path.startswith("//") or {".", ".."} & set(re.split(r"[/\\]", place)):
             raise ValueError(
                 f"A path of {self.name} begins with one /, has printable ASCII characters but blanks, # and \\, and no part "
-                "that is . or .. there. Percent-encode others with urllib.parse.quote."
+                "that is . or .. there. Percent-encode further characters with urllib.parse.quote."
             )
         return self.base.rstrip("/") + path
 

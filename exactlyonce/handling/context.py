@@ -213,7 +213,7 @@ class Context:
         if self._closed:
             raise ContextClosed(
                 f"context.{what} was used after the handler of message {self._origin.message} on entity {self._origin.entity} "
-                "had ended, so nothing would come of it. Use a context only inside of its handler, and keep it nowhere."
+                "had ended, and had no effect. Use a context only inside of its handler, and keep it nowhere."
             )
 
     @property

@@ -222,7 +222,7 @@ class Save:
             if self._fits(places, other):
                 raise DamagedDocument(
                     f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, and lacks "
-                    f"{name!r} beside it, which its value fits. Nothing was changed, since a field that was renamed would lose "
+                    f"{name!r} beside it, which would take the value. Nothing was changed, since a renamed field would lose "
                     f"its value. {_ADVICE.format(name=group.pattern)}"
                 )
         return lacks
@@ -262,9 +262,9 @@ class Save:
                 if isinstance(content, list) and (is_mixed or not self._once(_begins, content, written)):
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
-                        "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was "
-                        "changed. If this instance is older than the one that wrote it, finish the deployment, and requeue "
-                        "the message. Otherwise add the field to the model, keep the items in a mapping by their keys, or "
+                        "list that the handler changed, or in a set, so its item is unknown. Nothing was changed. If this "
+                        "instance is older than the writer of the document, finish the deployment, and requeue the "
+                        "message. Otherwise add the field to the model, keep the items in a mapping by their keys, or "
                         f"declare Entity(..., removed=({group.pattern!r},))."
                     )
                 old, new = (one[step] if isinstance(one, (list, tuple)) else None for one in (old, new))

@@ -101,8 +101,8 @@ class StateShape:
 
         def failed(error: BaseException) -> ConfigurationError:  # A model's validator may raise anything.
             return ConfigurationError(
-                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: making it raised {class_of(error)}. Correct the model's validators."
+                f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type "
+                f"{entity.type!r}: the model raised {class_of(error)}. Correct the model's validators."
             )
 
         try:
@@ -110,9 +110,9 @@ class StateShape:
                 return self._start(entity)
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: {problems(error, is_quoted=False)}. Declare them as their messages' keys are, "
-                "or not at all."
+                f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type "
+                f"{entity.type!r}: {problems(error, is_quoted=False)}. Declare the fields of id and partition key as the keys "
+                "of the messages, or not at all."
             ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:

@@ -73,8 +73,8 @@ def message(
         require_model(model, "A message")
         if (other := _NAMED.get(name)) is not None and not same_source(other, model):
             raise ConfigurationError(
-                f"{full_name(other)} and {full_name(model)} both travel as {name!r}. Give one of them another name; if they "
-                "are one message, use one class."
+                f"{full_name(other)} and {full_name(model)} both travel as {name!r}. Rename a message type; if both classes "
+                "are the same message, use a single class."
             )
         setattr(model, _ATTRIBUTE, MessageType(name, formerly, event))
         _NAMED[name] = model

@@ -299,8 +299,8 @@ class Routes:
         destinations = self.subscribers.get(message_type(then).name, ())
         if len(destinations) != 1:
             raise ConfigurationError(
-                f"Replies of type {then.__name__} go to one destination; this application has {len(destinations)} for them. "
-                "Name the type in receives= of the one that leads to the calling entity."
+                f"Replies of type {then.__name__} need exactly one destination; this application has {len(destinations)}. Name "
+                "the type in receives= of the destination that leads to the calling entity."
             )
         return destinations[0]
 

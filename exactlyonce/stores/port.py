@@ -90,7 +90,7 @@ class Condition:
     def __post_init__(self) -> None:
         if "type" in self.given:
             raise ConfigurationError(
-                "A condition has no parameter @type: the query of entities has one itself. Rename it."
+                "A condition has no parameter @type: the query of entities uses the name. Rename the parameter."
             )
 
 

@@ -44,9 +44,9 @@ def require_one_batch(effect: SaveBatch) -> None:
 def unique_key_taken(entity: EntityRef) -> UniqueKeyTaken:
     """The error for a document that would share a unique key of the container with another document."""
     return UniqueKeyTaken(
-        f"Entity {entity}: the store refuses to save it, since another document of its logical partition has the same values "
-        "for a unique key of the container. Nothing was changed. Let the handler give it other values, or change the other "
-        "document. What is missing counts as null: of all documents without it, tombstones included, a partition takes one."
+        f"Entity {entity}: the store refuses the document, since another document of the logical partition has the same values "
+        "for a unique key of the container. Nothing was changed. Let the handler choose different values, or change the other "
+        "document. A missing value counts as null: a partition takes a single document without it, tombstones included."
     )
 
 
@@ -58,6 +58,6 @@ def require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> Non
     """
     if stored != wanted:
         raise DamagedDocument(
-            f"The library's document {id!r} of entity {entity} is about something else than its id says. Nothing was changed. "
-            "Restore it from a backup; or delete it, if it was put there by hand."
+            f"The library's document {id!r} of entity {entity} does not match its id. Nothing was changed. Restore the "
+            "document from a backup; or delete it, if it was created by hand."
         )

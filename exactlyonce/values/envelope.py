@@ -550,8 +550,8 @@ class Envelope:
             content = read_json(body, nesting=MOST_NESTED)
         except ValueError as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Send it as one, or give this queue an adapter "
-                "for foreign bodies."
+                f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Correct the sender, or give this queue an "
+                "adapter for foreign bodies."
             ) from None
         if isinstance(content, list):
             raise MalformedMessage("The message is a batch of CloudEvents. Send each of them as a message of its own.")
@@ -561,13 +561,13 @@ class Envelope:
             raise
         except BaseCloudEventException as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: {printable(str(error))[:_LONGEST_SAID]}. Send it as one, or "
-                "give this queue an adapter for foreign bodies."
+                f"The message is not a CloudEvents 1.0 envelope: {printable(str(error))[:_LONGEST_SAID]}. Correct the sender, "
+                "or give this queue an adapter for foreign bodies."
             ) from None  # A stranger chose names in the package's text.
         # A text in place of an object, and whatever the package meets.
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Send it as one, or give "
+                f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Correct the sender, or give "
                 "this queue an adapter for foreign bodies."
             ) from error
 
@@ -581,8 +581,8 @@ class Envelope:
         attributes = {name: value for name, value in content.items() if value is not None}
         if missing := [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, or "
-                "give this queue an adapter for foreign bodies."
+                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Correct the sender, "
+                "or give this queue an adapter for foreign bodies."
             )
         if odd := [name for name in attributes if not _ATTRIBUTE.fullmatch(name)]:
             raise MalformedMessage(

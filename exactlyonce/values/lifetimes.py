@@ -138,11 +138,11 @@ class Retention:
             ConfigurationError: the previous change is not wholly in force yet.
         """
         if not self.settled(now):
-            since = "" if self.changed is None else f", made at {self.changed.isoformat()},"
+            longer = self.previous is not None and self.current > self.previous
+            until = (self.changed or now) + SETTLING_IN + (self.current if longer else timedelta(0))
             raise ConfigurationError(
-                f"The change of the retention from {self.previous} to {self.current}{since} is not wholly in force yet, and "
-                "another one would have to count with three. Wait: a shorter one is in force after a day, a longer one a day "
-                "after it has passed as a whole."
+                f"The retention is still changing from {self.previous} to {self.current}. Wait until {until.isoformat()}, then "
+                "change it again."
             )
         return self if new == self.current else Retention(new, self.current, now)
 
@@ -196,9 +196,8 @@ class Lifetimes:
         """
         if time is None:
             return UndatedMessage(
-                "It has no time, so it may be a copy of a message that was processed long ago. "
-                "Send it with the time when it came about, the same in every copy; an adapter may take it from the "
-                "body."
+                "It has no time, so it may be a copy of a message that was processed long ago. Send every copy with the time "
+                "at which the message came about; an adapter may take the time from the body."
             )
         age = now - time
         if age < -AHEAD:
@@ -208,8 +207,8 @@ class Lifetimes:
             )
         if age > (limit := self.oldest_judged(now)):
             return TooOldToJudge(
-                f"It came about {age} ago, at {time.isoformat()}. Above {limit} the proof that a message was processed may "
-                "have been cleaned up, so it is not applied. If it never was, send it as a new message (requeue --as-new)."
+                f"It came about {age} ago, at {time.isoformat()}. Above {limit} the proof of processing may have been "
+                "cleaned up, so the message is not applied. If it was never processed, send a new message (requeue --as-new)."
             )
         return None
 
