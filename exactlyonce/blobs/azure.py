@@ -1,8 +1,8 @@
-"""Azure Blob Storage: one container, whose blobs are written once and never changed.
+"""Azure Blob Storage: a container of blobs, written once and never changed.
 
-A blob comes into being with one request (`If-None-Match: *`), so it is there as a whole or not at all. What the SDK raises
-becomes a reply here, by the rules of `stores.cosmos.replies`: an error speaks only for the last send, and what only an operator
-can change is raised as `ConfigurationError`.
+A blob is created by a single request (`If-None-Match: *`), so it is there as a whole or not at all. Exceptions of the SDK
+become replies by the rules of `stores.cosmos.replies`: an error speaks only for the last send, and a fault that only an
+operator can correct is raised as `ConfigurationError`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _MAX_METADATA_BYTES: Final = 8_000
 """The service takes 8 KiB of names and values."""
 
 _SETTINGS: Final[dict[str, Any]] = {
-    # Larger blobs are sent in blocks, which nobody sees before the last request: a larger body would keep the event loop busy.
+    # Larger blobs are sent in blocks, invisible before the last request: a larger body would keep the event loop busy.
     "max_single_put_size": 1024 * 1024,
     "max_block_size": 1024 * 1024,
-    # As for queues: the SDK's default waits 15 s before it repeats anything, and a minute for a reply.
+    # As for queues: the SDK's default waits 15 s before a repetition, and a minute for a reply.
     "initial_backoff": 1,
     "increment_base": 2,
     "random_jitter_range": 1,
@@ -59,14 +59,15 @@ _log = logging.getLogger(__name__)
 class AzureBlobs(AsyncAdapter):
     """Blobs in a container, which has to exist.
 
-    Every method raises `ConfigurationError` for what only an operator can change: a wrong key, a missing role, no container.
+    Every method raises `ConfigurationError` for faults that only an operator can correct: a wrong key, a missing role, no
+    container.
 
     Args:
         account: a connection string, or the address of the account's blob service (`https://….blob.core.windows.net`).
         container: name of the container.
-        credential: for an address; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
-        time_limit: seconds that writing or reading one blob may take, its repetitions included.
-        concurrency: most blobs on their way at once.
+        credential: for an address; its owner closes it. Without it, the store opens a `DefaultAzureCredential`, and closes it.
+        time_limit: most seconds of a write or a read of a blob, with its repetitions.
+        concurrency: most blobs on their way at the same time.
 
     Raises:
         ConfigurationError: the connection string does not name an account.
@@ -101,11 +102,11 @@ class AzureBlobs(AsyncAdapter):
         return self._address
 
     async def verify(self) -> None:
-        """See whether the container is there.
+        """Check that the container exists.
 
         Raises:
-            ConfigurationError: it is not, or the account refuses the credential.
-            TryAgainLater: the account could not be asked.
+            ConfigurationError: the container is absent, or the account refuses the credential.
+            TryAgainLater: the account did not answer.
         """
         try:
             await asyncio.wait_for(self._container().get_container_properties(), self._time_limit)
@@ -150,11 +151,11 @@ class AzureBlobs(AsyncAdapter):
                 self._give_up(error)
             if page is None:
                 return
-            async for found in page:
-                yield _listed(found, dates[-1])
+            async for blob in page:
+                yield _listed(blob, dates[-1])
 
     async def close(self) -> None:
-        """Close the client and the credential that was made here. A later use opens them again."""
+        """Close the client, and the credential if it was opened here. A later use opens both again."""
         client, self._open = self._open, None
         credential, self._own_credential = self._own_credential, None
         if client is not None:
@@ -165,9 +166,9 @@ class AzureBlobs(AsyncAdapter):
     async def _write(self, blob: Blob) -> bool:
         """Whether the blob is there."""
         client, settings = self._container().get_blob_client(blob.name), ContentSettings(content_type=blob.type)
-        given: dict[str, Any] = {"content_settings": settings, "metadata": _metadata(blob.author)}
+        options: dict[str, Any] = {"content_settings": settings, "metadata": _metadata(blob.author)}
         try:
-            await self._ask(lambda: client.upload_blob(blob.content, overwrite=False, max_concurrency=4, **given))
+            await self._ask(lambda: client.upload_blob(blob.content, overwrite=False, max_concurrency=4, **options))
         except _FAILURES as error:
             if _code(error) in _ALREADY_THERE:
                 return True  # One's own earlier send, whose reply was lost.
@@ -232,10 +233,10 @@ def _status(error: Exception) -> int | None:
 
 
 def _metadata(author: Author | None) -> dict[str, str] | None:
-    """Author as metadata, which are headers: quoted, since messages may be called anything."""
+    """Author as metadata, which are headers: quoted, since messages may have any name."""
     if author is None:
         return None
-    found = {
+    metadata = {
         "entity": quote(author.entity.key, safe=""),
         "message": quote(author.message, safe=""),
         "tx": quote(author.tx, safe=""),
@@ -243,26 +244,26 @@ def _metadata(author: Author | None) -> dict[str, str] | None:
         **({} if author.told is None else {"told": quote(author.told, safe="")}),
     }
     # A blob whose author does not fit is written all the same; clean-up will never judge it.
-    return found if sum(len(name) + len(value) for name, value in found.items()) <= _MAX_METADATA_BYTES else None
+    return metadata if sum(len(name) + len(value) for name, value in metadata.items()) <= _MAX_METADATA_BYTES else None
 
 
 def _author(metadata: dict[str, str] | None) -> Author | None:
     try:
-        given = {name: unquote(value) for name, value in (metadata or {}).items()}
-        type, *partition, id = json.loads(given["entity"])
-        at = datetime.fromisoformat(given["at"]).astimezone(timezone.utc)
-        return Author(EntityRef(type, tuple(partition), id), given["message"], given["tx"], at, given.get("told"))
+        fields = {name: unquote(value) for name, value in (metadata or {}).items()}
+        type, *partition, id = json.loads(fields["entity"])
+        at = datetime.fromisoformat(fields["at"]).astimezone(timezone.utc)
+        return Author(EntityRef(type, tuple(partition), id), fields["message"], fields["tx"], at, fields.get("told"))
     except (KeyError, TypeError, ValueError):
-        return None  # Somebody else's blob.
+        return None  # A foreign blob.
 
 
-def _listed(found: BlobProperties, now: datetime) -> ListedBlob:
-    author = _author(found.metadata)
-    written = min(found.creation_time, author.at) if author else found.creation_time
-    return ListedBlob(found.name, author, max(now - written, timedelta(0)))
+def _listed(blob: BlobProperties, now: datetime) -> ListedBlob:
+    author = _author(blob.metadata)
+    written = min(blob.creation_time, author.at) if author else blob.creation_time
+    return ListedBlob(blob.name, author, max(now - written, timedelta(0)))
 
 
 def _date(headers: Any) -> datetime:
-    """When the service replied; the beginning of time if it does not say, so that nothing seems old."""
+    """When the service replied; the beginning of time without a date, so that no blob seems old."""
     date = headers.get("Date")
     return parsedate_to_datetime(date) if date else datetime.fromtimestamp(0, tz=timezone.utc)

@@ -1,6 +1,7 @@
-"""Blob stores perform the effects of `effects.blobs`; claim checks and clean-up read and list as well.
+"""The port of blob stores, and its adapter in memory.
 
-Reading and listing are no effects: they raise `TryAgainLater` where there was no answer.
+Blob stores perform `WriteOnce` and `DeleteBlobs`; claim checks and clean-up read and list as well. Reading and listing are no
+effects: they raise `TryAgainLater` without an answer.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ class AsyncBlobs(AsyncPort, Protocol):
 
     @property
     def address(self) -> str:
-        """Of the container, without a slash at its end and without any secret; a blob's is this, `/` and its name."""
+        """Address of the container, without a final slash and without any secret; a blob's address adds `/` and its name."""
         ...
 
     async def read(self, name: str, limit: int) -> bytes | None:
         """The content of a blob, or its first `limit + 1` bytes if there are more; None if it is absent.
 
         Raises:
-            TryAgainLater: it could not be read.
+            TryAgainLater: the blob could not be read.
         """
         ...
 
     def list_blobs(self, prefix: str = "") -> AsyncIterator[ListedBlob]:
-        """The blobs whose names begin like this, in the order of their names.
+        """The blobs whose names begin with `prefix`, in the order of their names.
 
         Raises:
-            TryAgainLater: they could not be listed.
+            TryAgainLater: the blobs could not be listed.
         """
         ...
 
@@ -61,18 +62,18 @@ class NoBlobs:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A blob, and when it was written by the clock of the place."""
+    """A blob, and the time of its write by the store's clock."""
 
     blob: Blob
     at: datetime
 
 
 class MemoryBlobs(Adapter):
-    """Takes everything, unless `outcome` says otherwise. Blocking; `AwaitedBlobs` makes it an `AsyncBlobs`.
+    """Accepts everything, unless `outcome` says otherwise. Blocking; `AwaitedBlobs` makes it an `AsyncBlobs`.
 
     Args:
-        now: the clock of the place.
-        outcome: asked for each blob whether it arrives, and whether its sender gets a reply.
+        now: the store's clock.
+        outcome: whether a blob arrives, and whether the sender gets a reply.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class MemoryBlobs(Adapter):
             self.written.pop(name, None)
 
     def listed(self, prefix: str = "") -> list[ListedBlob]:
-        """The blobs whose names begin like this, in the order of their names."""
+        """The blobs whose names begin with `prefix`, in the order of their names."""
         now = self._now()
         return [
             ListedBlob(name, one.blob.author, now - min(one.at, one.blob.author.at if one.blob.author else one.at))
@@ -113,8 +114,8 @@ class AwaitedBlobs(Awaited):
     """The same blobs for the async driver, read and listed as well.
 
     Args:
-        blobs: that are kept.
-        address: of the container.
+        blobs: the blobs in memory.
+        address: address of the container.
     """
 
     def __init__(self, blobs: MemoryBlobs, address: str = "memory://blobs") -> None:

@@ -1,4 +1,4 @@
-"""Runs generators of effects under asyncio. Cancelling it equals a crash between two effects, which every protocol survives."""
+"""Runs generators of effects under asyncio. Cancelling a run equals a crash between two effects: every protocol survives it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _log = logging.getLogger(__name__)
 
 
 class AsyncDriver:
-    """Performs the effects that generators yield.
+    """Performs the effects of generators.
 
     Args:
-        store: of documents.
-        publisher: of outputs.
+        store: the store of documents.
+        publisher: the sender of outputs.
         runtime: time and chance.
         blobs: the container for blobs; None for none.
         lifetimes: the application's present lifetimes of messages.
-        books: the books of this process; None for some of this driver's own.
+        books: books of this process; None for books of this driver alone.
 
     Attributes:
         observer_slot: holds the observer, if there is one.
@@ -79,7 +79,7 @@ class AsyncDriver:
         return self._runtime.now()
 
     async def run(self, step: Step[Result]) -> Result:
-        """Run a generator to its result, or to the exception that it raises."""
+        """Run a generator to its result, or to its exception."""
         reply: Any = None
         while True:
             try:
@@ -99,15 +99,15 @@ class AsyncDriver:
         *,
         deadline: Deadline | None = None,
     ) -> Result:
-        """Make attempts until one finishes, or there is no time for more, and report them to the observer.
+        """Make attempts until an attempt finishes, or there is no time for more, and report them to the observer.
 
         Args:
             retrying: retries unfinished attempts.
             entity: the attempts' entity.
             attempt: begins an attempt.
             memory: for the first attempt.
-            deliveries: the observer's deliveries that the attempts are for; None for maintenance.
-            deadline: for all attempts; None for one that starts now.
+            deliveries: the observer's deliveries behind the attempts; None for maintenance.
+            deadline: the latest end of all attempts; None for a deadline that starts now.
 
         Raises:
             As `Retrying.process` does.
@@ -142,7 +142,7 @@ class AsyncDriver:
     async def _together(self, effect: Together[Any, Any]) -> tuple[Any, Any]:
         second = asyncio.ensure_future(self._performed(effect.second))
         try:
-            # The first runs in this task: another task would cost more than the driver's whole work for a request.
+            # The first runs in this task: a further task would cost more than the driver's whole work for a request.
             return await self._performed(effect.first), await second
         except BaseException:
             second.cancel()

@@ -1,4 +1,4 @@
-"""Runs generators of effects in one thread: for scripts, and for Spark's executors."""
+"""Runs generators of effects in a single thread: for scripts, and for Spark's executors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Result = TypeVar("Result")
 
 
 class BlockingDriver:
-    """Performs the effects that generators yield; those of a `Together` one after the other.
+    """Performs the effects of generators; the effects of a `Together` in sequence.
 
     Args:
-        store: of documents.
+        store: the store of documents.
         publish: sends outputs.
         runtime: time and chance.
         blobs: the container for blobs; None for none.
 
     Attributes:
-        books: of this process. End them where it ends, or the sweeper looks for what they do not prove.
+        books: books of this process. End them with the process, or the sweeper searches for the unproved transactions.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class BlockingDriver:
         }
 
     def run(self, step: Step[Result]) -> Result:
-        """Run a generator to its result, or to the exception that it raises."""
+        """Run a generator to its result, or to its exception."""
         reply: Any = None
         while True:
             try:

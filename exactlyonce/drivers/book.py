@@ -1,7 +1,8 @@
-"""The book of a process: which of its transactions were sent, and what the books of others say of theirs.
+"""The books of a process: which of its transactions were sent, and what further processes' books say of their transactions.
 
-It is in the memory of the process, and written now and then. What a book that is old, or was never written, does not prove is
-sent once more, as copies. But the store has to have the book before its first number is used, or no sweeper would know of it.
+A book lives in the memory of the process, and is written now and then. An old book, or a book never written, proves too little;
+then outputs are sent again, as copies. But the store has to have the book before its first number is used, or no sweeper would
+know of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from exactlyonce.records.library import (
     transaction,
 )
 
-# What a process knows of books: of its own what is open, and of others what they say. Without I/O, for both drivers.
+# Books without I/O, for both drivers: open numbers of this process, and the books of further processes.
 
 
 PROVED_EVERY: Final = 64
@@ -37,39 +38,39 @@ PROVED_EVERY: Final = 64
 STUCK_AFTER: Final = timedelta(minutes=2)
 """Age at which an open number is stuck: the sweeper looks for its entry, though the process is alive."""
 STUCK_AGAIN: Final = (timedelta(hours=1), timedelta(days=1))
-"""Ages at which it is so again, the last one and all its multiples: its save may land late, and the sweeper may be away."""
+"""Ages at which it is stuck again, the last age and its multiples: its save may land late, and the sweeper may be away."""
 STUCK_FOR: Final = timedelta(minutes=5)
-"""For how long it is so each time: the sweeper looks every minute."""
+"""How long it is stuck each time: the sweeper looks every minute."""
 TRIED_AGAIN: Final = timedelta(minutes=1)
-"""Pause after a write that was not answered."""
-_ROOM: Final = 10_000  # Numbers that attempts may be given which wait for the same book to be written.
+"""Pause after an unanswered write."""
+_ROOM: Final = 10_000  # Numbers for attempts that wait for the same book to be written.
 _UNPAID: Final = 3
-"""Unpaid transactions of others in one outbox from which their books are read though no copy needs it."""
+"""Number of foreign unpaid transactions in an outbox from which their books are read, even without need for a copy."""
 _UNPAID_FOR: Final = timedelta(minutes=1)
-"""Age from which they count. Those who opened younger ones are likely to be here again, and know themselves."""
+"""Age from which they count. The openers of younger transactions are likely to come back, and know their state."""
 _READ_AGAIN: Final = timedelta(minutes=1)
 _MOST_KNOWN: Final = 1_000
-"""Books of others that a process remembers, and as many that it looked for in vain."""
+"""Foreign books that a process remembers, and as many that it looked for in vain."""
 _GONE_AFTER: Final = KEPT_FOR + timedelta(days=1)
-"""Age of an attempt above which the store may have expired its book, though that was written after the attempt."""
+"""Age of an attempt above which the store may have expired its book, even if written after the attempt."""
 _MOST_PAID: Final = 10_000
-"""Transactions of others that a process paid itself, and remembers."""
+"""Foreign transactions that a process paid, and remembers."""
 
 
 class ProcessBook:
-    """One book of a process.
+    """A book of a process.
 
     Args:
-        id: of the book.
-        secret: from which names derive that nobody is to guess.
+        id: id of the book.
+        secret: origin of names that nobody may guess.
 
     Attributes:
         closed: how many numbers were closed.
-        written: when it was last written, and that was answered; None if never.
-        promised: seconds within which it is to be written again, as it said then.
-        tried: when a write failed since; None if none did.
-        retired: no more numbers are given out.
-        over: the store knows that it has ended.
+        written: time of the last answered write; None if never.
+        promised: seconds until the next write, as the last write promised.
+        tried: time of a failed write since then; None without a failure.
+        retired: whether the book gives out no more numbers.
+        over: whether the store knows that the book has ended.
     """
 
     def __init__(self, id: str, secret: str) -> None:
@@ -90,17 +91,17 @@ class ProcessBook:
 
     @property
     def is_full(self) -> bool:
-        """Whether another book has to begin."""
+        """Whether a further book has to begin."""
         return self._used > MOST_NUMBERS - _ROOM or len(self._open) > MOST_OPEN
 
     @property
     def unproved(self) -> int:
-        """How many numbers were closed that the written book has not."""
+        """How many closed numbers the written book does not have."""
         return self.closed - self._proved
 
     @property
     def is_behind(self) -> bool:
-        """Whether the store's book says less than is true."""
+        """Whether the store's book proves less than is true."""
         return self.written is not None and (self.unproved > 0 or (self._is_at_an_end and not self.over))
 
     @property
@@ -118,7 +119,7 @@ class ProcessBook:
         return Opened(at, tuple(transaction(self.id, number) for number in numbers), self.secret)
 
     def compare(self, entity: str, version: int, here: frozenset[int], now: datetime) -> None:
-        """Close the numbers that were opened for a lower version of an entity, but for those that its outbox holds."""
+        """Close the numbers opened for a lower version of an entity, except those in its outbox."""
         begun = self._begun.get(entity, {})
         for number in [one for one, base in begun.items() if base < version and one not in here]:
             self.close(number, now)
@@ -136,22 +137,22 @@ class ProcessBook:
             del self._begun[entity]
 
     def pays(self, number: int) -> bool:
-        """Whether the outputs of one of its transactions were sent."""
+        """Whether the outputs of a transaction of this book were sent."""
         return 0 < number <= self._used and number not in self._open
 
     def document(self, now: datetime, within: timedelta) -> Book:
-        """The book as it is written now."""
+        """The book to write now."""
         stuck = tuple(number for number, at in self._open.items() if _is_stuck(now - at))
         ended, seconds = self._is_at_an_end, int(within.total_seconds())
         return Book(self.id, self._used, tuple(self._open), stuck, ended=ended, within=seconds)
 
     def noted(self, book: Book, closed: int, now: datetime) -> None:
-        """Note that a book was written that was made when so many numbers had been closed."""
+        """Note a write of the book, made when `closed` numbers had been closed."""
         self.written, self.promised, self.tried, self.over = now, book.within, None, book.ended
         self._proved, self._unproved_since = closed, now
 
     def due(self, within: timedelta) -> datetime | None:
-        """When it is to be written; None if it says all that there is to say."""
+        """Time of the next write; None if the book has nothing more to say."""
         if self.written is None or self.over:
             return None
         stuck = (_stuck_after(at, self.written) for at in self._open.values())
@@ -160,10 +161,9 @@ class ProcessBook:
         return due if due is None or self.tried is None else max(due, self.tried + TRIED_AGAIN)
 
     def proof_due(self, within: timedelta) -> datetime | None:
-        """When it is to be written for what it does not prove; None if it proves all that is true.
+        """Time of the next write for missing proofs; None if the book proves everything that is true.
 
-        The time counts from the writing before, where that was not long ago: so a book that is used every now and then is never
-        silent for longer than that.
+        The time counts from a recent write before: so a book in occasional use is never silent for longer.
         """
         if not self.is_behind or self.written is None:
             return None
@@ -175,16 +175,16 @@ class ProcessBook:
 
 
 class Shelf:
-    """The books of a process, and those of others as far as they were read.
+    """The books of a process, and the foreign books it has read.
 
-    A book stays until nothing of it is open any more, and the store knows that: also when another one has begun.
+    A book stays, even after its successor began, until none of its numbers is open and the store knows.
 
     Args:
         new_transaction: makes unique ids.
-        within: time within which a book is written that proves less than is true.
+        within: longest time before a book that proves less than is true is written.
 
     Attributes:
-        within: as given. Where it gets shorter, the store's book has to say so before it is used again.
+        within: the argument. If it gets shorter, the store's book has to say so before it is used again.
     """
 
     def __init__(self, new_transaction: Callable[[], str], within: timedelta) -> None:
@@ -202,7 +202,7 @@ class Shelf:
         return tuple(self._mine.values())
 
     def current(self) -> ProcessBook:
-        """The book that gives out numbers; another one once it is full."""
+        """The book that gives out numbers; a further book once it is full."""
         if self._own is not None and self._own.is_full:
             self.retire()
         if self._own is None:
@@ -214,17 +214,17 @@ class Shelf:
         """Give out no more numbers of this book."""
         if self._own is not None:
             self._own.retired = True
-            if self._own.written is None:  # None of its numbers was given out.
+            if self._own.written is None:  # The book has given out no number.
                 del self._mine[self._own.id]
             self._own = None
 
     def is_stored(self, book: ProcessBook, now: datetime) -> bool:
-        """Whether the store has a book, and will for long. Else no sweeper would know of what is about to be done."""
+        """Whether the store has a book, and will have it for long. Otherwise no sweeper would know of the next commits."""
         soon = book.promised <= self.within.total_seconds()
         return book.written is not None and soon and now - book.written <= KEPT_FOR / 2
 
     def compare(self, effect: FindPaid, now: datetime) -> tuple[str, ...]:
-        """Close numbers of this process by what an outbox holds; return the books of others that are to be read."""
+        """Close numbers of this process by the contents of an outbox; return the foreign books that have to be read."""
         for book in self.mine:
             here = frozenset(number for id, number in map(number_of, effect.transactions) if id == book.id)
             book.compare(effect.entity.key, effect.version, here, now)
@@ -239,21 +239,21 @@ class Shelf:
             return needed
         return tuple(dict.fromkeys((*needed, *(one for one in books_of(old) if not self._was_read(one, now)))))
 
-    def learn(self, found: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
-        """Remember what was read of others' books, and which of those that were asked for there are not."""
-        if not isinstance(found, FoundBooks):
+    def learn(self, reply: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
+        """Remember the foreign books in a reply, and the requested books that are absent."""
+        if not isinstance(reply, FoundBooks):
             return
-        for book in found.books:
+        for book in reply.books:
             self._others.pop(book.id, None)
             self._others[book.id] = book, now
             self._absent.pop(book.id, None)
-        there = {book.id for book in found.books}
+        there = {book.id for book in reply.books}
         self._absent.update((one, None) for one in asked if one not in there)
         _shorten(self._others, _MOST_KNOWN)
         _shorten(self._absent, _MOST_KNOWN)
 
     def close(self, effect: CloseNumbers, now: datetime) -> None:
-        """Close numbers of this process, and remember what it paid of others."""
+        """Close numbers of this process, and remember foreign transactions that it paid."""
         for tx in effect.transactions:
             id, number = number_of(tx)
             if id in self._mine:
@@ -263,36 +263,36 @@ class Shelf:
         _shorten(self._paid, _MOST_PAID)
 
     def pays(self, tx: str) -> bool:
-        """Whether the outputs of a transaction are known to be sent."""
+        """Whether the outputs of a transaction were certainly sent."""
         id, number = number_of(tx)
         if id in self._mine:
             return self._mine[id].pays(number)
         return tx in self._paid or (id in self._others and self._others[id][0].pays(number))
 
     def paid(self, effect: FindPaid, now: datetime) -> frozenset[str]:
-        """Those of the transactions whose outputs are known to be sent, or could not be sent any more."""
+        """The transactions whose outputs were certainly sent, or can no longer be sent."""
         attempts = zip(effect.transactions, effect.attempts, strict=True)
         return frozenset(tx for tx, at in attempts if self._is_paid(tx, at, now))
 
     def writing(self, book: ProcessBook, now: datetime) -> WriteBook:
-        """Ask for a book to be written as it is now."""
+        """The effect that writes a book in its present state."""
         return WriteBook(book.document(now, self.within), int(KEPT_FOR.total_seconds()))
 
     def noted(self, book: ProcessBook, written: Book, closed: int, now: datetime) -> None:
-        """Note that a book was written. One that has ended leaves, and is remembered like those of others."""
+        """Note a write of a book. An ended book leaves, and is remembered like a foreign book."""
         book.noted(written, closed, now)
         if book.over:
             self._mine.pop(book.id, None)
             self.learn(FoundBooks((written,)), now)
 
     def due(self) -> Iterator[tuple[datetime, ProcessBook]]:
-        """The books that are to be written, and when."""
+        """The books to write, with the times of the writes."""
         return ((at, book) for book in self.mine if (at := book.due(self.within)) is not None)
 
     def _is_paid(self, tx: str, at: datetime, now: datetime) -> bool:
-        """Whether nothing of a transaction is owed any more.
+        """Whether a transaction owes nothing any more.
 
-        Where the attempt is so old that its book has expired, the sweeper searched the book for it long ago.
+        If an attempt is so old that its book has expired, the sweeper searched the book long ago.
         """
         return self.pays(tx) or (number_of(tx)[0] in self._absent and now - at > _GONE_AFTER)
 
@@ -314,10 +314,10 @@ def _stuck_after(opened: datetime, written: datetime) -> datetime:
     return next(start for start in starts if start > written)
 
 
-def _shorten(known: dict[str, Any], most: int) -> None:
-    """Forget the oldest."""
-    for one in [*known][: max(len(known) - most, 0)]:
-        del known[one]
+def _shorten(memory: dict[str, Any], most: int) -> None:
+    """Forget the oldest entries."""
+    for one in [*memory][: max(len(memory) - most, 0)]:
+        del memory[one]
 
 
 _log = logging.getLogger(__name__)
@@ -326,13 +326,13 @@ _log = logging.getLogger(__name__)
 class Books:
     """The books of this process, for the async driver. All its drivers share them.
 
-    A book is written by a timer of the event loop, and by one request at a time: what closes meanwhile is in the next one. A
-    request that was not answered may land later, over a newer book. Then the store's book proves less than is true for a while.
+    A timer of the event loop writes a book, with a single request at a time: numbers closed meanwhile are in the next request.
+    An unanswered request may land later, over a newer book. Then the store's book proves less than is true for a while.
 
     Args:
         perform: performs `WriteBook` and `ReadBooks`.
         runtime: time and chance.
-        within: time within which a book is written that proves less than is true.
+        within: longest time before a book that proves less than is true is written.
     """
 
     def __init__(
@@ -347,7 +347,7 @@ class Books:
 
     @property
     def within(self) -> timedelta:
-        """Time within which a book is written that proves less than is true."""
+        """Longest time before a book that proves less than is true is written."""
         return self._shelf.within
 
     @within.setter
@@ -355,7 +355,7 @@ class Books:
         self._shelf.within = within
 
     def begin(self) -> None:
-        """Begin to write the first book, while an entity is loaded. Whoever opens a number waits until it is written."""
+        """Begin to write the first book, while an entity is loaded. `open` waits until it is written."""
         book = self._shelf.current()
         if book.written is None and book.tried is None and not self._abandoned:
             self._written(book)
@@ -386,7 +386,7 @@ class Books:
         self._plan()
 
     async def write(self) -> None:
-        """Write the books that say less than is true, and wait until that is done or has failed."""
+        """Write the books that prove less than is true, and wait for success or failure."""
         await self._written_so_far()
         for book in self._shelf.mine:
             if book.is_behind and not self._abandoned:
@@ -394,20 +394,20 @@ class Books:
         await self._written_so_far()
 
     async def end(self) -> None:
-        """Give out no more numbers of these books, and say so where nothing is open. Others begin if any is asked for."""
+        """Give out no more numbers of these books, and say so where no number is open. A further `open` begins a book."""
         self._shelf.retire()
         await self.write()
         self._cancel()
 
     def abandon(self) -> None:
-        """Write nothing any more, as if the process had died."""
+        """Stop writing, as if the process had died."""
         self._abandoned = True
         self._cancel()
         for task in self._writes.values():
             task.cancel()
 
     def _plan(self) -> None:
-        """Write what is to be proved, if it is time, or see to it that it is done in time."""
+        """Write due proofs, or set the timer for them."""
         now = self._runtime.now()
         for book in self._shelf.mine:
             at = book.proof_due(self._shelf.within)
@@ -419,7 +419,7 @@ class Books:
                 self._wake_at(at)
 
     def _wake(self) -> None:
-        """Write what is due, and wait for what is due next."""
+        """Write due books, and set the timer for the next."""
         self._cancel()
         if self._abandoned:
             return
@@ -444,7 +444,7 @@ class Books:
             self._timer = None
 
     def _written(self, book: ProcessBook) -> asyncio.Task[bool]:
-        """The request under way that writes a book; a new one, if there is none."""
+        """The running request that writes a book; a new request, if none is running."""
         task = self._writes.get(book.id)
         if task is None:
             task = self._writes[book.id] = asyncio.create_task(self._write(book), name="exactlyonce book")
@@ -479,12 +479,12 @@ class Books:
 
 
 class BlockingBooks:
-    """The books of this process, for the blocking driver. Without a timer, they are written when something is asked of them.
+    """The books of this process, for the blocking driver. Without a timer, they are written during calls.
 
     Args:
         perform: performs `WriteBook` and `ReadBooks`.
         runtime: time and chance.
-        within: time within which a book is written that proves less than is true.
+        within: longest time before a book that proves less than is true is written.
     """
 
     def __init__(self, perform: Callable[[Any], Any], runtime: Runtime, within: timedelta = PROVED_WITHIN) -> None:
@@ -514,7 +514,7 @@ class BlockingBooks:
                 self._write(book)
 
     def end(self) -> None:
-        """Give out no more numbers of these books, and say so where nothing is open."""
+        """Give out no more numbers of these books, and say so where no number is open."""
         self._shelf.retire()
         for book in self._shelf.mine:
             if book.is_behind:

@@ -1,9 +1,9 @@
-"""Lanes: one attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
+"""Lanes: at most one attempt at a time per entity in this process; messages that arrive meanwhile share the next commit.
 
 Without lanes a hot entity would conflict with itself.
 
-A delivery waits no longer than its deadline, whatever is under way. Attempts that deliveries share go on until the latest of
-their deadlines: the first delivery must not end an attempt that the others wait for.
+A delivery waits no longer than its deadline, whatever is under way. Shared attempts go on until the latest deadline of their
+deliveries: the first delivery must not end an attempt for its successors.
 
 If the store refuses a commit because of handlers' results, such as a unique key that is taken, each message of the group is
 then committed alone.
@@ -33,23 +33,23 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import RETENTION
 
-# Memories of entities: what processes know of them from one lane to the next, within a budget.
+# Memories of entities, from a lane to the next, within a budget.
 
 
 BUDGET: Final = 64 * 1024 * 1024
-"""Bytes that a process remembers where nothing else is said."""
+"""Default for the bytes that a process remembers."""
 _FRAME_BYTES = 500
-"""What a memory takes besides its document."""
+"""Size of a memory besides its document."""
 _PARTS = 3
-"""How often the bytes of a document count of which the parts are kept, too."""
+"""Factor for the bytes of a document that is kept with its parts."""
 _NOTHING = Memory()
 
 
 class Memories:
-    """The latest memories, by the key of the entity. The least recently used leave first; losing one costs a request.
+    """The latest memories, by the key of the entity. The least recently used leave first; losing a memory costs a request.
 
     Args:
-        budget: bytes that all documents together may take; 0 for no memories at all.
+        budget: most bytes of all documents together; 0 for no memories at all.
     """
 
     def __init__(self, budget: int) -> None:
@@ -58,7 +58,7 @@ class Memories:
         self.size = 0
 
     def take(self, key: str, otherwise: Memory = _NOTHING) -> Memory:
-        """The memory of an entity, which leaves; or what is known otherwise, if there is none."""
+        """The memory of an entity, which leaves; or the default, if there is none."""
         memory = self._memories.pop(key, None)
         if memory is None:
             return otherwise
@@ -66,7 +66,7 @@ class Memories:
         return memory
 
     def keep(self, key: str, memory: Memory) -> None:
-        """Keep a memory, unless it says nothing or is larger than the budget."""
+        """Keep a memory, unless it is empty or larger than the budget."""
         self.take(key)
         if memory.saved is None or _size(memory) > self._budget:
             return
@@ -77,7 +77,7 @@ class Memories:
             self.size -= _size(left)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all memories."""
         self._memories.clear()
         self.size = 0
 
@@ -109,7 +109,7 @@ class Assignment:
     senders: frozenset[str] = frozenset()
 
     def work(self, messages: Iterable[Envelope]) -> Work:
-        """The work that these messages are."""
+        """The work for these messages."""
         return Work(
             self.entity,
             tuple(messages),
@@ -125,11 +125,11 @@ class Assignment:
 
 
 class Processed(NamedTuple):
-    """What became of a message that may be acknowledged.
+    """The result of a message that may be acknowledged.
 
     Attributes:
-        answer: to the request that it came by; None if it came by a queue.
-        before: whether it had been processed before.
+        answer: the answer to its request; None if the message came by a queue.
+        before: whether the message had been processed before.
     """
 
     answer: Answer | None
@@ -159,8 +159,8 @@ class Lanes:
         driver: performs the attempts.
         retrying: retries unfinished attempts, and gives deliveries their deadlines.
         clock: for deadlines.
-        memory: bytes that remembered documents of entities may take.
-        show: makes of an exception what may be logged of it.
+        memory: most bytes of all remembered documents.
+        show: the loggable part of an exception.
     """
 
     def __init__(
@@ -186,12 +186,12 @@ class Lanes:
         self._driver.books.begin()
 
     async def process(self, assignment: Assignment, envelope: Envelope) -> Processed:
-        """Process one message; returns when it may be acknowledged.
+        """Process a message; return when it may be acknowledged.
 
         Cancelling the caller does not stop the attempt, which other messages may share.
 
         Raises:
-            ExactlyOnceError: why the message may not be acknowledged.
+            ExactlyOnceError: the reason not to acknowledge the message.
         """
         observer = self._driver.observer_slot.observer
         if observer is None:
@@ -216,8 +216,8 @@ class Lanes:
         return await done
 
     async def quiesce(self) -> None:
-        """Wait until nothing is under way, and write what is sent into the book. New messages are taken as before."""
-        while self._tasks:  # Not `gather`: cancelling this call must not cancel them.
+        """Wait until no attempt is under way, and write the book. New messages are taken as before."""
+        while self._tasks:  # Not `gather`: cancelling this call must not cancel the tasks.
             await asyncio.wait(self._tasks)
         self._deliveries.stop()
         await self._driver.books.write()
@@ -250,11 +250,11 @@ class Lanes:
         strategy = lane.assignment.strategy
         limit = 1 if lane.apart else strategy.group_limit
         lane.apart = max(lane.apart - 1, 0)
-        waiting = [one for one in lane.waiting if not one.done.done()]  # The others are late or were cancelled.
+        waiting = [one for one in lane.waiting if not one.done.done()]  # The rest is late or was cancelled.
         group, lane.waiting = waiting[:limit], waiting[limit:]
         if not group:
             return
-        given = lane.assignment
+        assignment = lane.assignment
         failed: dict[str, BaseException] = {}
         finished = Finished(lane.memory)
         lane.attempts = 0
@@ -263,28 +263,29 @@ class Lanes:
             lane.attempts += 1
             # If no delivery waits any more, the attempt ends by itself.
             held = [one for one in group if not one.done.done()] or group
-            work = given.work(one.envelope for one in held)
+            work = assignment.work(one.envelope for one in held)
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
-                _acknowledge(held, outcome)  # The next attempt does without those that are finished.
+                _acknowledge(held, outcome)  # The next attempt does without the finished messages.
             return outcome
 
         try:
             deliveries = [one.delivery for one in group if one.delivery is not None]
             finished = await self._driver.process(
-                self._retrying, given.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
+                self._retrying, assignment.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
-            self._log_stopped(given.entity, finished)
-            _log_differing(given.entity, finished.differing(one.envelope for one in group))
+            self._log_stopped(assignment.entity, finished)
+            _log_differing(assignment.entity, finished.differing(one.envelope for one in group))
         except (asyncio.CancelledError, KeyboardInterrupt):  # The process ends, or is made to look like that.
             for one in group:
                 one.done.cancel()
             raise
         except BaseException as error:
-            # The store and what it holds concern the whole group; anything else is due to one message, not known which.
+            # Errors of the store and its documents concern the whole group; the cause of any other is a single, unknown
+            # message.
             if len(group) > 1 and (isinstance(error, HandlerError) or not isinstance(error, ExactlyOnceError)):
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
@@ -293,7 +294,7 @@ class Lanes:
             _resolve(one.done, failed.get(key_of(one.envelope)), processed)
 
     def _log_stopped(self, entity: EntityRef, finished: Finished) -> None:
-        """Log what was stopped: its delivery is acknowledged, so only this log reports it."""
+        """Log stopped messages: their deliveries are acknowledged, so only this log reports them."""
         for key, error in finished.stopped:
             cause = cause_of(error)
             _log.warning(
@@ -306,7 +307,7 @@ class Lanes:
 
 
 def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Result]:
-    """The attempt, in which messages get no transaction id once their deliveries were given back. Their numbers are closed."""
+    """The attempt without transaction ids for messages whose deliveries were given back. Their numbers are closed."""
     reply: Any = None
     while True:
         try:
@@ -337,7 +338,7 @@ def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:
 
 
 def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator[tuple[_Waiting, Processed]]:
-    """What became of the messages of a group, if they may be acknowledged. Of copies, the first is no duplicate."""
+    """The results of the messages of a group, if they may be acknowledged. Among copies, the first is no duplicate."""
     answers, new = dict(outcome.answers), {*outcome.processed}
     for one in group:
         key = key_of(one.envelope)
@@ -346,7 +347,7 @@ def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator
 
 
 def _log_differing(entity: EntityRef, copies: tuple[Envelope, ...]) -> None:
-    """Log what nobody else is told: these copies are acknowledged, and what they say is lost."""
+    """Log copies with differing content: they are acknowledged, and their content is lost without further report."""
     for copy in copies:
         _log.warning(
             "entity %s: message %s is a duplicate, so it changed nothing, but it says something else than the message of this "
@@ -368,7 +369,7 @@ def _give_back(lane: _Lane, one: _Waiting) -> None:
 
 
 def _about(envelope: Envelope, error: BaseException) -> BaseException:
-    """The error of a group, as the error of one of its messages. None ends the task that waits, or its event loop."""
+    """The error of a group, as the error of a message. No result ends the waiting task, or its event loop."""
     about_message: ExactlyOnceError
     if isinstance(error, ExactlyOnceError):
         about_message = type(error)(f"Message {key_of(envelope)}: {error}")

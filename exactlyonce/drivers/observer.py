@@ -15,11 +15,11 @@ Result = TypeVar("Result")
 
 
 Delivery = Any
-"""An observer's own object for one delivery of a message."""
+"""An observer's own object for a delivery of a message."""
 
 
 class Watch(Protocol):
-    """An observer's own object for a run of attempts on one entity."""
+    """An observer's own object for a run of attempts on an entity."""
 
     def attempts(self, attempt: Callable[[Memory], Step[Result | Again]]) -> Callable[[Memory], Step[Result | Again]]:
         """The same attempts, observed."""
@@ -34,7 +34,7 @@ class Observer(Protocol):
         ...
 
     def watching(self, entity: EntityRef, deliveries: Sequence[Delivery] | None) -> AbstractContextManager[Watch]:
-        """Entered while attempts are made on an entity: for deliveries that share them, or, with None, for maintenance."""
+        """Entered while attempts are made on an entity: for the deliveries that share them, or, with None, for maintenance."""
         ...
 
     def perform(self, effect: Effect[Reply], perform: Callable[[Any], Awaitable[Any]]) -> Awaitable[Any]:
@@ -42,7 +42,7 @@ class Observer(Protocol):
         ...
 
     def sending(self, destination: str, message_id: str) -> AbstractContextManager[Extensions]:
-        """Entered while a message is sent from outside of handlers; gives the attributes of its trace context."""
+        """Entered while a message is sent outside of handlers; gives the attributes of its trace context."""
         ...
 
     def charged(self, units: float) -> None:
@@ -50,7 +50,7 @@ class Observer(Protocol):
         ...
 
     def called(self, call: Envelope, received: Any) -> None:
-        """Called with what came of each try of a call to a service: the answer, or the class of the failure as a text."""
+        """Called with the result of each try of a call to a service: the answer, or the class of the failure as a text."""
         ...
 
 
@@ -66,7 +66,7 @@ class ObserverSlot:
         self._looked = observer is not None
 
     def look(self, find: Callable[[], Observer | None]) -> None:
-        """Look for an observer, once. It has to be configured before the first message.
+        """Look for an observer, a single time. It has to be configured before the first message.
 
         Args:
             find: returns the observer of this process; None if it has none.
@@ -85,6 +85,6 @@ class ObserverSlot:
             self.observer.charged(units)
 
     def called(self, call: Envelope, received: Any) -> None:
-        """Report what came of a try of a call to the observer, if there is one."""
+        """Report the result of a try of a call to the observer, if there is one."""
         if self.observer is not None:
             self.observer.called(call, received)

@@ -1,11 +1,11 @@
-"""Overdue outputs: an output that can be published no more is parked, and so no longer owed.
+"""Overdue outputs: an output that can no longer be published is parked, and so no longer owed.
 
-The receiver of a message that is too old can neither apply nor drop it, since its mark of the message may be gone. So an output
-that an entity owed for too long, or that a stream computes again for a very late copy, is parked for an operator. Numbered
-outputs are exempt: a receiver never forgets numbers. So are calls, since nothing older than its key is called.
+The receiver of a message that is too old can neither apply nor drop the message, since its mark may be gone. So an output that
+an entity owed for too long, or that a stream computes again for a very late copy, is parked for an operator. Numbered outputs
+are exempt: a receiver never forgets numbers. Calls are exempt, too, since no call is made after its key has expired.
 
-An output whose destination the application has no more is parked, too, whatever it is. It waits for the delivery limit, since a
-destination may be missing by mistake, or from the next release only.
+An output of any kind is parked if the application no longer has its destination. It waits for the delivery limit, since a
+destination may be missing by mistake, or come with the next release.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ TOO_OLD: Final = "exactlyonce.too-old"
 
 
 def place_of(entity: EntityRef) -> EntityRef:
-    """The place for overdue outputs of an entity: not the entity's own, which is for messages that it never processed."""
+    """The place for overdue outputs of an entity: the entity's own place holds unprocessed messages only."""
     return EntityRef(TOO_OLD, (entity.type, *entity.partition), entity.id)
 
 
 def divided(
     effect: Publish, lifetimes: Lifetimes, now: datetime, destinations: Container[str] | None = None
 ) -> tuple[tuple[Output, ...], tuple[Park, ...]]:
-    """The outputs of an effect to publish, and those to park instead.
+    """The outputs of an effect to publish, and the outputs to park.
 
     Args:
-        effect: of committed outputs.
-        lifetimes: of the application.
+        effect: the committed outputs.
+        lifetimes: the application's bounds of age.
         now: the present, by the store's time.
-        destinations: that the application has; None if it has all that outputs name.
+        destinations: the application's destinations; None if it has all destinations.
     """
     if effect.owed is None:
         return effect.outputs, ()
@@ -60,7 +60,7 @@ def divided(
 
 
 def _gone(output: Output, envelope: Envelope, lifetimes: Lifetimes, now: datetime) -> str | None:
-    """Why an output whose destination is gone is owed no longer; None if it still is."""
+    """Why an output without a destination is no longer owed; None if it is still owed."""
     limit = lifetimes.delivery_limit
     if envelope.time is None or now - envelope.time <= limit:
         return None
@@ -68,7 +68,7 @@ def _gone(output: Output, envelope: Envelope, lifetimes: Lifetimes, now: datetim
 
 
 def _too_old(output: Output, envelope: Envelope, lifetimes: Lifetimes, now: datetime) -> str | None:
-    """Why an output cannot be published any more; None if it can. Receivers judge its age by its stable time, if it has one."""
+    """Why an output is too old to publish; None if it can be published. Receivers judge by the stable time, if it has one."""
     limit = lifetimes.send_limit(now)
     since = None if envelope.time is None else milliseconds(envelope.time)
     since = since if envelope.since is None else envelope.since

@@ -1,7 +1,7 @@
 """The publisher: sends outputs to the queues and topics of their destinations.
 
-Many outputs go in portions. Accepted portions stay accepted when another one fails, and the retry sends only the rest.
-Otherwise a message with five thousand outputs would never be done where a queue takes a thousand in the time of a delivery.
+Many outputs go in portions. Accepted portions stay accepted when a portion fails, and the retry sends only the rest. Otherwise
+a message with five thousand outputs would never be done if a queue takes a thousand in the time of a delivery.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import AsyncTransport, SendReply
 
 PORTION: Final = 128
-"""Most outputs in one call of a transport."""
+"""Most outputs in a call of a transport."""
 LONGEST: Final = 30.0
 """Seconds after which no further portion is sent."""
 MOST_REMEMBERED: Final = 100_000
@@ -36,8 +36,8 @@ class Address:
     """The queue or topic of a destination.
 
     Attributes:
-        transport: carries its messages.
-        name: of the queue or topic.
+        transport: carrier of the messages.
+        name: name of the queue or topic.
     """
 
     transport: AsyncTransport
@@ -46,14 +46,14 @@ class Address:
 
 class _Key(NamedTuple):
     id: str
-    content: int  # A hash: an output of the same id may have another content.
+    content: int  # A hash: an output of the same id may have different content.
 
 
 class Accepted:
     """Outputs of a partly failed publish that their queues already accepted, so that the retry sends only the rest.
 
-    They are forgotten once the whole publish succeeds: publishing the same outputs again after that is intended. Losing an
-    entry costs a copy, never the guarantee.
+    They are forgotten once the whole publish succeeds: publishing the same outputs later is intended. Losing an entry costs a
+    copy, never the guarantee.
 
     Args:
         now: seconds, from any moment on.
@@ -64,14 +64,14 @@ class Accepted:
         self._seen: OrderedDict[_Key, float] = OrderedDict()
 
     def missing(self, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
-        """The outputs that are not known to be accepted."""
+        """The outputs that may not have been accepted."""
         if not self._seen:
             return outputs  # As nearly always.
         oldest = self._now() - REMEMBERED_FOR
         return tuple(one for one in outputs if self._seen.get(_key(one), oldest) <= oldest)
 
     def note(self, outputs: Iterable[Output]) -> None:
-        """Remember outputs that their queues took, though not all of their publish."""
+        """Remember accepted outputs of a publish that failed in part."""
         for key in map(_key, outputs):
             self._seen.pop(key, None)  # An output that is noted again becomes the newest.
             self._seen[key] = self._now()
@@ -93,9 +93,9 @@ class Publisher:
     """Performs `Publish`: each output goes to its destination's address; all addresses are served at the same time.
 
     Args:
-        addresses: of all destinations.
-        new_mark: makes a unique mark for each publish, which becomes part of the ids that the transport sees; None for no
-            mark. Without a mark, a broker with duplicate detection drops outputs that are sent again. Envelopes do not change.
+        addresses: the addresses of all destinations.
+        new_mark: makes a unique mark for each publish, which becomes part of the transport's ids; None for no mark. Without a
+            mark, a broker with duplicate detection drops outputs that are sent again. Envelopes do not change.
         remembers: whether accepted outputs of a partly failed publish are left out of the retry.
         now: seconds, from any moment on.
     """
@@ -116,12 +116,12 @@ class Publisher:
 
     @property
     def destinations(self) -> frozenset[str]:
-        """The destinations that the application has."""
+        """The application's destinations."""
         return frozenset(self._addresses)
 
     @property
     def limits(self) -> dict[str, int]:
-        """For each destination the longest envelope it takes, in bytes."""
+        """For each destination the longest envelope, in bytes."""
         return {name: address.transport.max_bytes for name, address in self._addresses.items()}
 
     async def publish(self, effect: Publish) -> SendReply:
@@ -130,7 +130,7 @@ class Publisher:
         by_destination: dict[str, deque[Output]] = defaultdict(deque)
         for output in missing:
             by_destination[output.destination].append(output)
-        # The entity goes on owing what has no destination: dropping it would lose it.
+        # The entity goes on owing outputs without a destination: dropping them would lose them.
         lost = [by_destination.pop(name) for name in sorted(by_destination.keys() - self._addresses.keys())]
         for outputs in lost:
             text = "output %s is owed to %s, which is no longer a destination of this application"
@@ -142,7 +142,7 @@ class Publisher:
         return self._replied(effect, {output for rest in (*rests, *lost) for output in rest})
 
     def _replied(self, effect: Publish, rest: set[Output]) -> SendReply:
-        """The reply to an effect, given the outputs that may not have arrived."""
+        """The reply to an effect; `rest` are the outputs that may not have arrived."""
         if self._accepted is None:
             return UNKNOWN if rest else PUBLISHED
         if rest:
@@ -152,11 +152,11 @@ class Publisher:
         return PUBLISHED
 
     async def _send_all(self, destination: str, outputs: deque[Output], mark: str | None) -> deque[Output]:
-        """Send to one destination, and return the outputs that may not have arrived.
+        """Send to a destination, and return the outputs that may not have arrived.
 
-        A failed portion goes to the end of the line, since one of its outputs may be the cause; two failures in a row are the
-        destination's fault. After a failure portions are half as large, until one is accepted: a slow destination that takes
-        ten outputs in time would never take a large portion.
+        A failed portion goes to the end of the line, since an output in it may be the cause; two failures in a row are the
+        destination's fault. After a failure portions are half as large, until a portion is accepted: a slow destination that
+        takes ten outputs in time would never take a large portion.
         """
         began, failed = self._now(), False
         while outputs and self._now() - began < LONGEST:

@@ -1,7 +1,7 @@
-"""Retries, for both drivers: generators around generators, pure but for the given chance and time.
+"""Retries, deadlines, time and chance for both drivers. Retries are generators around generators, pure but for chance and time.
 
 Delays grow by exponential back-off with decorrelated jitter and a cap ("Exponential Backoff And Jitter", AWS Architecture
-Blog): each is drawn between the base and three times the one before, so that attempts that collided do not collide again.
+Blog): each is drawn between the base and three times the delay before, so that attempts that collided do not collide again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Runtime:
         return Begun(self.now(), tuple(self.new_transaction() for _ in range(effect.count)))
 
 
-# The store's time, by which ages are judged whatever a machine's clock says.
+# The store's time judges ages, whatever a machine's clock says.
 
 
 AGREED: Final = timedelta(seconds=30)
@@ -95,10 +95,10 @@ class StoreTime:
     """This machine's clock, as long as it agrees with the dates of the store's replies; else the store's time.
 
     It is at most `AGREED` ahead of the store's time, and at most `AGREED` and the latest reply's latency behind it: well within
-    the tolerance that lifetimes have for clocks.
+    the tolerance of lifetimes for clocks.
 
     Args:
-        clock: of this machine.
+        clock: the clock of this machine.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -115,7 +115,7 @@ class StoreTime:
         return self._clock.now() + self._ahead
 
 
-# Deadlines: how long a delivery or a chore may take, by the clock that drivers are given.
+# Deadlines: longest duration of a delivery or a chore, by the drivers' clock.
 
 
 ADVICE: Final = (
@@ -131,14 +131,14 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of the time that a delivery, or an entity's maintenance, may take.
+    """The latest end of a delivery, or of an entity's maintenance.
 
     It goes by the time of day: a clock that is set back moves the end by as much.
 
     Attributes:
         now: the time of day.
         began: the start.
-        seconds: that may pass from the start.
+        seconds: longest time since the start.
     """
 
     now: Callable[[], datetime]
@@ -154,7 +154,7 @@ class Deadline:
         """Raise `OutOfTime` unless a step of so many seconds ends in time.
 
         Args:
-            seconds: duration of the step; 0 if it is not known.
+            seconds: duration of the step; 0 if unknown.
             what: the step, as the subject of a sentence.
         """
         left = self.left
@@ -170,10 +170,10 @@ class _Timed(NamedTuple):
 
 
 class Timekeeper:
-    """Calls back at deadlines; one timer serves all, since a timer for each would be expensive.
+    """Calls back at deadlines; a single timer serves all, since a timer for each would be expensive.
 
     Args:
-        clock: waits.
+        clock: the clock for waiting.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -182,12 +182,12 @@ class Timekeeper:
         self._timer: asyncio.Task[None] | None = None
 
     def watch(self, deadline: Deadline, is_over: Callable[[], bool], call: Callable[[], None]) -> None:
-        """Call back at a deadline, unless what it is for is over by then.
+        """Call back at a deadline, unless the call is no longer needed by then.
 
         Args:
-            deadline: no earlier than those that were watched before.
-            is_over: whether the call is needed no more.
-            call: what to call.
+            deadline: no earlier than deadlines watched before.
+            is_over: whether the call is no longer needed.
+            call: the function to call.
         """
         while self._timed and self._timed[0].is_over():
             self._timed.popleft()
@@ -233,7 +233,7 @@ class Backoff:
         base: shortest delay, in seconds.
         cap: longest delay, in seconds.
         tries: number of tries, the first included.
-        seconds: that all tries of one delivery, or of one entity's maintenance, may take together; None for no limit.
+        seconds: longest time of all tries of a delivery, or of an entity's maintenance; None for no limit.
     """
 
     base: float = 0.02
@@ -242,7 +242,7 @@ class Backoff:
     seconds: float | None = None
 
     def delays(self, random: Random) -> Iterator[float]:
-        """The delays between the tries, in seconds: one fewer than there are tries."""
+        """The delays between the tries, in seconds: the number of tries less 1."""
         delay = self.base
         for _ in range(self.tries - 1):
             delay = min(self.cap, random.uniform(self.base, delay * 3))
@@ -272,14 +272,14 @@ class Retrying:
         memory: Memory,
         deadline: Deadline | None = None,
     ) -> Step[Result]:
-        """Make attempts until one returns anything but `Again`, each with the memory of the one before.
+        """Make attempts until a result is not `Again`, each with the memory of the attempt before.
 
-        After the deadline no request is made, and before it no pause that would outlast it, also in the middle of an attempt:
-        that equals a crash between two effects.
+        No request is made after the deadline, and no pause that would outlast it, even in the middle of an attempt: the stop
+        equals a crash between two effects.
 
         Raises:
             TryAgainLater: the policy's tries are used up, or there was no time for more.
-            StoredDataError: the strategy refused what the store holds.
+            StoredDataError: the strategy refused a document of the store.
         """
         delays = self.backoff.delays(self.random)
         number, before = 0, ""
@@ -329,7 +329,7 @@ class Retrying:
                 reply = yield from self._answer(effect, reply, deadline)
 
     def _answer(self, effect: Effect[Any], reply: Any, deadline: Deadline | None) -> Step[Any]:
-        """Repeat a request until it is answered. After the last try, a refused request counts as one of unknown outcome."""
+        """Repeat a request until it is answered. After the last try, a refused request counts as of unknown outcome."""
         if not _is_refused(reply):
             return reply  # As nearly always; no delay is drawn.
         for delay in self.backoff.delays(self.random):

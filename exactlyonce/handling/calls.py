@@ -1,4 +1,4 @@
-"""Calls to other services: where they go, what they say, and the replies that handlers get."""
+"""Calls to other services: address, request, and the reply to the calling entity."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ Credentials = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A service that handlers call with `context.call`. The application declares it among its destinations.
+    """A service for `context.call`. The application declares it among its destinations.
 
     Attributes:
-        name: logical name of the queue in which its calls wait, like that of a destination.
-        base: address that every path is appended to, such as `https://api.example.com/v1`.
-        key_lifetime: for how long the service knows an idempotency key, at least. No try starts so late that it could arrive
-            after that.
-        timeout: of one try.
-        clock_tolerance: by how much the clocks of two processes may differ.
-        most_at_once: most tries that one process makes at a time.
-        credentials: gives the headers that prove who calls, at the time of each try; may be async. They are neither stored nor
-            logged.
+        name: logical name of the queue in which calls wait, like the name of a destination.
+        base: the address before every path, such as `https://api.example.com/v1`.
+        key_lifetime: shortest time for which the service remembers an idempotency key. No try starts so late as to arrive
+            afterwards.
+        timeout: longest duration of a try.
+        clock_tolerance: largest difference between the clocks of two processes.
+        most_at_once: most tries of a process at a time.
+        credentials: function for the headers that authenticate a try, called at each try; may be async. The headers are neither
+            stored nor logged.
         key_header: the header for the idempotency key.
-        headers: names of the headers of an answer that its reply carries.
-        most_bytes: most bytes of an answer's body that its reply carries.
+        headers: names of the answer's headers that its reply carries.
+        most_bytes: most bytes of an answer's body in its reply.
 
     Raises:
-        ConfigurationError: an attribute cannot be.
+        ConfigurationError: an attribute is not valid.
     """
 
     name: str
@@ -105,15 +105,15 @@ class Api:
 
     @property
     def queue(self) -> Destination:
-        """Where its calls wait."""
+        """The queue in which calls wait."""
         return Destination(self.name)
 
     def last_start(self, made: datetime, lifetime: timedelta) -> datetime:
-        """When the last try of a call may start.
+        """The latest start of the last try of a call.
 
         Args:
-            made: when the call was made, which is before its first try.
-            lifetime: of its key, as the process that made the call knew it. The shorter one counts.
+            made: time of the call, before its first try.
+            lifetime: lifetime of its key in the process that made the call. The shorter lifetime counts.
         """
         return made + min(self.key_lifetime, lifetime) - self.timeout - self.clock_tolerance
 
@@ -127,28 +127,27 @@ class Api:
         if not _PATH.fullmatch(path) or path.startswith("//") or {".", ".."} & set(re.split(r"[/\\]", place)):
             raise ValueError(
                 f"A path of {self.name} begins with one /, has printable ASCII characters but blanks, # and \\, and no part "
-                "that is . or .. there. Percent-encode others with urllib.parse.quote."
+                "that is . or .. there. Percent-encode further characters with urllib.parse.quote."
             )
         return self.base.rstrip("/") + path
 
 
 class Reply(BaseModel):
-    """The reply to a call: a message to the entity that made it. Derive a class from it and register that with `@message`.
+    """The reply to a call: a message to the calling entity. Derive a class and register it with `@message`.
 
     Attributes:
-        tag: that the call was given.
-        outcome: "answered" with a status that is final; or "unknown": the call may have been carried out or not, and nobody
-            will try again.
+        tag: the tag of the call.
+        outcome: "answered" with a final status; or "unknown": the call may have been carried out or not, and no try follows.
         status: status code of the answer; None if the outcome is unknown.
-        headers: of the answer: those that the `Api` names and the answer has.
-        body: JSON where the answer is JSON, else its text; None if it has none, or one that is cut. A number of more digits
-            than a double keeps is a `Decimal`, or an `int`. JSON that not every parser reads alike, as where a property comes
-            twice, is text.
-        undecoded: whether the body could not be decoded, since nobody knows its charset, or it is in another one than its
-            `Content-Type` says. Then it is text in which `\\xe9` stands for a byte that is not UTF-8.
+        headers: headers of the answer, as far as the `Api` names them.
+        body: JSON where the answer is JSON, else text; None if the body is absent or cut. A number with more digits than a
+            double keeps is a `Decimal`, or an `int`. JSON whose meaning depends on the parser, as with a repeated property, is
+            text.
+        undecoded: whether the body could not be decoded, since its charset is unknown or differs from its `Content-Type`. Then
+            `\\xe9` in the text stands for a byte outside UTF-8.
         cut: whether the body was left out, since it is larger than `most_bytes` of the `Api`, or than its queue takes.
-        tried_before: whether a try went before, or may have gone, whose outcome nobody knows. That of a copy of the call, which
-            a queue makes at times, is not among them.
+        tried_before: whether an earlier try went out, or may have gone out, with unknown outcome. Tries of a copy of the call,
+            which a queue makes at times, do not count.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -164,34 +163,34 @@ class Reply(BaseModel):
 
     @property
     def ok(self) -> bool:
-        """Whether the service answered that it has carried out the call: a status from 200 to 299.
+        """Whether the service carried out the call: a status from 200 to 299.
 
-        Without that it may still have carried out an earlier try: see `refused`.
+        If False, an earlier try may still have been carried out: see `refused`.
         """
         return self.status is not None and 200 <= self.status < 300  # noqa: PLR2004
 
     @property
     def refused(self) -> bool:
-        """Whether the service answered that it has not carried out the call, and no try of unknown outcome went before.
+        """Whether the service refused the call, and no try of unknown outcome went before.
 
         If neither `ok` nor `refused`, the call may have been carried out or not. A service that looks for the key first, before
-        anything in front of it can refuse the request, gives every try the same answer; then a status that is not `ok` will do.
+        anything in front of it can refuse the request, answers every try alike; then a status that is not `ok` will do.
         """
         return self.outcome == "answered" and not self.ok and not self.tried_before
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that is to be made, as it waits in the queue of its `Api`. It carries no credentials.
+    """A call in the queue of its `Api`, still to be made. It carries no credentials.
 
     Attributes:
         api: name of the service.
-        method, path, body: of the request; the body is JSON.
+        method, path, body: the request; the body is JSON.
         then: type of the reply.
-        replies: logical name of the queue that the reply goes to.
+        replies: logical name of the queue for the reply.
         tag: for the reply.
-        version: of the caller, which the commit that made the call produced.
-        key_lifetime: of its key, in seconds: a process may know the service no more, or not yet.
+        version: version of the caller, produced by the commit of the call.
+        key_lifetime: lifetime of the key in seconds: another process may no longer, or not yet, have the service.
     """
 
     api: str
@@ -206,12 +205,12 @@ class Call:
 
     @property
     def extensions(self) -> Extensions:
-        """All but the body, as an attribute of its envelope."""
+        """All but the body, as an attribute of the envelope."""
         return ((CALL_IS, Json.of({one: value for one, value in asdict(self).items() if one != "body"}).text),)
 
 
 def _is_base(address: str) -> bool:
-    """Whether paths can be appended to an address. The parser drops line ends, and looks at a port when it is asked for it."""
+    """Whether paths can be appended to an address. The parser drops line ends, and checks a port only on access."""
     try:
         base = urlsplit(address)
         whole = base.scheme in ("https", "http") and bool(base.hostname) and "@" not in base.netloc and base.port != 0
@@ -248,7 +247,7 @@ def call_of(
 
 
 def read_call(envelope: Envelope) -> Call:
-    """A call as it waits in its queue; without its body, where that is in a blob.
+    """A queued call; without its body if a blob holds the body.
 
     Raises:
         InvalidMessage: the message is no call.

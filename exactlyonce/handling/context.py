@@ -1,4 +1,4 @@
-"""The context: a handler's input besides state and message, and its outputs."""
+"""The context: the handler's input besides state and message, and the outputs and the answer of the handler."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from exactlyonce.values.envelope import STABLE_TIME, Envelope, Extensions, Origi
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.round_trips import shown
 
-# Kept messages: what a handler sends at a later time, until it is released or cancelled.
+# Kept messages: sent at a later time, until they are released or cancelled.
 
 
 NUMBERED: Final = 256
-"""Bytes that are left in a kept message for the attributes that it gets when it is released."""
+"""Bytes reserved in a kept message for the attributes that its release adds."""
 
 
 class KeptMessages:
-    """What one handler keeps and cancels.
+    """The messages that a handler keeps and cancels.
 
     Args:
-        known: ids of the messages that the entity keeps; None where its strategy keeps none.
+        kept_ids: ids of the messages that the entity keeps; None where its strategy keeps none.
 
     Attributes:
-        kept: messages that the handler keeps, each with the time at which it is due.
-        cancelled: ids of messages of earlier commits that it cancels.
+        kept: messages that the handler keeps, each with its due time.
+        cancelled: ids of messages of earlier commits that the handler cancels.
     """
 
-    def __init__(self, known: frozenset[str] | None) -> None:
-        self._known = known
+    def __init__(self, kept_ids: frozenset[str] | None) -> None:
+        self._kept_ids = kept_ids
         self.count = 0
         self.kept: tuple[tuple[datetime, Output], ...] = ()
         self.cancelled: frozenset[str] = frozenset()
 
     def require(self) -> frozenset[str]:
-        """Ids of the messages that were kept before. Raises `ConfigurationError` where the strategy keeps none."""
-        if self._known is None:
+        """Ids of the messages kept before. Raises `ConfigurationError` where the strategy keeps none."""
+        if self._kept_ids is None:
             raise ConfigurationError(
                 "Only entities with the strategy Outbox() keep messages until a time: only their ledger names them. Elsewhere "
                 "send with delay=, and let the receiver decide whether the message still matters."
             )
-        return self._known
+        return self._kept_ids
 
     def keep(self, due: datetime, output: Output) -> None:
         """Keep a message until it is due. Raises `ConfigurationError` where the strategy keeps none."""
@@ -76,7 +76,7 @@ class KeptMessages:
 
 
 def utc(due: datetime) -> datetime:
-    """A time with a time zone, in UTC. Raises ValueError if it has none, or is in no year from 1 to 9999 in UTC."""
+    """A time with a time zone, in UTC. Raises ValueError without a time zone, or outside the years 1 to 9999 in UTC."""
     if due.utcoffset() is None:
         raise ValueError(f"at= is a time with a time zone, such as context.now + timedelta(days=30); {due} has none.")
     try:
@@ -86,13 +86,14 @@ def utc(due: datetime) -> datetime:
 
 
 def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, Output]:
-    """A kept message as it is sent: with the time of its release, and a number if its receiver takes messages in their order.
+    """A kept message at its release: with a new time, and a number if its receiver takes messages in order.
 
-    With the sequences afterwards.
+    Returns:
+        the sequences afterwards, and the message.
 
     Raises:
-        UnknownDestination: the application no longer has its destination.
-        OutputTooLarge: its queue no longer takes its size.
+        UnknownDestination: the application no longer has the destination.
+        OutputTooLarge: the queue no longer takes a message of this size.
     """
     envelope = replace(Envelope.read(kept.envelope.text), time=before.at)
     receiver = dict(envelope.extensions).get(RECEIVER) if kept.destination in routes.ordered else None
@@ -122,18 +123,18 @@ _VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 def answer_of(body: object, status: int | None, headers: Mapping[str, str]) -> Answer:
-    """The answer that a handler gives.
+    """A handler's reply as an answer.
 
     Args:
         body: a pydantic model or a dataclass; None for none.
         status: status code of HTTP; None for 200, or for 204 without a body.
-        headers: of the answer.
+        headers: the answer's headers.
 
     Raises:
         ConfigurationError: the body is neither a pydantic model nor a dataclass.
-        OutputTooLarge: the answer is larger than one may be.
+        OutputTooLarge: the answer has more than `MAX_ANSWER_BYTES`.
         HandlerFailed: the body holds NaN or an infinity.
-        ValueError: the status code or a header cannot be.
+        ValueError: the status code or a header is not valid.
     """
     chosen = status or (204 if body is None else 200)
     if chosen not in _STATUSES or (body is not None and chosen in _WITHOUT_BODY):
@@ -164,8 +165,8 @@ class Context:
     """A handler's only source of time, ids and chance, and its only way to send.
 
     Ids and chance derive from the message and the entity: handling the same message again gives the same ids and chance.
-    Messages are sent after the new state is committed. A context belongs to its handler: once that has returned or raised, all
-    but `now` raise `ContextClosed`.
+    Messages are sent after the new state is committed. A context belongs to its handler: after the handler's end, all but `now`
+    raise `ContextClosed`.
     """
 
     def __init__(
@@ -205,14 +206,14 @@ class Context:
         self._closed = False
 
     def close(self) -> None:
-        """End the use of the context, since its handler has returned or raised. The results can still be read."""
+        """End the use of the context, since its handler has ended. The results stay readable."""
         self._closed = True
 
     def _require_open(self, what: str) -> None:
         if self._closed:
             raise ContextClosed(
                 f"context.{what} was used after the handler of message {self._origin.message} on entity {self._origin.entity} "
-                "had ended, so nothing would come of it. Use a context only inside of its handler, and keep it nowhere."
+                "had ended, and had no effect. Use a context only inside of its handler, and keep it nowhere."
             )
 
     @property
@@ -229,7 +230,7 @@ class Context:
         return self._random
 
     def new_id(self) -> str:
-        """A new UUID; the n-th one of a message is the same in every attempt."""
+        """A new UUID; the n-th UUID of a message is the same in every attempt."""
         self._require_open("new_id")
         self._ids += 1
         return self._origin.new_id(self._ids - 1)
@@ -246,22 +247,21 @@ class Context:
 
         Args:
             destination: a queue or topic, or its logical name. An application refuses to start if a handler names a
-                `Destination` that the application does not have; a name is only checked when a message is sent.
+                `Destination` that the application lacks; a name is only checked when a message is sent.
             message: an instance of a registered message type.
-            delay: how long it stays invisible after it was published. A receiver that takes messages in their order waits for
-                it.
-            at: with a time zone: until then the entity keeps the message, however long that is, and `cancel` takes it back. The
-                sweeper releases it within some minutes of that time. Its age counts from then.
+            delay: how long the message stays invisible after it was published. A receiver that takes messages in order waits
+                for it.
+            at: a time with a time zone. Until then, however long, the entity keeps the message, and `cancel` takes it back. The
+                sweeper releases the message within some minutes of the time. Its age counts from the release.
 
         Raises:
-            UnknownDestination: there is no destination of that name.
-            OutputTooLarge: the message does not fit its queue, or all of this handler's together do not fit a document.
+            UnknownDestination: no destination has the name.
+            OutputTooLarge: the message does not fit its queue, or all outputs of the handler together do not fit a document.
             ConfigurationError: the class of the message is not registered, or its receiver has no handler for it; or `at` is
-                given, and the entity's strategy is not `Outbox()`.
-            HandlerFailed: the function that names its receiver or session raised, or gave something else than a key.
+                set, and the entity's strategy is not `Outbox()`.
+            HandlerFailed: the function that names the receiver or the session raised, or returned no key.
             ValueError: the delay is negative, or so long that the message would expire before it appears; or the receiver or
-                session that the destination names cannot be one; or `at` has no time zone, leaves the years 1 to 9999 in UTC,
-                or comes with a delay.
+                the session is not valid; or `at` has no time zone, leaves the years 1 to 9999 in UTC, or comes with a delay.
         """
         self._require_open("send")
         if at is not None:
@@ -280,8 +280,8 @@ class Context:
             id: as `send` returned it.
 
         Returns:
-            True if the message was still kept: then nobody ever gets it. False if not: it was released and its receiver gets
-            it, or got it; or it was cancelled before, or this entity never kept a message of this id.
+            True if the message was still kept: then it is never sent. False if it was released, so that its receiver gets or
+            got it; or if it was cancelled before, or this entity never kept a message with this id.
 
         Raises:
             ConfigurationError: the entity's strategy is not `Outbox()`.
@@ -307,16 +307,16 @@ class Context:
         Args:
             api: the service, which the application declares among its destinations.
             method: GET, POST, PUT, PATCH or DELETE.
-            path: is appended to the base of the service; its query may follow. What comes from elsewhere has to be quoted.
+            path: the part of the address after the base of the service; may have a query. Foreign text has to be quoted.
             body: a pydantic model or a dataclass, which is sent as JSON; None for none.
-            then: type of the reply, which one destination of the application receives.
-            tag: comes back with the reply; its handler's `key=` finds the entity by it.
+            then: type of the reply, which exactly one destination of the application receives.
+            tag: text for the reply; the `key=` of its handler finds the entity by the tag.
 
         Raises:
             ConfigurationError: the entity's strategy is not `Outbox()`; no destination, or more than one, receives the reply;
-                or the body or the type of the reply is no model as required.
+                or the body or the type of the reply is not a valid model.
             UnknownDestination, OutputTooLarge: as for `send`.
-            ValueError: the method, the path or the tag cannot be.
+            ValueError: the method, the path or the tag is not valid.
         """
         self._require_open("call")
         require("The first argument of context.call", api, Api, "the Api that the application declares")
@@ -342,11 +342,11 @@ class Context:
         name, data = encoded
         index = len(self._outputs) + self._kept_messages.count
         id = self._origin.output_id(index)
-        # A kept message gets its number when it is released, so that a cancelled one leaves no gap.
+        # A kept message gets its number when it is released, so that a cancelled message leaves no gap.
         sequences, place = self._placed(destination, message) if due is None else (self._sequences, None)
         room = 0 if due is None else NUMBERED
         extensions = self._routes.session(destination, message) if place is None else place.extensions
-        # All are sorted, and all names of each come before those of the next: those of a call have no place.
+        # Names are sorted over all parts: the names of each part come before those of the next; calls have no place.
         extensions = (*more, *extensions, *self._stable_time(due), *self._trace)
         envelope = Envelope(self._origin.entity.source, id, name, data, self._now, extensions=extensions)
         wire = envelope.to_json()
@@ -376,7 +376,7 @@ class Context:
         return id
 
     def _placed(self, destination: str, message: object) -> tuple[Sequences, Place | None]:
-        """The numbers given out with the next output, and its place; handled again, a message has those of the first time."""
+        """The sequences after the next output, and its place; a message handled again repeats the places of the first time."""
         if self._sent is not None:
             again = self._sent[len(self._outputs) :]
             return self._sequences, again[0].place if again else None
@@ -387,7 +387,7 @@ class Context:
         return self._routes.number(self._sequences, destination, receiver.source, self._now, self._tx, begun=begun)
 
     def _stable_time(self, due: datetime | None) -> Extensions:
-        """The time that copies of an output share. A kept message has none: its due time may follow from the attempt."""
+        """The time that copies of an output share. A kept message has none: its due time may depend on the attempt."""
         if self._since is None or due is not None:
             return ()
         return ((STABLE_TIME, stable_text(self._since)),)
@@ -395,11 +395,12 @@ class Context:
     def write_once(self, name: str, content: bytes | str, *, content_type: str = "application/octet-stream") -> str:
         """Write a blob together with the new state, and return its address, which messages may carry.
 
-        The blob is written before the commit, under an address of this attempt; if the attempt is lost, no message carries it.
+        The blob is written before the commit, under an address of this attempt; if the attempt is lost, no message carries the
+        address.
 
         Args:
-            name: last part of its address: letters, digits and `.-_/`, at most 200 characters, different for each blob.
-            content: of the blob; text is written as UTF-8.
+            name: last part of the address: letters, digits and `.-_/`, at most 200 characters, different for each blob.
+            content: the blob's content; text is written as UTF-8.
             content_type: media type of the content.
 
         Raises:
@@ -448,7 +449,7 @@ class Context:
         self._blobs[blob.name] = blob
 
     def announce(self, event: Model) -> None:
-        """Send an event to every destination that receives its type. A command goes to one destination: `send` it.
+        """Send an event to every destination that receives its type. A command goes to a single destination: `send` it.
 
         Raises:
             UnknownDestination: no destination receives it, and its type is not declared with `@message(..., event=True)`; or a
@@ -461,7 +462,7 @@ class Context:
             self._send(destination, event, (name, data), timedelta(0))
 
     def _subscribers(self, model: type, name: str) -> tuple[str, ...]:
-        """The destinations of an event. When a message is handled again, those of the first time, whatever was added since."""
+        """The destinations of an event. A message handled again repeats those of the first time, whatever was added since."""
         if self._sent is None:
             return self._routes.subscribed(model)
         subscribed = self._routes.subscribers.get(name, ())
@@ -483,9 +484,9 @@ class Context:
     def reply(
         self, body: object = None, *, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Answer the request that the message came by; for a message from a queue, nothing comes of it.
+        """Answer the request behind the message; without effect for a message from a queue.
 
-        The answer is part of the commit: every retry of the request gets it, byte for byte. Without a reply it is 204.
+        The answer is part of the commit: every retry of the request gets it, byte for byte. Without a reply, the answer is 204.
 
         Args:
             body: a pydantic model or a dataclass, which is sent as JSON; None for none.
@@ -496,7 +497,7 @@ class Context:
             OutputTooLarge: the answer has more than 16 KiB.
             ConfigurationError: the body is neither a pydantic model nor a dataclass.
             HandlerFailed: the body holds NaN or an infinity.
-            ValueError: the handler has replied before, or the status code or a header cannot be.
+            ValueError: the handler has replied before, or the status code or a header is not valid.
         """
         self._require_open("reply")
         if self._answer is not None:
@@ -515,12 +516,12 @@ class Context:
 
     @property
     def kept(self) -> tuple[tuple[datetime, Output], ...]:
-        """The messages to keep so far, each with the time at which it is due."""
+        """The messages to keep so far, each with its due time."""
         return self._kept_messages.kept
 
     @property
     def cancelled(self) -> frozenset[str]:
-        """Ids of the messages that were cancelled so far, but for those of this handler."""
+        """Ids of the messages cancelled so far, but for messages of this handler."""
         return self._kept_messages.cancelled
 
     @property

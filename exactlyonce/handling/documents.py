@@ -1,4 +1,4 @@
-"""Entity documents over releases: which properties a save keeps, which go with the state, and when it is refused."""
+"""Entity documents over releases: properties that a save keeps or drops, and the reasons to refuse a save."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Unknown:
     """Stored properties that the model does not write, at all places of one pattern.
 
     Attributes:
-        pattern: their name: steps joined by dots, with `*` for keys of mappings and items of lists.
-        declared: whether the model declares them all the same, such as for reading.
-        places: their paths and values.
+        pattern: name of the properties: steps joined by dots, with `*` for keys of mappings and items of lists.
+        declared: whether the model declares them all the same, as for reading.
+        places: paths and values.
     """
 
     pattern: str
@@ -36,24 +36,24 @@ class Unknown:
     places: list[tuple[_Path, Any]] = field(default_factory=list)
 
     def of(self, document: Any) -> Unknown:
-        """The same properties with the values that they have in another document."""
+        """The same properties with their values in another document."""
         return replace(self, places=[(path, _part(document, path)) for path, _ in self.places])
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Properties that are not the state's, by their patterns.
+    """Properties outside the state, by their patterns.
 
     Attributes:
-        removed: those of former releases, which no release reads any more. They go with the next save.
-        foreign: those that other programs keep in the documents. They stay.
+        removed: properties of former releases, unread by every release. The next save drops them.
+        foreign: properties of other programs, which stay in the documents.
     """
 
     removed: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
 
     def require_unread(self, top: Place, reserved: Iterable[str], state: str) -> None:
-        """Raise `ConfigurationError` if one is no such property, or the model or the library has it."""
+        """Raise `ConfigurationError` if a pattern names no property, or a property of the model or the library."""
         for pattern in (*self.removed, *self.foreign):
             place, steps = top, pattern.split(".")
             if not all(steps) or steps[-1] == ANY:
@@ -89,14 +89,14 @@ def _cut(part: Any, steps: list[str]) -> Any:
 
 
 def covers(content: Any, stored: Any) -> bool:
-    """Whether content has every property that is stored, at any depth: then nothing is left to keep or to remove."""
+    """Whether content has every stored property, at any depth: then nothing is left to keep or to remove."""
     if isinstance(stored, dict):
         return isinstance(content, dict) and all(
             name in content and covers(content[name], one) for name, one in stored.items()
         )
     if isinstance(stored, list):
         items = content if isinstance(content, list) else ()
-        # An item mostly stands where it stood: to look there first keeps this linear.
+        # An item mostly stands where it stood: looking there first keeps this linear.
         return all(
             not isinstance(one, (dict, list)) or any(covers(other, one) for other in chain(items[n : n + 1], items))
             for n, one in enumerate(stored)
@@ -105,11 +105,11 @@ def covers(content: Any, stored: Any) -> bool:
 
 
 def unknown(stored: Any, again: Any, top: Place) -> list[Unknown]:
-    """The stored properties that the model does not write when it has read them.
+    """The stored properties that the model reads but does not write.
 
     Args:
         stored: the document.
-        again: as the model writes what it reads of it.
+        again: the document, read and written by the model.
         top: the model.
     """
     groups: dict[str, Unknown] = {}
@@ -136,16 +136,16 @@ def _unwritten(stored: Any, again: Any, place: Place) -> Iterator[tuple[_Path, t
 
 @dataclass(frozen=True)
 class Save:
-    """A save of a state over a stored document that has more than the state.
+    """A save of a state over a stored document with more properties than the state.
 
     Attributes:
         about: the entity, for errors.
         top: the model.
-        stored: the document, without identity and without what is not the state's.
-        content: as the model writes the new state.
-        old, new: the state as it is stored, and the new one.
-        again: reads a document as the model, and writes what it read.
-        looks: whether code of the model's own may look at what the model does not declare.
+        stored: the document without identity and foreign properties.
+        content: the new state, written by the model.
+        old, new: the stored state, and the new state.
+        again: reads a document with the model, and writes the result.
+        looks: whether code of the model may look at undeclared properties.
         tell: takes the patterns of unread properties that stay in an object which lacks a field of the model.
     """
 
@@ -162,14 +162,14 @@ class Save:
 
     @cached_property
     def written(self) -> Any:
-        """What the model makes of the stored document."""
+        """The stored document, read and written by the model."""
         return self.again(self.stored)
 
     def keeps(self, *, adopted: bool) -> list[Unknown]:
-        """The properties that nothing of the model reads, and that stay.
+        """The properties that stay, since no part of the model reads them.
 
         Args:
-            adopted: whether the document may be of another program, so that a field that it lacks was not renamed.
+            adopted: whether another program may have written the document: then an absent field was not renamed.
 
         Raises:
             DamagedDocument: a field seems to have been renamed.
@@ -187,11 +187,11 @@ class Save:
     def _probe(self, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
         try:
             return self.again(_edited(self.stored, groups, edit))
-        except Exception:  # A validator of the model's own may raise anything.
+        except Exception:  # A validator of the model may raise anything.
             return None
 
     def _read(self, groups: list[Unknown]) -> list[Unknown]:
-        """Those that a validator reads: without them, or with other values, the state is another."""
+        """The groups that a validator reads: without them, or with other values, the state differs."""
 
         def reads(some: list[Unknown]) -> bool:
             return any(self._probe(some, edit) != self.written for edit in (None, _other))
@@ -203,7 +203,7 @@ class Save:
     def _require_no_rename(self, group: Unknown, other: Any) -> bool:
         """Refuse the save if an unknown property may be a renamed field.
 
-        It may be one if its object lacks a field that its value fits, and whose own value comes from no other property.
+        Its object must lack a field that fits the property's value, and no other property may fill this field.
 
         Returns:
             whether an object with the property lacks any field of the model: it is empty, or was renamed to another form.
@@ -222,14 +222,14 @@ class Save:
             if self._fits(places, other):
                 raise DamagedDocument(
                     f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, and lacks "
-                    f"{name!r} beside it, which its value fits. Nothing was changed, since a field that was renamed would lose "
+                    f"{name!r} beside it, which would take the value. Nothing was changed, since a renamed field would lose "
                     f"its value. {_ADVICE.format(name=group.pattern)}"
                 )
         return lacks
 
     def _fits(self, places: list[tuple[_Path, Any]], other: Any) -> bool:
-        """Whether a value, put into an absent field, would be there."""
-        # Each try reads the whole document. So all values are tried at once, and if they do not fit, one of each kind.
+        """Whether a value, put into an absent field, would arrive there."""
+        # Each try reads the whole document. So all values are tried at once, and if they do not fit, then a value of each kind.
         for some in (places, *([place] for place in {type(place[1]): place for place in places}.values())):
             renamed = self._probe([Unknown("", False, some)], lambda value: value)
             for path, value in some if renamed is not None else ():
@@ -239,10 +239,10 @@ class Save:
         return False
 
     def merged(self, groups: list[Unknown]) -> dict[str, Any]:
-        """The content with these properties, wherever that which they belong to is still there.
+        """The content with these properties, wherever their object still exists.
 
         Raises:
-            DamagedDocument: they are in a list that the handler changed.
+            DamagedDocument: a property is in a list that the handler changed.
         """
         body = deepcopy(self.content) if groups else self.content
         for group in groups:
@@ -262,9 +262,9 @@ class Save:
                 if isinstance(content, list) and (is_mixed or not self._once(_begins, content, written)):
                     raise DamagedDocument(
                         f"The document of entity {self.about} has {group.pattern!r}, which no field of the state reads, in a "
-                        "list that the handler changed, or in a set, so nothing tells which item it is of. Nothing was "
-                        "changed. If this instance is older than the one that wrote it, finish the deployment, and requeue "
-                        "the message. Otherwise add the field to the model, keep the items in a mapping by their keys, or "
+                        "list that the handler changed, or in a set, so its item is unknown. Nothing was changed. If this "
+                        "instance is older than the writer of the document, finish the deployment, and requeue the "
+                        "message. Otherwise add the field to the model, keep the items in a mapping by their keys, or "
                         f"declare Entity(..., removed=({group.pattern!r},))."
                     )
                 old, new = (one[step] if isinstance(one, (list, tuple)) else None for one in (old, new))
@@ -280,7 +280,7 @@ class Save:
         return body
 
     def _once(self, make: Callable[..., Any], *of: Any) -> Any:
-        """What is made of parts of this save; a part with many unknown properties would make it for each of them."""
+        """The result of a function of parts of this save, computed a single time for a part with many unknown properties."""
         key = (make, *map(id, of))
         if key not in self._made:
             self._made[key] = make(*of)
@@ -292,7 +292,7 @@ def _parts(value: Any, content: Any) -> dict[str, Any]:
 
 
 def _alike(stored: list[Any], written: list[Any]) -> bool:
-    """Whether the items of a set are in one order, as far as what the model knows of them tells."""
+    """Whether the items of a set are in equal order, as far as the properties known to the model show."""
     pairs = zip(stored, written, strict=False)
     return len(stored) == len(written) and all(
         other.get(name, value) == value
@@ -316,7 +316,7 @@ def _part(document: Any, path: _Path) -> Any:
 
 
 def _carries(written: Any, value: Any) -> bool:
-    """Whether a field kept something of a value that it was given. A model takes any object, and leaves out what it lacks."""
+    """Whether a field kept a part of its new value. A model accepts any object, and drops undeclared properties."""
     if isinstance(value, dict) and isinstance(written, dict):
         return any(name in written for name in value)
     # To read a truth value as a number, and a number as a truth value, is pydantic's courtesy, and no sign of a new name.
@@ -324,7 +324,7 @@ def _carries(written: Any, value: Any) -> bool:
 
 
 def _edited(document: Any, groups: list[Unknown], edit: Callable[[Any], Any] | None) -> Any:
-    """A document with other values of these properties, or without them."""
+    """A document with changed values of these properties, or without them."""
     document = Json.of(document).value
     for group in groups:
         for path, value in group.places:
@@ -339,7 +339,7 @@ def _edited(document: Any, groups: list[Unknown], edit: Callable[[Any], Any] | N
 
 
 def _other(value: Any) -> Any:
-    """Another value of the same kind."""
+    """A different value of the same kind."""
     match value:
         case bool():
             return not value

@@ -1,4 +1,4 @@
-"""Entity types: a state model, the container it lives in, and the handlers of its messages."""
+"""Entity types: a state model with its container, its documents, and the handlers and appliers of its messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from exactlyonce.values.envelope import ID_RULE, EntityRef, Envelope, is_documen
 from exactlyonce.values.frozen_json import Json, problems, raised_in
 from exactlyonce.values.round_trips import Place, ignores_more, looks_further, lost, read_text, written, written_text
 
-# State models and entity documents: the library adds id and partition key, and keeps properties that the model lacks.
+# State models and entity documents: the library adds id and partition key, and keeps unknown properties.
 
 
 RESERVED: Final = frozenset({LEDGER, "_kind", "_rid", "_self", "_etag", "_attachments", "_ts", "ttl"})
@@ -55,12 +55,12 @@ class StateShape:
 
     Args:
         state: the model.
-        paths: of the partition key.
-        declared: the properties that are not the state's.
+        paths: the paths of the partition key.
+        declared: the properties outside the state.
 
     Raises:
-        ConfigurationError: the model cannot start empty, uses a reserved property, or has one of those that are declared not to
-            be its; or a path is not like `/a` or `/a/b`.
+        ConfigurationError: the model cannot start empty, or has a reserved property or a property declared removed or foreign;
+            or a path is not like `/a` or `/a/b`.
     """
 
     def __init__(self, state: type, paths: tuple[str, ...], declared: Declared = Declared()) -> None:  # noqa: B008
@@ -84,7 +84,7 @@ class StateShape:
             )
         try:
             self._top = Place.of(state)
-        except PydanticUserError as error:  # As of an annotation that names what is defined later.
+        except PydanticUserError as error:  # As for an annotation with a name that is defined later.
             raise ConfigurationError(f"{state.__name__} cannot be the state of an entity: {error.message}") from None
         self._own = frozenset({"id", *(steps[0] for steps in self._steps)}) - self._top.names
         self._declared = declared
@@ -97,12 +97,12 @@ class StateShape:
         declared.require_unread(self._top, RESERVED | self._own, state.__name__)
 
     def start(self, entity: EntityRef) -> Any:
-        """The state of an absent entity. Raises `ConfigurationError` if the model does not take the entity's key."""
+        """The state of an absent entity. Raises `ConfigurationError` if the model rejects the entity's key."""
 
         def failed(error: BaseException) -> ConfigurationError:  # A model's validator may raise anything.
             return ConfigurationError(
-                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: making it raised {class_of(error)}. Correct the model's validators."
+                f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type "
+                f"{entity.type!r}: the model raised {class_of(error)}. Correct the model's validators."
             )
 
         try:
@@ -110,9 +110,9 @@ class StateShape:
                 return self._start(entity)
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self._state.__name__} cannot start as the state of an entity of type {entity.type!r}, whose id and "
-                f"partition key it is given: {problems(error, is_quoted=False)}. Declare them as their messages' keys are, "
-                "or not at all."
+                f"{self._state.__name__} cannot be made from the id and the partition key of an entity of type "
+                f"{entity.type!r}: {problems(error, is_quoted=False)}. Declare the fields of id and partition key as the keys "
+                "of the messages, or not at all."
             ) from raised_in(error)  # Pydantic's own error would quote the key.
 
     def _start(self, entity: EntityRef) -> Any:
@@ -141,20 +141,20 @@ class StateShape:
             ) from raised_in(error)  # Pydantic's own error would quote the document.
 
     def write(self, entity: EntityRef, state: Any, before: Json | None, *, adopted: bool = False) -> Json:
-        """State to body. What is read next is this state; properties that nothing of the model reads stay.
+        """State to body. Reading the body gives this state again; properties unread by the model stay.
 
         Args:
-            entity: that it is of.
-            state: to be written.
+            entity: the entity in the document.
+            state: the state to write.
             before: the body that is replaced.
-            adopted: whether the body before may be of another program: then fields that it lacks were not renamed.
+            adopted: whether another program may have written the body before: then absent fields were not renamed.
 
         Raises:
-            HandlerFailed: the state would be read as something else, or holds a number that the store would round, or a
-                reserved property.
-            IdentityChanged: it holds another id or partition key than the entity's.
-            DamagedDocument: the body before has a reserved property; or one that the model does not know, and that may be the
-                old name of a field, or is in a list that was changed.
+            HandlerFailed: the state would be read as another value, or holds a number that the store would round, or a reserved
+                property.
+            IdentityChanged: the state has an id or a partition key that differs from the entity's.
+            DamagedDocument: the body before has a reserved property; or an unknown property that may be the old name of a
+                field, or is in a list that was changed.
         """
         stored = {} if before is None else before.value
         if reserved := RESERVED & stored.keys():
@@ -171,7 +171,7 @@ class StateShape:
                 "property another name."
             )
         for steps, value in self._places(entity):
-            # The model may declare a key as a number, or a UUID: then it writes what it reads of the key in another form.
+            # The model may declare a key as a number, or a UUID: then it writes the key in another form.
             if (now := _get(content, steps, value)) != value and now != _get(self._start_content(entity), steps, value):
                 raise IdentityChanged(
                     f"The handler changed {'/' + '/'.join(steps)} of entity {entity}. Id and partition key are fixed; send a "
@@ -188,7 +188,7 @@ class StateShape:
     def _merged(
         self, entity: EntityRef, state: Any, stored: dict[str, Any], content: dict[str, Any], adopted: bool
     ) -> dict[str, Any]:
-        """Content with what stays of the stored document."""
+        """The content with the properties of the stored document that stay."""
         whole = without(self._known(stored), self._declared.removed)
         for steps, _ in self._places(entity):
             whole = without(whole, [".".join(steps)])
@@ -214,7 +214,7 @@ class StateShape:
         merged = save.merged([*foreign, *kept])
         if self._lost(state, merged) is None:
             return merged
-        # A validator reads something that looked like nobody's, such as an old name whose value was a default.
+        # A validator reads a property that looked foreign, as an old name whose value was a default.
         stays: list[Unknown] = foreign
         for group in kept:
             if self._lost(state, save.merged([*stays, group])) is None:
@@ -249,14 +249,14 @@ class StateShape:
         return body
 
     def _places(self, entity: EntityRef) -> tuple[tuple[tuple[str, ...], Any], ...]:
-        """Where id and partition key stand, and what they are."""
+        """The paths and the values of id and partition key."""
         return ((("id",), entity.id), *zip(self._steps, entity.partition, strict=True))
 
     def _read(self, properties: dict[str, Any]) -> Any:
         return read_text(self._state, self._text(Json.of(properties)))
 
     def _text(self, body: Json) -> str:
-        """What the model gets of a document."""
+        """The model's part of a document."""
         return body.text if self._ignores else Json.of(without(self._known(body.value), self._hidden)).text
 
     def _known(self, properties: dict[str, Any]) -> dict[str, Any]:
@@ -305,13 +305,13 @@ def _integer(digits: str) -> int:
 
 
 def _number(digits: str) -> float:
-    """The service takes 1 and 1.0 for one value and may return either, so both are written as 1."""
+    """A number as the store returns it: the service treats 1 and 1.0 as equal, so both are written as 1."""
     number = float(digits)
     return int(number) if number.is_integer() and abs(number) <= _LARGEST_EXACT else number
 
 
 _AS_KEPT: Final = json.JSONDecoder(parse_int=_integer, parse_float=_number)
-"""Reads a state as the store returns it, so that a message sees the same in a group as alone."""
+"""Reads a state as the store returns it, so that a message sees the same state in a group as alone."""
 
 
 def _get(properties: dict[str, Any], steps: tuple[str, ...], default: Any) -> Any:
@@ -328,7 +328,7 @@ def _set(properties: dict[str, Any], steps: tuple[str, ...], value: Any) -> None
     properties[steps[-1]] = value
 
 
-# Events, which handlers of an event-sourced entity return in place of a state, and their appliers.
+# Events of event-sourced entities, and their appliers.
 
 
 State = TypeVar("State")
@@ -378,13 +378,12 @@ class Appliers(Generic[State]):
         """The state after an event.
 
         Raises:
-            HandlerFailed: it has no applier; its data does not fit; or the applier raised, or returned something else than a
-                state.
+            HandlerFailed: the event has no applier, or data that does not fit; or the applier raised, or returned no state.
         """
         if event.type not in self._appliers:
-            known = ", ".join(sorted(self._appliers))
+            types = ", ".join(sorted(self._appliers))
             raise HandlerFailed(
-                f"Entity {self.entity!r} has no applier of events of type {event.type!r}; known are: {known}. Register one "
+                f"Entity {self.entity!r} has no applier of events of type {event.type!r}; known are: {types}. Register one "
                 "with applies(), and keep it as long as streams hold such events."
             )
         model, applier = self._appliers[event.type]
@@ -436,7 +435,7 @@ class Registration(Generic[State, Message]):
 
 
 class Registers(Protocol[State, Message]):
-    """The decorator of a handler. It returns the handler as it was."""
+    """The decorator of a handler. It returns the handler unchanged."""
 
     @overload
     def __call__(
@@ -449,18 +448,19 @@ class Registers(Protocol[State, Message]):
 
 
 class Entity(Generic[State]):
-    """An entity type. Declare one at module level, next to its handlers.
+    """An entity type. Declare it at module level, next to its handlers.
 
     Args:
-        name: part of the keys of its documents; it cannot be changed later.
+        name: part of the keys of the documents; it cannot be changed later.
         state: a pydantic model or dataclass in which every field has a default: an absent entity starts as `state()`.
-        container: the Cosmos container of its documents.
-        partition_key: path of that container's partition key, or its paths from the top.
+        container: the Cosmos container of the documents.
+        partition_key: path of the container's partition key, or its paths from the top.
         strategy: the protocol to use, such as `Outbox()`.
-        adopts: whether documents without a ledger are taken over. Where not, such a document is damaged: another program
-            removed its ledger, so late duplicates would not be known. (Where every message leaves a companion, those tell.)
-        removed: names of properties of former releases, which no release reads any more. The next save of each document drops
-            them, so this erases what they hold.
+        adopts: whether documents without a ledger are taken over. Without `adopts` such a document is damaged: another program
+            removed its ledger, so late duplicates would not be recognized. (Where every message leaves a companion, companions
+            prove duplicates.)
+        removed: names of properties of former releases, unread by every release. The next save of each document drops and so
+            erases them.
         foreign: names of properties that other programs keep in the documents. They stay, and the state never has them.
 
     A name may be of a nested property, such as `lines.*.price`: `*` stands for every key of a mapping and every item of a list.
@@ -520,7 +520,7 @@ class Entity(Generic[State]):
             key: names the entity of a message. A string is both id and partition key.
 
         Raises:
-            ConfigurationError: the type is not registered, or has a handler already; or the function or `key` cannot be one.
+            ConfigurationError: the type is not registered, or has a handler already; or the function or `key` is not valid.
         """
         if key is None:
             raise ConfigurationError(
@@ -541,7 +541,7 @@ class Entity(Generic[State]):
         return register
 
     def applies(self, model: type[Message]) -> Callable[[Applier[State, Message]], Applier[State, Message]]:
-        """Decorator: register the applier of an event type. It makes the entity event-sourced.
+        """Decorator: register the applier of an event type. The entity becomes event-sourced.
 
         Handlers of an event-sourced entity return a list of events in place of the new state. A `VersionStream` keeps the
         events.
@@ -550,7 +550,7 @@ class Entity(Generic[State]):
             model: a registered message type, under whose name the event is kept.
 
         Raises:
-            ConfigurationError: the type is not registered, or has an applier already; or the function cannot be an applier.
+            ConfigurationError: the type is not registered, or has an applier already; or the function is not valid.
         """
 
         message_type(model)
@@ -577,37 +577,37 @@ class Entity(Generic[State]):
 
     @property
     def handlers(self) -> tuple[Handler[State, Any], ...]:
-        """The handlers of its messages."""
+        """The handlers of the entity's messages."""
         return tuple(dict.fromkeys(registration.handler for registration in self._registrations.values()))
 
     @property
     def models(self) -> dict[str, type]:
-        """The message types that this entity handles, by all of their names."""
+        """The handled message types, by all of their names."""
         return {name: registration.model for name, registration in self._registrations.items()}
 
     def read(self, envelope: Envelope) -> tuple[Registration[State, Any], Any]:
         """The handler of a message, and the message decoded.
 
         Raises:
-            UnknownMessageType: no handler takes it.
+            UnknownMessageType: no handler takes the type.
             InvalidMessage: its data does not fit the model.
         """
         registration = self._registrations.get(envelope.type)
         if registration is None:
-            known = ", ".join(sorted(self._registrations)) or "none"
+            types = ", ".join(sorted(self._registrations)) or "none"
             raise UnknownMessageType(
                 f"Message {message_key(envelope.source, envelope.id)} has the type {envelope.type!r}; entity {self.name!r} "
-                f"handles: {known}. Was it sent to the wrong queue, or is this instance older than its sender?",
-                kept=f"it has the type {envelope.type!r}; entity {self.name!r} handles: {known}",
+                f"handles: {types}. Was it sent to the wrong queue, or is this instance older than its sender?",
+                kept=f"it has the type {envelope.type!r}; entity {self.name!r} handles: {types}",
             )
         return registration, decode(registration.model, envelope.data, source=envelope.source, id=envelope.id)
 
     def ref_of(self, envelope: Envelope) -> EntityRef:
-        """The entity that a message is for.
+        """The receiving entity of a message.
 
         Raises:
             MessageError: as `read` does, or because the message's key is not valid for an entity.
-            HandlerFailed: the function given as `key=` raised, or gave something else than a key.
+            HandlerFailed: the function `key=` raised, or returned no key.
         """
         registration, message = self.read(envelope)
         about = f"Message {message_key(envelope.source, envelope.id)}"
@@ -620,7 +620,7 @@ class Entity(Generic[State]):
         """The entity of this type that sends under a CloudEvents source.
 
         Raises:
-            InvalidMessage: it is not the source of an entity of this type.
+            InvalidMessage: no entity of this type has this source.
         """
         try:
             named = EntityRef.of_source(source)
@@ -653,12 +653,12 @@ class Entity(Generic[State]):
         return ref
 
     def receiver_of(self, message: object) -> EntityRef:
-        """The entity of this type that a message is for, before it is sent.
+        """The receiving entity of a message, before the message is sent.
 
         Raises:
             ConfigurationError: no handler takes messages of its class.
-            HandlerFailed: the function given as `key=` raised, or gave something else than a key.
-            InvalidMessage: its key is not valid for an entity.
+            HandlerFailed: the function `key=` raised, or returned no key.
+            InvalidMessage: the key is not valid for an entity.
         """
         name = message_type(type(message)).name
         registration = self._registrations.get(name)

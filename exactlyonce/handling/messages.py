@@ -1,4 +1,4 @@
-"""Message types: models with a registered name. Messages carry that name, so that renaming a class breaks nothing."""
+"""Messages: models registered under a name, which travels with each message, and the keys of the entities they are for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMED: Final[dict[str, type]] = {}
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """The name of a message type; its former names, which are still read; and whether nobody needs to receive it."""
+    """The name of a message type, its former names, which are still read, and whether it may lack a receiver."""
 
     name: str
     formerly: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ def message(
 
     Args:
         name: the `type` attribute of the envelope, such as `shooting-range.fire-at`.
-        formerly: earlier names; messages that carry them are read as this type.
-        event: whether it may be announced though no destination receives it yet. Announcing another type that nobody receives
-            is refused: a command would be lost in silence.
+        formerly: earlier names; messages under these names are read as this type.
+        event: whether it may be announced before any destination receives it. For other types the announcement is refused,
+            since a command would be lost in silence.
 
     Raises:
         ConfigurationError: the class is neither a pydantic model nor a dataclass; or another class has the name; or no receiver
@@ -73,8 +73,8 @@ def message(
         require_model(model, "A message")
         if (other := _NAMED.get(name)) is not None and not same_source(other, model):
             raise ConfigurationError(
-                f"{full_name(other)} and {full_name(model)} both travel as {name!r}. Give one of them another name; if they "
-                "are one message, use one class."
+                f"{full_name(other)} and {full_name(model)} both travel as {name!r}. Rename a message type; if both classes "
+                "are the same message, use a single class."
             )
         setattr(model, _ATTRIBUTE, MessageType(name, formerly, event))
         _NAMED[name] = model
@@ -89,7 +89,7 @@ def full_name(model: type) -> str:
 
 
 def same_source(one: type, other: type) -> bool:
-    """Whether two classes come of one definition: reloaded, or in a module that was imported under two names."""
+    """Whether two classes come from the same definition: reloaded, or in a module that was imported under two names."""
     if one.__qualname__ != other.__qualname__:
         return False
     if one.__module__ == other.__module__:
@@ -112,14 +112,14 @@ def message_type(model: type) -> MessageType:
         raise ConfigurationError(
             f"A message type is a class, and this is {kind_of(model)}. Give the class of the messages."
         )
-    found = model.__dict__.get(_ATTRIBUTE)
-    if not isinstance(found, MessageType):
+    registered = model.__dict__.get(_ATTRIBUTE)
+    if not isinstance(registered, MessageType):
         raise ConfigurationError(f'{model.__name__} is not a message type. Put @message("a-name") above it.')
-    return found
+    return registered
 
 
 def model_named(name: str) -> type | None:
-    """The model that was last registered under a name; None if there is none. For tests: readers have models of their own."""
+    """The model last registered under a name; None if there is none. For tests: readers have models of their own."""
     return _NAMED.get(name)
 
 
@@ -134,12 +134,12 @@ def is_message_type(value: object) -> bool:
 
 
 def encode(message: object) -> tuple[str, Json]:
-    """Type name and data of a message.
+    """The type name and the data of a message.
 
     Raises:
         ConfigurationError: its class is not registered.
-        InvalidMessage: its receiver would read something else, or it holds what JSON does not have.
-        HandlerFailed: a serializer of the model's own raised.
+        InvalidMessage: its receiver would read other values, or a value has no form in JSON.
+        HandlerFailed: a serializer of the model raised.
     """
     if isinstance(message, type):
         raise ConfigurationError(
@@ -174,10 +174,10 @@ def encode(message: object) -> tuple[str, Json]:
 
 
 def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
-    """Data to model.
+    """The message as an instance of its model.
 
     Raises:
-        InvalidMessage: naming the message and every field that does not fit, without their values.
+        InvalidMessage: data does not fit the model; the text names the message and every wrong field, without values.
     """
 
     def failed(error: BaseException) -> InvalidMessage:  # A validator of the model's own may raise anything.
@@ -206,13 +206,13 @@ def decode(model: type[_Model], data: Json, *, source: str, id: str) -> _Model:
 
 
 def tell_unread(of: str, names: frozenset[str], fate: str, advice: str) -> None:
-    """Tell operators of properties that no model reads.
+    """Report properties that no model reads to the operators.
 
     Args:
-        of: what has them.
-        names: of the properties; none tells nothing.
-        fate: what becomes of them.
-        advice: what to do.
+        of: the messages or documents with these properties.
+        names: names of the properties; without any, nothing is reported.
+        fate: the end of the sentence: how the properties end.
+        advice: the action for the operator.
     """
     for tell in UNREAD if names else ():
         tell(of, names, fate, advice)
@@ -228,7 +228,7 @@ def require_model(model: type, what: str) -> None:
         raise ConfigurationError(f"{what} has to be a pydantic model or a dataclass; {model!r} is neither.")
 
 
-# Keys: how applications name entities.
+# Keys: the names of entities in an application.
 
 
 _LARGEST_EXACT: Final = 2**53 - 1
@@ -253,7 +253,7 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
     """The full name of an entity.
 
     Args:
-        type: name of its type.
+        type: name of the entity type.
         key: a string is both id and partition key.
 
     Raises:
@@ -266,7 +266,7 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
         raise InvalidMessage(
             f"The partition key of an entity {type!r} has to be made of strings of Unicode, booleans, and numbers up to 2^53."
         )
-    # The service takes 1 and 1.0 for the same value, but JSON writes them differently: one entity must not have two names.
+    # The service treats 1 and 1.0 as equal, but JSON writes two texts: an entity must not have two names.
     canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
     ref = EntityRef(type, tuple(canonical), id)
     if (size := len(ref.key.encode())) > MAX_KEY_BYTES:
@@ -280,16 +280,16 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
 def entity_named(
     what: str, function: Callable[[Any], object], message: object, ref: Callable[[Any], EntityRef]
 ) -> EntityRef:
-    """The entity that a function of the application's names.
+    """The entity named by a function of the application.
 
     Args:
         what: the function, as the beginning of an error.
-        function: gives the key.
-        message: that it gets.
+        function: computes the key.
+        message: the function's argument.
         ref: makes the full name of a key.
 
     Raises:
-        HandlerFailed: the function raised, or gave something else than a key.
+        HandlerFailed: the function raised, or returned no key.
         ConfigurationError, InvalidMessage: as `ref` does.
     """
 
@@ -305,7 +305,7 @@ def entity_named(
 
 
 def _mistaken(key: object) -> str | None:
-    """What a function gave in place of a key, by its kind; None if it is a key, valid or not."""
+    """The kind of a function's result if it is no key; None for a key, valid or not."""
     if isinstance(key, str):
         return None
     if not isinstance(key, EntityKey):
@@ -327,12 +327,12 @@ def _parts(key: object) -> tuple[str, tuple[PartitionValue, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """A string as such: one of an `Enum` is written in addresses as another text than in JSON."""
+    """A string as such: a string of an `Enum` is written in addresses as another text than in JSON."""
     return str.__str__(value) if isinstance(value, str) else value
 
 
 def _is_partition_value(value: object) -> bool:
-    """The service keeps numbers as doubles: larger ones would no longer be distinct."""
+    """Whether the service keeps a value exactly. It keeps numbers as doubles, so larger numbers would no longer be distinct."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return abs(value) <= _LARGEST_EXACT  # Neither infinite nor NaN.
     return isinstance(value, bool) or (isinstance(value, str) and not _HALF.search(value))

@@ -19,11 +19,11 @@ from exactlyonce.values.envelope import EntityRef, Extensions, require_name, unf
 
 
 class Receiver(Protocol):
-    """What a destination asks of the entity type that it leads to."""
+    """A destination's view of the entity type behind it."""
 
     @property
     def name(self) -> str:
-        """Of the type."""
+        """Name of the type."""
         ...
 
     @property
@@ -33,11 +33,11 @@ class Receiver(Protocol):
 
     @property
     def models(self) -> Mapping[str, type]:
-        """The message types that it handles, by all of their names."""
+        """The handled message types, by all of their names."""
         ...
 
     def receiver_of(self, message: object) -> EntityRef:
-        """The entity that a message is for."""
+        """The receiving entity of a message."""
         ...
 
 
@@ -69,26 +69,25 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Destination(Generic[Received]):
-    """A logical name for a queue or topic; settings say which one it is.
+    """A logical name for a queue or topic; settings map it to an address.
 
-    Messages to a destination whose receivers take them in their order are numbered. Such a receiver has to get each of them:
-    behind a subscription that filters, numbers would be missing for ever.
+    Messages to a receiver with order are numbered. Such a receiver has to get every message: behind a subscription that
+    filters, numbers would be missing for ever.
 
     Attributes:
         name: for `context.send`.
         receives: message types that `context.announce` sends here.
-        to: the entity type that handles the messages, or its name; None if it is not known.
-        entity_by: the key of the entity that a message is for. Needed where that is a type of another application; else the
-            handler's `key=` names it.
-        ordered: whether the receiver takes the messages of a sender in their order, as a `Resequencer` does. Needed where
-            that is a type of another application.
-        session_by: the session of a message, for Service Bus sessions where `to` is not given; with it, the session is the
-            entity.
-        stable_time: whether the `time` of what `once.send` sends here is the same in all copies of a message, as its callers
-            promise. Then it is required, and receivers need not look for copies in what has left the entity.
+        to: the receiving entity type, or its name; None if unknown.
+        entity_by: the key of the receiving entity. Needed for an entity type of another application; else the handler's `key=`
+            names the entity.
+        ordered: whether the receiver takes the messages of a sender in order, as a `Resequencer` does. Needed for an entity
+            type of another application.
+        session_by: the session of a message, for Service Bus sessions without `to`; with `to`, the session is the entity.
+        stable_time: whether callers promise that `time` is the same in all copies of a message from `once.send`. Then `time` is
+            required, and receivers need not search pages for copies.
 
     Raises:
-        ConfigurationError: the attributes contradict each other, or one is of another kind.
+        ConfigurationError: the attributes contradict each other, or an attribute has a wrong type.
     """
 
     name: str
@@ -152,7 +151,7 @@ class Destination(Generic[Received]):
 
 
 def name_of(destination: str | Destination) -> str:
-    """The logical name of a destination. Raises `ConfigurationError` if it is something else."""
+    """The logical name of a destination. Raises `ConfigurationError` if the argument is no destination."""
     if isinstance(destination, str):
         return destination
     if not isinstance(destination, Destination):
@@ -164,7 +163,7 @@ def name_of(destination: str | Destination) -> str:
 
 
 def subscribers_of(destinations: Iterable[Destination]) -> dict[str, tuple[str, ...]]:
-    """For each message type name the destinations that receive it when it is announced."""
+    """For each message type name the destinations that receive announcements."""
     subscribers: dict[str, tuple[str, ...]] = {}
     for destination in destinations:
         for name in dict.fromkeys(message_type(model).name for model in destination.receives):
@@ -173,10 +172,10 @@ def subscribers_of(destinations: Iterable[Destination]) -> dict[str, tuple[str, 
 
 
 def unheard(model: type, handled: Container[str]) -> str | None:
-    """Why a type that no destination receives is not announced; None for an event that waits for its first receiver.
+    """The reason not to announce a type that no destination receives; None for an event without receivers yet.
 
     Args:
-        model: of the message.
+        model: the announced class.
         handled: names of the message types that handlers of the application take.
     """
     name, is_event = message_type(model).name, message_type(model).event
@@ -197,13 +196,13 @@ class Routes:
     """The rules for a handler's outputs.
 
     Attributes:
-        limits: for each destination the longest envelope it takes, in bytes.
-        subscribers: for each message type name the destinations that receive it when it is announced.
-        max_delay: longest delay of a message; it has to appear before it expires.
-        receivers: for each destination that says whom messages are for, the function that names the entity.
-        ordered: the destinations whose receivers take messages in their order.
+        limits: for each destination the longest envelope in bytes.
+        subscribers: for each message type name the destinations that receive announcements.
+        max_delay: longest delay of a message; the message has to appear before it expires.
+        receivers: for each destination with a declared receiver, the function that names the entity.
+        ordered: the destinations whose receivers take messages in order.
         blobs: address of the container for blobs; None if there is none.
-        sessions: for each destination with other sessions, the function that gives the session of a message.
+        sessions: for each destination with sessions of other kinds, the function that gives the session of a message.
         handled: names of the message types that handlers of the application take.
         stable: the destinations to which callers send with a time that is the same in all copies.
     """
@@ -230,12 +229,12 @@ class Routes:
         """Routes to these destinations.
 
         Args:
-            destinations: of the application.
+            destinations: the application's destinations.
             limits, max_delay, blobs: as the attributes.
-            entities: the entity types of the application, which destinations may name.
+            entities: the application's entity types, which destinations may name.
 
         Raises:
-            ConfigurationError: a destination leads to a type that is not known, and does not say how to name its entities.
+            ConfigurationError: a destination leads to an unknown type, and has no `entity_by`.
         """
         types = {one.name: one for one in entities}
         leading = [one for one in destinations if one.to is not None]
@@ -252,10 +251,10 @@ class Routes:
         )
 
     def subscribed(self, model: type) -> tuple[str, ...]:
-        """The destinations that receive a type when it is announced; none for an event that nobody receives.
+        """The destinations that receive announcements of a type; none for an event without receivers.
 
         Raises:
-            UnknownDestination: none receives it, and it is no event, or a handler of this application takes it.
+            UnknownDestination: no destination receives it, and it is no event, or a handler of this application takes it.
         """
         subscribed = self.subscribers.get(message_type(model).name, ())
         if not subscribed and (refusal := unheard(model, self.handled)) is not None:
@@ -263,12 +262,12 @@ class Routes:
         return subscribed
 
     def receiver(self, destination: str, message: object) -> EntityRef | None:
-        """The entity that a message to a destination is for; None if nobody says.
+        """The receiving entity of a message to a destination; None if the destination names none.
 
         Raises:
             ConfigurationError: no handler of the entity type takes messages of its class.
-            HandlerFailed: the function that names it raised, or gave something else than a key.
-            ValueError: its key is not valid for an entity.
+            HandlerFailed: the naming function raised, or returned no key.
+            ValueError: the key is not valid for an entity.
         """
         name = self.receivers.get(destination)
         if name is None:
@@ -281,13 +280,13 @@ class Routes:
     def number(
         self, sequences: Sequences, destination: str, receiver: str, at: datetime, tx: str, *, begun: int = 0
     ) -> tuple[Sequences, Place]:
-        """Give out the next number for a receiver; return the sequences afterwards, and the place of the output that got it.
+        """Give out the next number for a receiver; return the sequences afterwards, and the place of the output.
 
         Args:
-            sequences: so far.
-            destination, receiver: of the output.
+            sequences: the sequences before.
+            destination, receiver: where the output goes.
             at, tx: time and transaction of the commit.
-            begun: how many channels the same message has begun before.
+            begun: number of channels begun by earlier outputs of the message.
         """
         return numbered(sequences, destination, receiver, channel_id(at, tx, begun))
 
@@ -295,22 +294,22 @@ class Routes:
         """The destination of replies of a type.
 
         Raises:
-            ConfigurationError: none receives them, or more than one.
+            ConfigurationError: not exactly one destination receives them.
         """
-        found = self.subscribers.get(message_type(then).name, ())
-        if len(found) != 1:
+        destinations = self.subscribers.get(message_type(then).name, ())
+        if len(destinations) != 1:
             raise ConfigurationError(
-                f"Replies of type {then.__name__} go to one destination; this application has {len(found)} for them. Name the "
-                "type in receives= of the one that leads to the calling entity."
+                f"Replies of type {then.__name__} need exactly one destination; this application has {len(destinations)}. Name "
+                "the type in receives= of the destination that leads to the calling entity."
             )
-        return found[0]
+        return destinations[0]
 
     def session(self, destination: str, message: object) -> Extensions:
-        """The session of a message to a destination, as attributes of its envelope; none if that has no sessions.
+        """The session of a message to a destination, as attributes of its envelope; none without sessions.
 
         Raises:
             ConfigurationError, HandlerFailed, ValueError: as `receiver` does; or the function that names the session raised, or
-                gave no string, or one that cannot be a session.
+                returned no string, or a string that cannot be a session.
         """
         receiver = self.receiver(destination, message)
         if receiver is not None:
@@ -327,22 +326,22 @@ class Routes:
         return ((RECEIVER, key),)
 
     def is_too_large(self, destination: str, size: int) -> bool:
-        """Whether an envelope of `size` bytes is over the limit of a destination that exists."""
+        """Whether an envelope of `size` bytes is over the limit of an existing destination."""
         return size > self.limits.get(destination, size)
 
     def goes_apart(self, destination: str, size: int) -> bool:
         """Whether the data of an output travels in a blob: an entry would carry it through every commit until it is paid.
 
-        Without a container for blobs it never does.
+        Without a container for blobs, never.
         """
         return self.blobs is not None and (size > MOST_CARRIED or self.is_too_large(destination, size))
 
     def check(self, destination: str, size: int) -> None:
         """Raise `UnknownDestination` or `OutputTooLarge` unless an envelope of `size` bytes may go there."""
         if destination not in self.limits:
-            known = ", ".join(sorted(self.limits)) or "none"
+            names = ", ".join(sorted(self.limits)) or "none"
             raise UnknownDestination(
-                f"There is no destination {destination!r}; known are: {known}. Declare it where the application is composed."
+                f"There is no destination {destination!r}; known are: {names}. Declare it where the application is composed."
             )
         if size > self.limits[destination]:
             sizes = f"A message for {destination!r} has {size} bytes; its queue takes {self.limits[destination]}"
@@ -358,7 +357,7 @@ def _is_receiver(to: object) -> bool:
 
 
 def _naming(destination: Destination, types: Mapping[str, Receiver]) -> Callable[[Any], EntityRef]:
-    """The function that names the entity of a message to a destination."""
+    """The function that names the receiving entity of a message to a destination."""
     entity_by, receiver = destination.entity_by, _receiver(destination, types)
     if entity_by is not None:
         type = receiver.name if receiver is not None else str(destination.to)
@@ -373,12 +372,12 @@ def _naming(destination: Destination, types: Mapping[str, Receiver]) -> Callable
 
 
 def _is_ordered(destination: Destination, types: Mapping[str, Receiver]) -> bool:
-    """Whether the receiver takes messages in their order: declared, or because it holds those that come too early."""
+    """Whether the receiver takes messages in order: declared, or because it holds messages that come too early."""
     receiver = _receiver(destination, types)
     return destination.ordered or (receiver is not None and "holding" in receiver.strategy.unfinished)
 
 
 def _receiver(destination: Destination, types: Mapping[str, Receiver]) -> Receiver | None:
-    """The entity type that a destination leads to, as this application uses it; None if it is another application's."""
+    """The entity type behind a destination, as this application uses it; None for another application's type."""
     to = destination.to
     return types.get(to) if isinstance(to, str) else None if to is None else types.get(to.name, to)

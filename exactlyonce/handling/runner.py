@@ -1,4 +1,4 @@
-"""The runner: decodes one message, runs its handler, encodes the result."""
+"""The runner: decodes a message, runs its handler, encodes the result."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from exactlyonce.values.envelope import EntityRef, Envelope, Origin, key_of
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.lifetimes import Lifetimes
 
-# The age check: refuses unknown messages that are too old to be judged. It fails closed.
+# The age check: refuses unknown messages that are too old to judge (fail closed).
 
 
 @dataclass(frozen=True, slots=True)
 class AgeCheck:
-    """A `Handle` that refuses messages which cannot be judged, like a handler that raises.
+    """A `Handle` that refuses messages of unknown or excessive age, like a handler that raises.
 
-    A strategy handles a message only after it found no proof that it was processed, and takes the time of the attempt after
-    that look. So the age at that time shows whether a proof may have been deleted. A message that is handled again is
-    known, and never refused.
+    A strategy handles a message only after a search for proof of earlier processing, and takes the time of the attempt after
+    the search. So the age at this time shows whether a proof may have been deleted. A message that is handled again is
+    recognized, and never refused.
 
     Attributes:
         handle: handles messages that are not refused.
-        entity: of the messages.
-        lifetimes: of the application.
-        forgets: whether the proof that a message was processed goes with age, as `Strategy.forgets` says.
+        entity: the messages' receiver.
+        lifetimes: the application's bounds of age.
+        forgets: whether the proof of processing goes with age, as `Strategy.forgets` says.
     """
 
     handle: Handle
@@ -49,7 +49,7 @@ class AgeCheck:
         """Handle one message.
 
         Raises:
-            UndatedMessage, MessageFromTheFuture, TooOldToJudge: it cannot be judged; nothing was changed.
+            UndatedMessage, MessageFromTheFuture, TooOldToJudge: the message cannot be judged; nothing was changed.
             ExactlyOnceError: as `handle` does.
         """
         if before.sent is None and self.forgets(envelope):
@@ -63,7 +63,7 @@ class AgeCheck:
 class Runner:
     """Runs the handlers of an entity type for one entity; a `Handle`.
 
-    Each message gets a state built anew from the document, so it sees no changes that a handler made to another's object.
+    Each message gets a state read anew from the document, so no handler sees changes made to another message's object.
     """
 
     type: Entity[Any]
@@ -72,11 +72,11 @@ class Runner:
 
     @property
     def absent(self) -> Json:
-        """The document of the entity with nothing but id and partition key."""
+        """The document of the entity with only id and partition key."""
         return self.type.shape.tombstone(self.entity)
 
     def __call__(self, before: Before, envelope: Envelope) -> Handled:
-        """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`, each naming message and entity."""
+        """Handle one message. Raises `MessageError`, `HandlerError` or `StoredDataError`; each names message and entity."""
         if before.version == 1 and before.body is not None and not self.type.adopts:
             raise DamagedDocument(
                 f"Message {key_of(envelope)}: the document of entity {self.entity} has no ledger (property {LEDGER!r}). "
@@ -104,7 +104,7 @@ class Runner:
         except ExactlyOnceError as error:
             text = f"Message {key_of(envelope)} on entity {self.entity}: {text_of(error)}"
             kind = _kind_of(error)
-            # The application's own class is named as the cause; the library's would say the same sentence again.
+            # The application's own class is named as the cause; the library's class would repeat the sentence.
             cause = cause_of(error)
             if cause is None and type(error) is not kind:  # A cause may have a truth value of its own, which raises.
                 cause = error
@@ -147,7 +147,7 @@ class Runner:
             events = self.type.events(result)
             return replace(_handled(context, self._evolved(before.body, events)), events=events)
         self._require_state(result)
-        # Only an outbox tells which commit is the first; of other strategies any commit may be.
+        # Only an outbox knows the first commit; with other strategies any commit may be the first.
         return _handled(context, self._written(result, before.body, first=before.version in (1, None)))
 
     def _require_state(self, result: Any) -> None:
@@ -185,7 +185,7 @@ def _handler_failed(error: BaseException) -> HandlerFailed:
 
 
 def _storing(result: Any) -> ApplicationsCode:
-    """For what is done with a handler's result: even to ask for its class may run code of its own."""
+    """Errors while a handler's result is stored: even asking for its class may run the application's code."""
     return ApplicationsCode(
         lambda error: HandlerFailed(
             f"The handler's result, {kind_of(result)}, cannot be stored ({class_of(error)}). Return an instance of the state "
@@ -196,7 +196,7 @@ def _storing(result: Any) -> ApplicationsCode:
 
 
 def _require_plain(result: Any) -> None:
-    """Refuse what an async function or a generator function returns. A callable may hide that it is one."""
+    """Refuse the result of an async function or a generator function. A callable may hide its kind."""
     if isinstance(result, (Coroutine, Generator, AsyncGenerator)):
         if isinstance(result, (Coroutine, Generator)):
             result.close()  # Nothing of it ran, and Python would warn of a coroutine that nobody awaited.
@@ -220,7 +220,7 @@ def _handled(context: Context, body: Json) -> Handled:
 
 
 def _kind_of(error: ExactlyOnceError) -> type[ExactlyOnceError]:
-    """The library's class of an error: a user's subclass may not be made from a text alone."""
+    """The library's class of an error: a user's subclass may need more than a text."""
     kind: type[ExactlyOnceError] = next(
         kind for kind in type(error).__mro__ if kind.__module__ == ExactlyOnceError.__module__
     )

@@ -1,9 +1,10 @@
-"""A store performs the effects of `effects.entity`, `effects.library` and `effects.companions`.
+"""The ports of a store: effects on documents, listings over all entities, and the document of the application.
 
-It keeps no session tokens of its own: tokens come in with effects and go out with replies.
+A store performs the effects of `effects.entity`, `effects.library` and `effects.companions`. It keeps no session tokens: tokens
+come in with effects and go out with replies.
 
-It raises for what only people can change: settings, damaged documents, and a document that the store does not take, such as
-one whose unique key is taken.
+A store raises errors for faults that only people can correct: settings, damaged documents, and refused documents, such as a
+document whose unique key is taken.
 """
 
 from __future__ import annotations
@@ -31,12 +32,10 @@ class AsyncStore(AsyncPort, Protocol):
     """A store for the async driver."""
 
 
-# What to look after, found across all entities of a type: for the sweeper and for operators.
-#
-# A listing is best effort. It may name entities that need nothing any more, and miss what was written just now: sweeper and
-# operators load the entity first, and list again later. A companion owes since `at` of the process that committed. That is
-# exact enough, since it decides only when the sweeper looks: too early a look publishes copies at most, and a clock that is
-# minutes ahead or behind makes the look that much later or earlier.
+# Listings over all entities of a type, for the sweeper and for operators. Best effort: both load the entity first, and list
+# again.
+# The time since a companion owes is its process's clock: a wrong clock only moves the sweeper's look, which sends copies at
+# most.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,11 @@ class ListedMessage:
     """A parked message, without its body.
 
     Attributes:
-        entity: key of the entity that it is for.
-        message: its key.
-        reason: why it was parked.
-        at: when, by the clock of the process that parked it.
-        place: in its channel; None if it has none.
+        entity: key of the receiving entity.
+        message: key of the message.
+        reason: reason to park it.
+        at: time of parking, by the clock of the process that parked it.
+        place: place in its channel; None without a channel.
     """
 
     entity: str
@@ -63,8 +62,8 @@ class ListedBook:
     """A book.
 
     Attributes:
-        book: as it was read.
-        etag: of it.
+        book: the book.
+        etag: ETag of its document.
         written: when its process wrote it, in seconds since 1970, by the store's clock.
     """
 
@@ -78,7 +77,7 @@ class Condition:
     """A condition on documents, in the SQL of Cosmos DB.
 
     Attributes:
-        text: such as `c.total > @least`; empty for none.
+        text: the condition, such as `c.total > @least`; empty for none.
         given: values of its parameters, by name without `@`.
 
     Raises:
@@ -91,22 +90,23 @@ class Condition:
     def __post_init__(self) -> None:
         if "type" in self.given:
             raise ConfigurationError(
-                "A condition has no parameter @type: the query of entities has one itself. Rename it."
+                "A condition has no parameter @type: the query of entities uses the name. Rename the parameter."
             )
 
 
 class AsyncListing(Protocol):
-    """Listings come in pages, and an entity may be in several. A caller that has enough stops iterating.
+    """Listings come in pages; pages may repeat an entity. A caller with enough results stops iterating.
 
-    All raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for what only an operator can change.
+    All raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for faults that only an operator can
+    correct.
     """
 
     def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
-        """The books that were written since a moment, in seconds since 1970, and have not ended. One query of one partition."""
+        """The books written since a moment, in seconds since 1970, that have not ended. A query of a partition."""
         ...
 
     def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
-        """Entities of a type whose outbox holds one of the transactions that are searched for, each with that transaction."""
+        """Entities of a type whose outbox holds a searched transaction, each with the transaction."""
         ...
 
     def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
@@ -116,26 +116,26 @@ class AsyncListing(Protocol):
     def companions(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         """Entities of a type whose companions have owed outputs since before a moment.
 
-        Each page begins with those that have owed for longest.
+        Each page begins with the longest debts.
         """
         ...
 
     def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-        """Read models of a type that hold messages, and miss others, or were left alone, since before a moment."""
+        """Read models of a type that hold messages, with a gap, or untouched, since before a moment."""
         ...
 
     def bodies(
         self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
     ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
-        """The entities of a type that are there, with the users' properties.
+        """The present entities of a type, with the users' properties.
 
         Args:
-            type: of the entities.
-            condition: which of them.
+            type: type of the entities.
+            condition: filter of the entities.
             partition: values of the partition key; None for all partitions.
 
         Raises:
-            ConfigurationError: the store does not take the condition.
+            ConfigurationError: the store rejects the condition.
         """
         ...
 
@@ -144,18 +144,18 @@ class AsyncListing(Protocol):
         ...
 
     async def belongings(self, entity: EntityRef) -> tuple[dict[str, Any], ...]:
-        """What the library keeps apart from the document of an entity: ids, kinds and times, without bodies; at most 1,000."""
+        """The library's documents about an entity besides its own: ids, kinds and times, without bodies; at most 1,000."""
         ...
 
 
 def entity_named(key: str) -> EntityRef:
-    """The entity that a key names: the inverse of `EntityRef.key`. Raises ValueError or TypeError if it names none."""
+    """The entity of a key: the inverse of `EntityRef.key`. Raises ValueError or TypeError for no valid key."""
     type, *partition, id = json.loads(key)
     return EntityRef(type, tuple(partition), id)
 
 
 def listed_message(row: Mapping[str, Any]) -> ListedMessage:
-    """A parked message as a query found it."""
+    """A parked message from a row of a query."""
     place = row.get("place")
     return ListedMessage(
         row["entity"], row["message"], row["reason"], row["at"], None if place is None else Place(**place)
@@ -163,26 +163,26 @@ def listed_message(row: Mapping[str, Any]) -> ListedMessage:
 
 
 def text_of(moment: datetime) -> str:
-    """A moment as documents have it, so that texts compare as times do; within one second, nearly so."""
+    """A moment as text in documents: texts compare as times do; within a second, nearly so."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def oldest_first(found: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
-    """Entities by since when they have owed; each once."""
-    by_key = {entity.key: entity for entity, _ in sorted(found, key=lambda one: one[1])}
+def oldest_first(owing: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
+    """Entities without repetition, the longest debts first."""
+    by_key = {entity.key: entity for entity, _ in sorted(owing, key=lambda one: one[1])}
     return tuple(by_key.values())
 
 
-# Where the document of the application lies: the port, and a place in memory.
+# The document of the application: the port, and its adapter in memory.
 
 
 @dataclass(frozen=True, slots=True)
 class StoredApplication:
-    """The document, in the newest version there was.
+    """The document in its newest version.
 
     Attributes:
-        application: what it says.
-        etag: of that version.
+        application: the content.
+        etag: ETag of the version.
         now: the store's present.
     """
 
@@ -192,26 +192,26 @@ class StoredApplication:
 
 
 class AsyncApplicationStore(Protocol):
-    """One document.
+    """The document of the application.
 
-    All methods raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for what only an operator can
-    change.
+    All methods raise `TryAgainLater` where the store does not answer, and `ConfigurationError` for faults that only an operator
+    can correct.
     """
 
     async def claim(self, application: Application) -> StoredApplication:
-        """Write the document if there is none; what is stored then.
+        """Write the document if it is absent; return the stored document.
 
         Raises:
-            DamagedDocument, NewerSchema: there is one that cannot be trusted.
+            DamagedDocument, NewerSchema: the stored document cannot be trusted.
         """
         ...
 
     async def load(self) -> StoredApplication | None:
-        """What is stored, if anything. Raises `DamagedDocument`, `NewerSchema`."""
+        """The stored document, if any. Raises `DamagedDocument`, `NewerSchema`."""
         ...
 
     async def replace(self, application: Application, etag: str) -> bool:
-        """Replace the document, if it still has this ETag; whether it had. If nobody knows, it had not."""
+        """Replace the document under the condition of its ETag; whether it was replaced. False for an unknown outcome."""
         ...
 
 
@@ -228,9 +228,9 @@ class MemoryApplicationStore:
         self._version = 0
 
     async def claim(self, application: Application) -> StoredApplication:
-        found = await self.load()
-        if found is not None:
-            return found
+        stored = await self.load()
+        if stored is not None:
+            return stored
         return self._put(application)
 
     async def load(self) -> StoredApplication | None:

@@ -1,4 +1,4 @@
-"""What every store refuses, whichever it is."""
+"""Refusals of documents, common to all stores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from exactlyonce.records.companions import KIND
 from exactlyonce.values.envelope import EntityRef
 
 MOST_TOGETHER: Final = 100
-"""Most documents in one transactional batch of Cosmos DB."""
+"""Most documents in a transactional batch of Cosmos DB."""
 
 
 def require_entity_document(entity: EntityRef, properties: Container[str]) -> None:
-    """Refuse a document that was found under the id of an entity, but is a companion of another one.
+    """Refuse a companion of another entity under the id of an entity.
 
     Raises:
-        DamagedDocument: it has the property that marks companions.
+        DamagedDocument: the document has the property that marks companions.
     """
     if KIND in properties:
         raise DamagedDocument(
@@ -28,7 +28,7 @@ def require_entity_document(entity: EntityRef, properties: Container[str]) -> No
 
 
 def require_one_batch(effect: SaveBatch) -> None:
-    """Refuse what would have to be split: in two batches it would not be all or nothing.
+    """Refuse a save of more documents than a batch takes: two batches would not be atomic.
 
     Raises:
         ValueError: the strategy asks for more documents than a batch takes.
@@ -42,22 +42,22 @@ def require_one_batch(effect: SaveBatch) -> None:
 
 
 def unique_key_taken(entity: EntityRef) -> UniqueKeyTaken:
-    """The error for a document that would share a unique key of the container with another one."""
+    """The error for a document that would share a unique key of the container with another document."""
     return UniqueKeyTaken(
-        f"Entity {entity}: the store refuses to save it, since another document of its logical partition has the same values "
-        "for a unique key of the container. Nothing was changed. Let the handler give it other values, or change the other "
-        "document. What is missing counts as null: of all documents without it, tombstones included, a partition takes one."
+        f"Entity {entity}: the store refuses the document, since another document of the logical partition has the same values "
+        "for a unique key of the container. Nothing was changed. Let the handler choose different values, or change the other "
+        "document. A missing value counts as null: a partition takes a single document without it, tombstones included."
     )
 
 
 def require_same(entity: EntityRef, id: str, stored: object, wanted: str) -> None:
-    """Refuse a document that is about something else than was asked for: an id may be a hash, and the body says what it is of.
+    """Refuse a document whose body differs from its id: an id may be a hash, and the body has the full value.
 
     Raises:
-        DamagedDocument: it is.
+        DamagedDocument: the body differs.
     """
     if stored != wanted:
         raise DamagedDocument(
-            f"The library's document {id!r} of entity {entity} is about something else than its id says. Nothing was changed. "
-            "Restore it from a backup; or delete it, if it was put there by hand."
+            f"The library's document {id!r} of entity {entity} does not match its id. Nothing was changed. Restore the "
+            "document from a backup; or delete it, if it was created by hand."
         )

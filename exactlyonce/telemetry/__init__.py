@@ -1,4 +1,4 @@
-"""Telemetry: observers of the protocols, which report spans and metrics to OpenTelemetry, and the words of steps for people.
+"""Telemetry: observers that report spans and metrics to OpenTelemetry, and the words of steps for people.
 
-Protocols do not know it.
+Protocols do not know telemetry.
 """

@@ -1,6 +1,6 @@
 """Spans and metrics, through the API of OpenTelemetry. The application's SDK exports them.
 
-They have no texts of errors, and no part of a message but its attributes: either may quote a body.
+Spans and metrics have no texts of errors, and no part of a message but its attributes: either may quote a body.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Telemetry:
     """An observer that writes spans and metrics.
 
     Args:
-        tracer, meter: of the SDK.
+        tracer, meter: instruments of the SDK.
         now: the time of day.
     """
 
@@ -58,7 +58,7 @@ class Telemetry:
 
     @contextmanager
     def processing(self, entity: EntityRef, envelope: Envelope) -> Iterator[DeliverySpan]:
-        """A span for a delivery: a child of the context in which its message was sent, linked to the invocation."""
+        """A span for a delivery: a child of its message's send context, linked to the invocation."""
         parent, links = _creation(envelope)
         attributes: dict[str, str | int] = {
             **_SYSTEM,
@@ -138,7 +138,7 @@ class Telemetry:
 
     @contextmanager
     def sending(self, destination: str, message_id: str) -> Iterator[Extensions]:
-        """A span for a message sent from outside of handlers; gives the attributes of its trace context."""
+        """A span for a message sent outside of handlers; gives the attributes of its trace context."""
         attributes = {
             **_SYSTEM,
             "messaging.operation.name": "send",
@@ -161,7 +161,7 @@ class Telemetry:
             span.end()
 
     def charged(self, units: float) -> None:
-        """Add to the cost of the present effect, since a query has many replies; outside of effects, count by itself."""
+        """Add to the cost of the present effect, since a query has many replies; outside of effects, count alone."""
         spent = contexts.get_value(_SPENT)
         if isinstance(spent, list):
             spent.append(units)
@@ -190,7 +190,7 @@ class Telemetry:
 
 
 def configured(now: Callable[[], datetime]) -> Telemetry | None:
-    """Telemetry for this process's SDK; None if it has none."""
+    """Telemetry for this process's SDK; None without an SDK."""
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
     # The API's own providers do nothing; configuring an SDK replaces them.
     if all(type(one).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics")) for one in providers):
@@ -199,7 +199,7 @@ def configured(now: Callable[[], datetime]) -> Telemetry | None:
 
 
 def _creation(envelope: Envelope) -> tuple[Context | None, list[Link]]:
-    """The context in which a message was sent, as the parent, and a link to the current span. Without one, the current span is
+    """A message's send context as the parent, with a link to the current span. Without a send context, the current span is
     the parent."""
     current = trace.get_current_span().get_span_context()
     creation = _context_of(envelope.trace)
@@ -213,19 +213,19 @@ def _context_of(extensions: Extensions) -> SpanContext | None:
     carrier = {name: str(value) for name, value in extensions}
     if not carrier:
         return None
-    found = trace.get_current_span(_W3C.extract(carrier, Context())).get_span_context()
-    return found if found.is_valid else None
+    context = trace.get_current_span(_W3C.extract(carrier, Context())).get_span_context()
+    return context if context.is_valid else None
 
 
 def _origins(effect: Publish) -> list[Link]:
     """Links to the traces of messages whose outputs are published late."""
     envelopes = (output.envelope.value for output in effect.outputs)
     traces = (tuple((name, one[name]) for name in (TRACEPARENT, TRACESTATE) if name in one) for one in envelopes)
-    return [Link(found) for one in dict.fromkeys(traces) if (found := _context_of(one)) is not None]
+    return [Link(context) for one in dict.fromkeys(traces) if (context := _context_of(one)) is not None]
 
 
 def _name(operation: Operation, attributes: dict[str, str | int]) -> str:
-    """The name of a span; by the conventions, spans of messaging have the destination in it."""
+    """The name of a span; by the conventions, spans of messaging contain the destination."""
     destination = attributes.get("messaging.destination.name")
     return operation.name if destination is None else f"{operation.name} {destination}"
 

@@ -1,4 +1,4 @@
-"""A span for each attempt, and what the attempts come to."""
+"""A span for each attempt, and the outcome of the attempts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _one(name: str) -> Named:
 
 
 def _by_number(one: str, several: str, of: Callable[[Any], Sized]) -> Named:
-    """One operation for one document, another one for several."""
+    """An operation for a single document, and a different operation for several."""
     return lambda effect: one if len(of(effect)) == 1 else several
 
 
@@ -108,12 +108,12 @@ _OTHERS: Final[tuple[type[Effect[Any]], ...]] = (Publish, WriteOnce, DeleteBlobs
 
 @dataclass(frozen=True)
 class Operation:
-    """The names of one kind of effect.
+    """The names of a kind of effect.
 
     Attributes:
-        name: of the effect, such as `load_entity`.
-        database: gives the name of the Cosmos DB operation that performs an effect, by the conventions; None if the effect is
-            no request to the store.
+        name: name of the effect, such as `load_entity`.
+        database: gives the Cosmos DB operation for an effect, by the conventions; None if the effect is no request to the
+            store.
     """
 
     name: str
@@ -124,7 +124,7 @@ OPERATIONS: Final[Mapping[type[Effect[Any]], Operation]] = {
     kind: Operation(re.sub(r"(?<!^)([A-Z])", r"_\1", kind.__name__).lower(), _DATABASE.get(kind))
     for kind in (*_DATABASE, *_OTHERS)
 }
-"""All effects that reach an account. The others ask for time or chance, or combine effects."""
+"""All effects that reach an account. Further effects ask for time or chance, or combine effects."""
 
 
 Result = TypeVar("Result")
@@ -139,9 +139,9 @@ class DeliverySpan:
     """The span of a delivery.
 
     Attributes:
-        envelope: of the message.
-        span: of the delivery.
-        outcome: of the delivery; None until it is known, or if it failed.
+        envelope: the message.
+        span: the delivery's span.
+        outcome: the delivery's outcome; None until then, and after a failure.
     """
 
     envelope: Envelope
@@ -164,18 +164,18 @@ class Instruments:
 
 
 class AttemptSpans:
-    """Spans of attempts on one entity, made one after the other.
+    """Spans of attempts on an entity, made in sequence.
 
-    The parent of an attempt is its delivery, if it has one. Several deliveries that share an attempt are linked to it. An
-    attempt of maintenance has the current span as its parent, such as a timer's invocation.
+    The parent of an attempt is its delivery, if it has a single delivery. Several deliveries that share an attempt are linked
+    to it. An attempt of maintenance has the current span as its parent, such as a timer's invocation.
 
     Args:
-        instruments: of telemetry.
-        entity: of the attempts.
-        deliveries: that they are made for; None for maintenance.
+        instruments: the instruments of telemetry.
+        entity: the attempts' entity.
+        deliveries: the deliveries behind the attempts; None for maintenance.
 
     Attributes:
-        context: of the present attempt, for the spans of effects.
+        context: context of the present attempt, for the spans of effects.
     """
 
     def __init__(self, instruments: Instruments, entity: EntityRef, deliveries: Sequence[DeliverySpan] | None) -> None:
@@ -198,7 +198,7 @@ class AttemptSpans:
 
     @staticmethod
     def present() -> AttemptSpans | None:
-        """The spans of the attempts that the present task makes; None if it makes none."""
+        """The spans of the present task's attempts; None without attempts."""
         watch = contexts.get_value(_WATCH)
         return watch if isinstance(watch, AttemptSpans) else None
 
@@ -251,7 +251,7 @@ class AttemptSpans:
         if self._step == "tend" and self._number == 1:
             for since in self._tally.gaps:
                 self._metrics.gap_age(_seconds(since, self._now()), self._labels)
-        known = len(self._tally.processed)
+        before = len(self._tally.processed)
         self._tally.end(result)
         if isinstance(result, Finished):
             self._conclude(self._tally.outcomes(result))
@@ -261,7 +261,7 @@ class AttemptSpans:
             self._metrics.unfinished(1, {**self._labels, REASON: result.reason})
             if self._span is not None:
                 self._span.set_attribute(REASON, result.reason)
-        if committed := list(self._tally.processed)[known:]:
+        if committed := list(self._tally.processed)[before:]:
             self._committed(committed)
         self.close()
 
@@ -274,7 +274,7 @@ class AttemptSpans:
                 self._metrics.lag(_seconds(time, self._now()), self._labels)
 
     def _conclude(self, outcomes: dict[str, Outcome]) -> None:
-        """Give each delivery its outcome. Of several copies in one group the last counts as the message, as for strategies."""
+        """Give each delivery its outcome. Of copies in a group the last counts as the message, as for strategies."""
         seen: set[str] = set()
         for key, one in zip(reversed(self._keys), reversed(self._deliveries), strict=True):
             outcome = outcomes[key]
@@ -297,5 +297,5 @@ def fail(span: Span, error: BaseException) -> None:
 
 
 def _seconds(since: datetime, now: datetime) -> float:
-    """Seconds since a time; 0 if it is in the future, as clocks of two machines may disagree."""
+    """Seconds since a time; 0 if the time is in the future, as clocks of two machines may disagree."""
     return max(0.0, (now - since).total_seconds())

@@ -1,8 +1,8 @@
 """The tally of a run of attempts: the outcome of each delivery, derived from effects and replies.
 
-Strategies report committed and failed messages. Where a duplicate was found shows only in the replies to reads; and so does
-whether it is one: after an unknown outcome a message is often found where this run itself committed it. An entry in an outbox
-names its transaction. A mark does not; so it counts as this run's if a save of this run, of unknown outcome, had the same.
+Strategies report committed and failed messages. Only replies to reads show the place of a duplicate, and whether it is a
+duplicate: after an unknown outcome a message is often found where this run itself committed it. An entry in an outbox names its
+transaction. A mark has none; so it counts as this run's if a save of this run, of unknown outcome, had the same mark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from exactlyonce.records.library import Opened
 from exactlyonce.values.envelope import EntityRef, message_hash
 
 Outcome = Literal["processed", "held", "failed", "ledger", "page", "record", "stream", "number", "group"]
-"""The outcome of a delivery, or where it was found to be a duplicate.
+"""The outcome of a delivery, or the place of proof for a duplicate.
 
 `ledger`: by a mark, or an entry, in the entity's ledger. `page`: by a mark in a page. `record`: in a co-located record.
 `stream`: in a version stream. `number`: by a number that a read model has received. `group`: by another copy in the same group.
@@ -44,8 +44,8 @@ class Tally:
         messages: keys of the run's messages.
 
     Attributes:
-        saved: the commit of the present attempt, once it is known to be applied.
-        processed: keys of all messages known to be committed by the run.
+        saved: the commit of the present attempt, once it is certainly applied.
+        processed: keys of all messages that the run certainly committed.
     """
 
     def __init__(self, messages: Iterable[str] = ()) -> None:
@@ -86,44 +86,44 @@ class Tally:
             self._uncertain |= set(self._marks_in(effect).values())
 
     def end(self, result: object) -> tuple[str, ...]:
-        """End the attempt; return the keys of the messages that it is known to have committed."""
+        """End the attempt; return the keys of the messages that it certainly committed."""
         # An attempt that did not finish may have committed, and failed to publish.
         committed = result.processed if isinstance(result, Finished) else tuple(self._committed())
         self.processed.update(dict.fromkeys(committed))
         return committed
 
     def outcomes(self, finished: Finished) -> dict[str, Outcome]:
-        """The outcome of each message of a run that finished.
+        """The outcome of each message of a finished run.
 
-        Messages that the last attempt found committed by an earlier one of unknown outcome are added to `processed`.
+        Messages that the last attempt found committed by an earlier attempt of unknown outcome are added to `processed`.
         """
-        known: dict[str, Outcome] = dict.fromkeys((key for key, _ in finished.failed), "failed")
-        known |= dict.fromkeys((key for key, _ in finished.stopped), "held")
-        known |= dict.fromkeys(self.processed, "processed")
-        outcomes = {key: known.get(key) or self._found(key) for key in self._messages}
+        reported: dict[str, Outcome] = dict.fromkeys((key for key, _ in finished.failed), "failed")
+        reported |= dict.fromkeys((key for key, _ in finished.stopped), "held")
+        reported |= dict.fromkeys(self.processed, "processed")
+        outcomes = {key: reported.get(key) or self._found(key) for key in self._messages}
         self.processed.update(dict.fromkeys(key for key, one in outcomes.items() if one == "processed"))
         return outcomes
 
     @property
     def gaps(self) -> tuple[datetime, ...]:
-        """The times since which the loaded read model has had its gaps."""
+        """The start times of the gaps of the loaded read model."""
         return tuple(one.gap_since for one in self._ledger.receptions if one.gap_since is not None)
 
     def _found(self, key: str) -> Outcome:
-        """Where the last attempt found a message that was committed before."""
+        """Where the last attempt found a message committed before."""
         written = next((one for one in _companions(self.saved) if one.message == key), None)
         if written is not None:
             return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
-        found = self._companions.get(key)
-        if found is None:
+        companion = self._companions.get(key)
+        if companion is None:
             # Without companions it is an outbox; or clean-up has deleted the document of the number.
             return self._marked(message_hash(key)) if self._ledger.protocol == OUTBOX else "number"
-        if _origin(found) not in self._before:
-            return _PLACES[type(found)]
-        return "held" if _is_held(found) else "processed"
+        if _origin(companion) not in self._before:
+            return _PLACES[type(companion)]
+        return "held" if _is_held(companion) else "processed"
 
     def _marked(self, hash: str) -> Outcome:
-        """Where an outbox has a message. One that the process remembers was not loaded, and is in its ledger."""
+        """Where an outbox has a message. A message that only the process remembers was not loaded, and is in its ledger."""
         ledger = self._ledger
         entry = next((one for one in ledger.outbox if one.cause == hash), None)
         mark = by_hash(ledger.marks).get(hash)
@@ -133,12 +133,12 @@ class Tally:
         return "page" if in_page else "ledger"
 
     def _marks_in(self, save: SaveEntity) -> dict[str, str]:
-        """The marks that a save of this attempt gives to its messages, by their keys."""
+        """The marks of messages in a save of this attempt, by message key."""
         marks = by_hash((read_entity(save.entity, save.document).ledger or Ledger()).marks) if self._opened else {}
         return {key: mark for key in self._opened if (mark := marks.get(message_hash(key))) is not None}
 
     def _committed(self) -> Iterator[str]:
-        """Messages in the commit of this attempt, if that is known to be applied."""
+        """Messages in the commit of this attempt, if it was certainly applied."""
         if isinstance(self.saved, SaveEntity):
             yield from self._marks_in(self.saved)
         for one in _companions(self.saved):
@@ -154,7 +154,7 @@ class Tally:
 
 
 def _origin(one: Companion) -> str | datetime:
-    """The mark of the attempt that wrote it: its transaction; the document of a number has only a time."""
+    """The mark of the attempt that wrote a companion: the transaction, or the time for the document of a number."""
     return one.at if isinstance(one, NumberedMessage) else one.tx
 
 

@@ -1,7 +1,7 @@
-"""The words about steps: comments in the strategies, directly above the statement that yields.
+"""The words about steps: comments in the strategies, directly above the statement with the yield.
 
 The first sentence of a comment is the step's title, the rest its reason. A comment above a call of another generator speaks for
-all steps inside: its title goes before theirs.
+all steps inside: its title goes before their titles.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _SENTENCE: Final = re.compile(r"\.(?:\s+|$)")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a comment says about a step.
+    """The content of a step's comment.
 
     Attributes:
-        title: its first sentence, without the period.
-        reason: the others; empty if there is none.
-        occasion: reason at the call of the generator that has the step; empty if there is none.
+        title: the first sentence, without the period.
+        reason: the rest; empty without a rest.
+        occasion: reason at the call of the generator with the step; empty without a comment there.
     """
 
     title: str
@@ -39,15 +39,15 @@ class Words:
     occasion: str = ""
 
     def inside(self, caller: Words) -> Words:
-        """The words about a step in a generator that was called with a comment of its own."""
+        """The words about a step in a generator whose call has a comment of its own."""
         title = f"{caller.title}: {self.title[:1].lower()}{self.title[1:]}"
         return Words(title, self.reason, caller.reason)
 
 
 def lines_of(step: Step[Any]) -> tuple[Line, ...]:
-    """Where each generator of a suspended step waits, from the outermost to the one that yields the effect.
+    """The waiting line of each generator of a suspended step, from the outermost to the yielder of the effect.
 
-    A generator that another one drives by hand counts as if that one had called it.
+    A generator driven by hand counts as if its driver had called it.
     """
     lines: list[Line] = []
     waiting: Any = step
@@ -66,10 +66,10 @@ def _is_suspended(value: object) -> bool:
 
 
 def words_at(lines: tuple[Line, ...]) -> Words | None:
-    """The words about a step; None if it has no comment.
+    """The words about a step; None without a comment.
 
     Args:
-        lines: where each generator waits, from the outermost to the one that yields the effect.
+        lines: the waiting line of each generator, from the outermost to the yielder of the effect.
     """
     *callers, own = (_comment(line) for line in lines)
     caller = next((words for words in reversed(callers) if words is not None), None)
@@ -85,18 +85,18 @@ def _comment(line: Line) -> Words | None:
 
 @cache
 def _comments(file: str) -> Mapping[int, str]:
-    """The comment above the innermost statement of each line, for the lines of a file that have one."""
+    """The comment above the innermost statement of each line, for the commented lines of a file."""
     try:
         source = Path(file).read_text(encoding="utf-8")
     except OSError:  # An application may be published without its sources.
         return {}
     lines = source.splitlines()
-    found: dict[int, str] = {}
+    comments: dict[int, str] = {}
     for node in ast.walk(ast.parse(source)):  # Outer statements come before inner ones.
         if isinstance(node, ast.stmt):
             first = node.lineno - 1
             while first and lines[first - 1].lstrip().startswith("#"):
                 first -= 1
             text = " ".join(line.strip().removeprefix("#").strip() for line in lines[first : node.lineno - 1])
-            found |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text)
-    return found
+            comments |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), text)
+    return comments

@@ -1,4 +1,4 @@
-"""What a transport has to offer: sending, and saying how much one message may hold."""
+"""The port of transports: sending, and the longest envelope; and its adapter in memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class AsyncTransport(Protocol):
 
     @property
     def max_bytes(self) -> int:
-        """Longest envelope it takes, in bytes."""
+        """Longest envelope, in bytes."""
         ...
 
     async def send(self, address: str, outputs: tuple[Output, ...]) -> SendReply:
-        """Send to one queue or topic; PUBLISHED only if every output was accepted. It never raises for what the world does.
+        """Send to a queue or topic; PUBLISHED only if every output was accepted. Faults of the world raise no error.
 
         Args:
             address: name of the queue or topic.

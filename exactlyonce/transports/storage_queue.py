@@ -1,7 +1,6 @@
-"""Azure Storage queues.
+"""Azure Storage queues: the transport, and the lengths of queues.
 
-A message is the envelope's JSON in base64, the `messageEncoding` that a function host expects unless its host.json says
-otherwise.
+A message is the envelope's JSON in base64, the default `messageEncoding` of a function host.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from exactlyonce.records.outbox import Output
 from exactlyonce.transports.port import SendReply
 
 MAX_BYTES: Final = 48 * 1024
-"""Longest envelope: base64 makes 64 KiB of it, the service's limit for one message."""
+"""Longest envelope: base64 makes 64 KiB of it, the service's limit for a message."""
 
 DELIVERY_LIMIT: Final = timedelta(days=7)
 
 MAX_DELAY: Final = timedelta(days=7)
-"""Longest that the service lets a message stay invisible."""
+"""Longest time for which the service lets a message stay invisible."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,21 +39,22 @@ _log = logging.getLogger(__name__)
 def is_connection_string(text: str) -> bool:
     """Whether a text is a connection string of a storage account."""
     try:
-        QueueServiceClient.from_connection_string(text)  # Opens nothing yet.
+        QueueServiceClient.from_connection_string(text)  # Opens no connection yet.
     except ValueError:
         return False
     return True
 
 
 class StorageQueueTransport:
-    """Sends to the queues of one storage account; a queue that is missing is created.
+    """Sends to the queues of a storage account; a missing queue is created.
 
     Args:
         account: a connection string, or the address of the account's queue service (`https://….queue.core.windows.net`).
-        credential: for an address; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
+        credential: for an address; its owner closes it. Without it, the transport opens a `DefaultAzureCredential`, and closes
+            it.
         delivery_limit: time after which an undelivered message expires. Clean-up's retention has to exceed it.
-        time_limit: seconds that sending one message may take, the wait for its turn and its repetitions included.
-        concurrency: most messages on their way to one queue at once: a queue that is slow holds up no other.
+        time_limit: most seconds of a send, with the wait for its turn and its repetitions.
+        concurrency: most messages on their way to a queue at the same time: a slow queue holds up no other queue.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class StorageQueueTransport:
         return PUBLISHED if all(arrived) else UNKNOWN
 
     async def close(self) -> None:
-        """Close the clients and the credential that was made here. A later use opens them again."""
+        """Close the clients, and the credential if it was opened here. A later use opens all again."""
         service, self._service = self._service, None
         credential, self._own_credential = self._own_credential, None
         self._queues.clear()
@@ -94,7 +94,7 @@ class StorageQueueTransport:
             await credential.close()
 
     async def _send(self, address: str, output: Output) -> bool:
-        """Whether the service has accepted it. One sent twice does no harm: its id is the same."""
+        """Whether the service has accepted the message. Copies do no harm: their id is the same."""
         try:
             await asyncio.wait_for(self._put_in_turn(address, output), self._time_limit)
         except (AzureError, asyncio.TimeoutError) as error:
@@ -111,12 +111,12 @@ class StorageQueueTransport:
     async def _put(self, queue: QueueClient, output: Output) -> None:
         text = base64.b64encode(output.envelope.text.encode()).decode()
         lifetime = math.ceil(self._delivery_limit.total_seconds())
-        # A message has to appear before it expires; one that asks for more is delivered as late as the service can.
+        # A message has to appear before it expires; a longer delay is cut to the latest possible delivery.
         delay = min(math.ceil(output.delay), lifetime - 1, int(MAX_DELAY.total_seconds()))
         try:
             await queue.send_message(text, visibility_timeout=delay, time_to_live=lifetime)
         except ResourceNotFoundError:
-            with suppress(ResourceExistsError):  # Somebody else has just created it.
+            with suppress(ResourceExistsError):  # Another sender has just created it.
                 await queue.create_queue()
             await queue.send_message(text, visibility_timeout=delay, time_to_live=lifetime)
 
@@ -128,7 +128,7 @@ class StorageQueueTransport:
         return self._queues[name]
 
     def _open(self) -> QueueServiceClient:
-        # The SDK's default waits 15 s before it repeats anything, and a minute for a reply.
+        # The SDK's default waits 15 s before a repetition, and a minute for a reply.
         patience: dict[str, Any] = {
             "initial_backoff": 1,
             "increment_base": 2,
@@ -144,11 +144,11 @@ class StorageQueueTransport:
         return QueueServiceClient(self._account, self._credential or self._own_credential, **patience)
 
 
-# How many messages wait in the queues of a storage account.
+# Lengths of queues: how many messages wait in a storage account.
 
 
 Length = int | Literal["absent", "refused", "no answer"]
-"""Messages in a queue, about; or why that is not known."""
+"""Approximate number of messages in a queue; or the reason why it is unknown."""
 
 
 async def lengths(account: str, client_id: str | None, names: Iterable[str]) -> AsyncIterator[tuple[str, Length]]:
@@ -156,8 +156,8 @@ async def lengths(account: str, client_id: str | None, names: Iterable[str]) -> 
 
     Args:
         account: a connection string, or the address of the queue service.
-        client_id: of a user-assigned identity, for an address.
-        names: of the queues.
+        client_id: client id of a user-assigned identity, for an address.
+        names: names of the queues.
     """
     credential = None
     if "=" in account:

@@ -1,1 +1,1 @@
-"""Values: the ground that everything stands on. Frozen and pure."""
+"""Values: frozen and pure, the ground of all rooms."""

@@ -1,4 +1,4 @@
-"""Declarations: what an application says of itself at import, checked where it stands."""
+"""Declarations: arguments with which an application describes itself, checked at import."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, in
 
 
 def require(what: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
-    """Refuse an argument of another kind than declared.
+    """Refuse an argument of a wrong type.
 
     Args:
         what: the argument, as the beginning of a sentence, such as `key= of entity 'order'`.
-        value: as it was given.
-        kinds: the classes that it may be an instance of. A truth value is no number.
-        wanted: what to give.
+        value: the argument.
+        kinds: the allowed classes. A truth value is no number.
+        wanted: the advice to the caller.
 
     Raises:
-        ConfigurationError: it is none of them.
+        ConfigurationError: the value has none of the classes.
     """
     if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
         raise ConfigurationError(f"{what} is {kind_of(value)}. Give {wanted}.")
@@ -36,10 +36,10 @@ def require_callable(what: str, value: object, wanted: str) -> None:
 
 
 def require_plain(what: str, function: Any, parameters: tuple[str, ...]) -> None:
-    """Refuse what is no plain function of these parameters. Neither its `repr` is shown, nor what a partial was given.
+    """Refuse anything but a plain function of these parameters. The error shows neither `repr` nor bound arguments.
 
     Raises:
-        ConfigurationError: it cannot be called, is a class, async or a generator, or takes other parameters.
+        ConfigurationError: the argument cannot be called, is a class, async or a generator, or takes wrong parameters.
     """
     require_callable(what, function, f"a function of ({', '.join(parameters)})")
     called: Any = function
@@ -55,9 +55,9 @@ def require_plain(what: str, function: Any, parameters: tuple[str, ...]) -> None
 
 
 def require_parameters(what: str, function: Callable[..., Any], parameters: tuple[str, ...]) -> None:
-    """Refuse a function that takes other parameters. Raises `ConfigurationError`."""
+    """Refuse a function with wrong parameters. Raises `ConfigurationError`."""
     try:
-        # A decorator may bring parameters of the function that it wraps.
+        # A decorator may bring parameters of the wrapped function.
         inspect.signature(function, follow_wrapped=False).bind(*parameters)
     except ValueError:  # A function of C may have no signature.
         return
@@ -66,7 +66,7 @@ def require_parameters(what: str, function: Callable[..., Any], parameters: tupl
 
 
 def require_text(what: str, value: object) -> str:
-    """A text as such: that of an `Enum` would be written as its name. Raises `ConfigurationError` if it is none, or empty."""
+    """A text as such: an `Enum`'s text would be written as its name. Raises `ConfigurationError` for no or empty text."""
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"{what} is {kind_of(value)}. Give a string that is not empty.")
     return str.__str__(value)
@@ -76,7 +76,7 @@ def require_tuple(what: str, value: object, wanted: str) -> None:
     """Refuse a single value in place of a tuple, above all a text, which would pass for its letters.
 
     Raises:
-        ConfigurationError: it is no tuple.
+        ConfigurationError: the value is no tuple.
     """
     if not isinstance(value, tuple):
         raise ConfigurationError(f"{what} is {kind_of(value)}. Give a tuple, such as {wanted}: mind the comma.")
@@ -85,28 +85,28 @@ def require_tuple(what: str, value: object, wanted: str) -> None:
 def declared(
     what: str, values: Iterable[_Declared], kinds: type[_Declared] | tuple[type[_Declared], ...], wanted: str
 ) -> tuple[_Declared, ...]:
-    """What an application declares, as a tuple.
+    """Declared values, as a tuple.
 
     Args:
         what: the argument, as the beginning of a sentence.
-        values: as they were given.
-        kinds: the classes that each may be an instance of.
-        wanted: what to give.
+        values: the argument.
+        kinds: the allowed classes of each value.
+        wanted: the advice to the caller.
 
     Raises:
-        ConfigurationError: it is a single value, or one of them is of another kind.
+        ConfigurationError: the argument is a single value, or a value has none of the classes.
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ConfigurationError(f"{what} are {kind_of(values)}. Give a tuple: {wanted}.")
-    given = tuple(values)
-    for value in given:
+    listed = tuple(values)
+    for value in listed:
         if not isinstance(value, kinds):
             raise ConfigurationError(f"{what} have {kind_of(value)} among them. Give {wanted}.")
-    return given
+    return listed
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, without the value, which may be a key. Nothing of the value's own runs: its `==` may raise."""
+    """The kind of a value without the value, which may be a key. No code of the value runs: its `==` may raise."""
     if issubclass(type(value), type):
         return f"the class {value.__qualname__}"
     if value is None or (type(value) is str and not value):

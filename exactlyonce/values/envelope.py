@@ -1,7 +1,7 @@
-"""The message envelope: CloudEvents 1.0, in its JSON event format on the wire.
+"""The envelope of a message: CloudEvents 1.0, in the JSON event format on the wire.
 
-Inside the library an envelope is a frozen value that every receiver can read, whoever made it: `unfit` is the rule for its
-attributes. `read` and `to_json` are the edge, where the official `cloudevents` package checks it, too.
+Inside the library an envelope is a frozen value that every receiver can read: `unfit` is the rule for its attributes. `read`
+and `to_json` are the edge, where the official `cloudevents` package checks the attributes, too.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from exactlyonce.errors import ConfigurationError, MalformedMessage
 from exactlyonce.values.declarations import require_text
 from exactlyonce.values.frozen_json import MAX_NESTING, Json, canonical, read_json
 
-# Who is who: identities of messages, entities and outputs, and the chance that derives from them.
-#
-# Everything a handler could want from outside (ids, random numbers) derives from the message it handles and the entity it
-# handles it for, so that handling a message again gives the same again.
+# Identities of messages, entities and outputs. Ids and chance derive from the message and its entity, so that handling a
+# message
+# again repeats them.
 
 
 _NAMESPACE: Final = UUID("0b4f3a2e-7c55-5d0c-9d4e-2f1f0a6c9b11")
@@ -40,33 +39,33 @@ _CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII: Final = json.JSONEncoder(separators=(",", ":"))
 
 LONGEST_ID: Final = 255
-"""Characters of a document id that every SDK and tool takes. The service takes 1,023 bytes, which they never exceed."""
+"""Characters of a document id that every SDK and tool takes. The service takes 1,023 bytes, always enough for them."""
 ID_RULE: Final = f"1 to {LONGEST_ID} characters, none of / \\ ? # nor tabs or line ends, and no space at its end"
 _FORBIDDEN_IN_ID: Final = re.compile(r"[/\\?#\t\r\n\ud800-\udfff]|[ ]\Z")  # By the SDK, the service, or UTF-8.
 
 MAX_KEY_BYTES: Final = 2048
 """Most bytes of a key, which is the partition key of the library container: the service takes no more."""
 LONGEST_READABLE: Final = 1024
-"""Characters of a source whose parts can be read. Percent-encoding takes nine for a Chinese one, and twelve for an emoji."""
+"""Characters of a source with readable parts. Percent-encoding takes nine for a Chinese character, and twelve for an emoji."""
 LONGEST_TYPE: Final = 256
 """Characters of an entity type's name in a source."""
 MAX_SOURCE_LENGTH: Final = 3072
-"""Longest source. An encoded key has at most 2,731 characters; its type and what joins them are before it."""
+"""Longest source. An encoded key has at most 2,731 characters, after its type and a separator."""
 _HASHED: Final = 12
 """Bytes of a message's hash."""
 _ENCODED: Final = "=~"
-"""How an encoded key begins: no value of a partition key is written so."""
+"""Beginning of an encoded key: no value of a partition key is written so."""
 
 PartitionValue = str | int | float | bool
 
 
 def is_document_id(id: object) -> bool:
-    """Whether this may be the id of a document in Cosmos DB: a string as `ID_RULE` says."""
+    """Whether a value may be the id of a document in Cosmos DB: a string as `ID_RULE` says."""
     return isinstance(id, str) and 0 < len(id) <= LONGEST_ID and not _FORBIDDEN_IN_ID.search(id)
 
 
 def message_key(source: str, id: str) -> str:
-    """A message's identity as one string: source, `/`, id; `%` and `/` in either are percent-encoded.
+    """A message's identity as a string: source, `/`, id; `%` and `/` in either are percent-encoded.
 
     >>> message_key("web", "m/42")
     'web/m%2F42'
@@ -75,16 +74,16 @@ def message_key(source: str, id: str) -> str:
 
 
 def message_hash(key: str) -> str:
-    """The hash of a message's key: 96 bits in base 64. Among 10^9 messages two share one in one of 10^11 cases."""
+    """The hash of a message's key: 96 bits in base 64. Among 10^9 messages two share a hash in one of 10^11 cases."""
     return b64encode(hashlib.sha256(key.encode()).digest()[:_HASHED]).decode()
 
 
 @dataclass(frozen=True, eq=False)
 class EntityRef:
-    """Names one entity: its type, the values of its full partition key, its document id.
+    """The name of an entity: its type, the values of its full partition key, its document id.
 
-    Two of them are equal if their keys are: to Python `True` and 1 are one value, to the service two.
-    It has no slots, so that it may keep `key` and `source`, which are asked for ten times per message.
+    References are equal if their keys are: to Python `True` and 1 are equal, to the service they differ. The class has no
+    slots, so that an instance may keep `key` and `source`, which are used ten times per message.
     """
 
     type: str
@@ -98,12 +97,12 @@ class EntityRef:
 
     @cached_property
     def source(self) -> str:
-        """The CloudEvents source of everything this entity sends; no two entities of a type have the same.
+        """The CloudEvents source of everything this entity sends; no two entities of a type share a source.
 
-        Its parts are percent-encoded. A value that is no string follows `=`, which no encoded string has. The partition is
-        left out where it is just the id, as for most entities. Where that would be too long, the type is followed by `=~` and
-        the key in base64, which takes four characters for a Chinese one. No hash: a request to send again finds the entity by
-        its source alone.
+        Parts are percent-encoded. A value that is no string follows `=`, which no encoded string has. The partition is left out
+        where it equals the id, as for most entities. If the result would be too long, the type is followed by `=~` and the key
+        in base64, with four characters for a Chinese character. A hash would not do: a request to send again finds the entity
+        by its source alone.
 
         >>> EntityRef("order", ("eu", 7), "o-1").source
         'order/eu/=7/o-1'
@@ -119,7 +118,7 @@ class EntityRef:
 
     @classmethod
     def of_source(cls, source: str) -> EntityRef:
-        """The entity that sends under a CloudEvents source. Raises `ValueError` if none does."""
+        """The entity that sends under a CloudEvents source. Raises `ValueError` if no entity does."""
         type, *key = source.split("/")
         values = tuple(map(_value, key)) if not source.startswith(_ENCODED, len(type) + 1) else _decoded(key[0])
         ref = cls(unquote(type), values[:-1] or values, str(values[-1])) if values else None
@@ -139,17 +138,17 @@ class EntityRef:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One message handled for one entity: what ids and chance derive from."""
+    """A message handled for an entity: the origin of ids and chance."""
 
     entity: EntityRef
     message: str
 
     def output_id(self, index: int) -> str:
-        """Id of the index-th output: the same in every attempt, so that the next handler knows a copy when it sees one."""
+        """Id of the index-th output: the same in every attempt, so that receivers recognize copies."""
         return derived_id(self.entity, message_hash(self.message), index)
 
     def new_id(self, index: int) -> str:
-        """Id of the index-th thing the handler asks an id for."""
+        """Id of the index-th call of `new_id`."""
         return self._derive("id", index)
 
     def random(self) -> Random:
@@ -161,12 +160,12 @@ class Origin:
 
 
 def derived_id(entity: EntityRef, cause: str, index: int) -> str:
-    """Id of an output. Engines of SQL have all of its functions, so that an audit can tell what a message caused.
+    """Id of an output. Every SQL engine has the needed functions, so that an audit can compute the outputs of a message.
 
     Args:
-        entity: that sends it.
-        cause: hash of the message that causes it.
-        index: its place among the messages of its handler.
+        entity: the sender.
+        cause: hash of the handled message.
+        index: index of the output among the outputs of its handler.
     """
     return hashlib.sha256(f"{entity.key}\n{cause}\n{index}".encode()).hexdigest()[:32]
 
@@ -176,7 +175,7 @@ def _part(value: PartitionValue) -> str:
 
 
 def _value(part: str) -> PartitionValue:
-    """The value of a part; of one that is none, whatever is written otherwise than the part."""
+    """The value of a part. A part in no valid form gives a value that is written otherwise than the part."""
     if not part.startswith("="):
         return unquote(part)
     with suppress(ValueError, RecursionError):
@@ -187,7 +186,7 @@ def _value(part: str) -> PartitionValue:
 
 
 def _decoded(part: str) -> tuple[PartitionValue, ...]:
-    """The values of a key in base64; none if it is no key."""
+    """The values of a key in base64; none if the part is no key."""
     with suppress(ValueError, RecursionError):
         key = json.loads(urlsafe_b64decode(f"{part.removeprefix(_ENCODED)}==="))
         if isinstance(key, list) and all(isinstance(value, (str, bool, int, float)) for value in key):
@@ -196,12 +195,12 @@ def _decoded(part: str) -> tuple[PartitionValue, ...]:
 
 
 def renewed_id(entity: str, message: str, time: datetime) -> str:
-    """Id under which a parked message is sent as a new one: no id is sent with two times.
+    """Id under which a parked message is sent as a new message: no id is sent with two times.
 
     Args:
-        entity: key of the entity under which it is parked.
-        message: its key.
-        time: of the new message.
+        entity: key of the entity under which the message is parked.
+        message: key of the parked message.
+        time: time of the new message.
     """
     at = time.astimezone(timezone.utc).isoformat()
     return str(uuid5(_NAMESPACE, _ASCII.encode([entity, message, "renewed", at])))
@@ -212,7 +211,7 @@ def _encode(part: str) -> str:
 
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
-"""Longest envelope that is read. What may be sent is the transport's limit, which is lower on most queues."""
+"""Longest envelope that is read. Transports limit the sending, to less on most queues."""
 
 MAX_ATTRIBUTE_LENGTH: Final = 1024
 """Longest `id` and `type`, in characters: they become part of every record."""
@@ -224,24 +223,24 @@ _LONGEST: Final[Mapping[str, int]] = {
 }
 
 MOST_NESTED: Final = MAX_NESTING + 10
-"""Levels of an envelope. What was read by itself, such as a request's body, is some levels deeper in a message."""
+"""Levels of an envelope. Data that was read alone, such as a request's body, is some levels deeper in a message."""
 
 DATAREF: Final = "dataref"
 MILLISECOND: Final = timedelta(milliseconds=1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, timezone.utc)
 STABLE_TIME: Final = "stabletime"
-"""Extension attribute: a time that is the same in all copies of a message. Its sender promises that."""
+"""Extension attribute: a time that is the same in all copies of a message, as its sender promises."""
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 MAX_TRACESTATE_LENGTH: Final = 512
-"""Longest `tracestate` that is passed on; W3C Trace Context asks for that many characters at least."""
+"""Longest `tracestate` that is passed on: the minimum of W3C Trace Context."""
 
 REQUEUED: Final = "requeued"
 """Extension attribute: how often a message was sent to its queue once more, by the library or by an operator."""
 UNEXPLAINED: Final = "unexplained"
-"""Extension attribute: how often of these nobody knew why its queue had given it up."""
+"""Extension attribute: how often, among these returns, its queue gave the message up for an unknown reason."""
 
 _REQUIRED_ATTRIBUTES: Final = ("specversion", "id", "source", "type")
 
@@ -263,9 +262,9 @@ _JSON_TYPE: Final = re.compile(r"\s*[\w.+-]+/(?:[\w.-]+\+)?json\s*(?:;|\Z)", re.
 
 _UUID7: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 _OLDEST_UUID7: Final = 1_577_836_800_000
-"""A UUID of version 7 that says an earlier time, in milliseconds, says none: the version is of 2021."""
+"""A UUID of version 7 with an earlier time, in milliseconds, counts as untimed: the version is of 2021."""
 _NEWEST_UUID7: Final = 4_102_444_800_000
-"""The same for this time and later ones, from the year 2100 on."""
+"""The same for this time and later times, from the year 2100 on."""
 
 _OWN_ATTRIBUTES: Final = frozenset({"specversion", "id", "source", "type", "time", "subject", "datacontenttype"})
 
@@ -278,8 +277,8 @@ def unfit(text: object, longest: int | None = None) -> str | None:
     """Why a text cannot be an attribute of an envelope, as the end of a sentence such as "The id …"; None if it can.
 
     Args:
-        text: to become an attribute.
-        longest: most characters of an `id`, `source` or `type`, which may not be blank either; None for other attributes.
+        text: the value of the attribute.
+        longest: most characters of an `id`, `source` or `type`, which may not be blank either; None for further attributes.
     """
     if not isinstance(text, str):
         return f"is a {type(text).__name__}, not a string"
@@ -294,12 +293,12 @@ def unfit(text: object, longest: int | None = None) -> str | None:
 
 
 def require_name(what: str, name: object, longest: int | None = None) -> str:
-    """A name that the application declares, as a plain string. Raises `ConfigurationError` unless every receiver can read it.
+    """A declared name as a plain string. Raises `ConfigurationError` unless every receiver can read the name.
 
     Args:
         what: the name, as the beginning of the error.
-        name: as it will be in an attribute.
-        longest: most characters of it; None for a name that is percent-encoded in a source.
+        name: the value for an attribute.
+        longest: most characters of the name; None for a name that is percent-encoded in a source.
     """
     text = require_text(what, name)
     why = unfit(text, longest or LONGEST_TYPE)
@@ -311,12 +310,12 @@ def require_name(what: str, name: object, longest: int | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """A text that a stranger chose, as it may be written to a log."""
+    """A text from a stranger, made fit for a log."""
     return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def written_time(time: datetime) -> str:
-    """A time as it is on the wire."""
+    """A time in the form of the wire."""
     text = time.isoformat()
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
@@ -337,7 +336,7 @@ def microseconds(time: datetime) -> int:
 
 
 def moment_of(microseconds: object) -> datetime:
-    """A time in microseconds since 1970. Raises `ValueError` if it is none."""
+    """A time in microseconds since 1970. Raises `ValueError` if the value is no time."""
     with suppress(OverflowError):
         if type(microseconds) is int:
             return _EPOCH + microseconds * _MICROSECOND
@@ -351,22 +350,22 @@ def stable_text(since: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One message: what CloudEvents calls an event. Its identity is the pair (`source`, `id`).
+    """A message: an event in the words of CloudEvents. The pair (`source`, `id`) identifies it.
 
     Attributes:
-        source: who sent it, a URI reference.
-        id: unique within the source; the same id means the same message.
+        source: the sender, as a URI reference.
+        id: unique within the source; an equal id means the same message.
         type: the registered name of the message type, such as `shooting-range.fire-at`.
-        data: the message itself.
-        time: when it came about; with a time zone.
-        subject: what it is about, for people and routers; the library does not use it.
+        data: the message's content.
+        time: time at which the message came about; with a time zone.
+        subject: the message's subject, for people and routers; the library does not use it.
         extensions: further attributes (`traceparent` and the like) as sorted pairs.
-        asked: fingerprint of the request that it came by; None if it came by a queue. It never travels.
-        opened: of a request that was opened, the session token of a view that shows its document. It never travels.
-        key: source and id as one string, as `message_key` makes it.
+        asked: fingerprint of the request behind the message; None if it came by a queue. It never travels.
+        opened: session token of a view that shows the document of an opened request. It never travels.
+        key: source and id as a string, made by `message_key`.
 
     Raises:
-        MalformedMessage: a receiver could not read it, or could not tell it from another message.
+        MalformedMessage: a receiver could not read the message, or could not tell it from another message.
     """
 
     source: str
@@ -401,7 +400,7 @@ class Envelope:
         """The envelope in the JSON event format of CloudEvents 1.0, as the package writes it but for blanks and escapes.
 
         Raises:
-            CloudEventValidationError: the package does not take its attributes.
+            CloudEventValidationError: the package rejects the attributes.
         """
         attributes: dict[str, Any] = {
             "specversion": "1.0",
@@ -424,19 +423,19 @@ class Envelope:
 
     @property
     def content(self) -> str:
-        """A digest of the type and the data: 8 characters, 48 bits. Neither order of properties nor spelling of numbers counts.
+        """A digest of type and data: 8 characters, 48 bits. Neither order of properties nor spelling of numbers counts.
 
-        Every entry keeps it, so it is short. Another content has the same digest in one of 280,000,000,000,000 cases.
+        Every entry keeps the digest, so it is short. Different contents share a digest in one of 280,000,000,000,000 cases.
         """
         written = Json.of(canonical([self.type, self.data.value])).text
         return b64encode(hashlib.sha256(written.encode()).digest()[:6]).decode()
 
     @property
     def since(self) -> int | None:
-        """When a timed message came about, in milliseconds since 1970; None of an untimed one.
+        """The stable time of a timed message, in milliseconds since 1970; None for an untimed message.
 
-        A message is timed if all its copies certainly carry one time: its sender promises that, or its id, a UUID of version 7,
-        says the time. The `time` of a message need not be the same in all of its copies.
+        A message is timed if all copies certainly carry the same time: its sender promises the attribute `stabletime`, or its
+        id, a UUID of version 7, contains the time. The `time` of a message may differ between copies.
         """
         stated = dict(self.extensions).get(STABLE_TIME)
         if isinstance(stated, str):
@@ -450,7 +449,7 @@ class Envelope:
 
     @property
     def judged_by(self) -> datetime | None:
-        """The time by which the age of the message is judged: the one that all its copies certainly share, or else its own."""
+        """The time by which the age of the message is judged: its stable time, or else its own time."""
         since = self.since
         return self.time if since is None else time_of(since)
 
@@ -460,20 +459,21 @@ class Envelope:
 
     @property
     def reference(self) -> str | None:
-        """Where the data is, if it does not travel in the envelope."""
+        """The address of the data, if the data does not travel in the envelope."""
         address = dict(self.extensions).get(DATAREF)
         return address if isinstance(address, str) else None
 
     def with_data(self, data: Json) -> Envelope:
-        """The envelope with the data it refers to."""
+        """The envelope with the data at its reference."""
         extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
         return replace(self, data=data, extensions=extensions)
 
     def with_stable_time(self, since: int | None = None) -> Envelope:
-        """The envelope with the promise that all its copies carry one time.
+        """The envelope with the promise that all copies carry the same time.
 
         Args:
-            since: that time, in milliseconds since 1970; None for its `time`. Without either, nothing is promised.
+            since: the stable time, in milliseconds since 1970; None for the message's `time`. Without either, no promise is
+                made.
         """
         others = {name: value for name, value in self.extensions if name != STABLE_TIME}
         if since is None and self.time is not None:
@@ -484,21 +484,21 @@ class Envelope:
 
     @property
     def requeued(self) -> int:
-        """How often it was sent to its queue once more; 0 if it is as its sender sent it."""
+        """How often the message was sent to its queue again; 0 in its sender's copy."""
         return self._count(REQUEUED)
 
     @property
     def unexplained(self) -> int:
-        """How often of these nobody knew why its queue had given it up."""
+        """How often, among these returns, its queue gave the message up for an unknown reason."""
         return self._count(UNEXPLAINED)
 
     def once_more(self, unexplained: int = 0) -> Envelope:
-        """The envelope as it is sent to its queue once more: the identity and the time stay, so it is a copy like any other.
+        """The envelope for a return to its queue: identity and time stay, so it is a copy like any other.
 
-        Every message that is sent again is marked by this, so that a queue with an adapter does not take it for a foreign body.
+        The mark is on every message that is sent again, so that a queue with an adapter does not take it for a foreign body.
 
         Args:
-            unexplained: how often its queue had given it up for no known reason; 0 once an operator has looked at it.
+            unexplained: how often its queue gave the message up for an unknown reason; 0 after an operator's look.
         """
         counted = {**dict(self.extensions), REQUEUED: self.requeued + 1, UNEXPLAINED: unexplained}
         if not unexplained:
@@ -506,7 +506,7 @@ class Envelope:
         return replace(self, extensions=tuple(sorted(counted.items())))
 
     def _count(self, name: str) -> int:
-        """An attribute that counts; what a stranger put in its place counts as 0."""
+        """The number in a counting attribute; a stranger's value counts as 0."""
         number = dict(self.extensions).get(name)
         return number if type(number) is int and 0 <= number <= _MOST_COUNTED else 0
 
@@ -514,10 +514,10 @@ class Envelope:
     def trace(self) -> Extensions:
         """The attributes of the "Distributed Tracing" extension of CloudEvents: the context in which the message came about.
 
-        Empty if there is none, or none that can be: what is passed on must not grow with what a stranger sends.
+        Empty without a valid context: the forwarded attributes must not grow with a stranger's input.
         """
-        given = dict(self.extensions)
-        parent, state = given.get(TRACEPARENT), given.get(TRACESTATE)
+        attributes = dict(self.extensions)
+        parent, state = attributes.get(TRACEPARENT), attributes.get(TRACESTATE)
         if not isinstance(parent, str) or not _TRACEPARENT.fullmatch(parent):
             return ()
         if not isinstance(state, str) or not 0 < len(state) <= MAX_TRACESTATE_LENGTH:
@@ -525,20 +525,20 @@ class Envelope:
         return ((TRACEPARENT, parent), (TRACESTATE, state))
 
     def with_trace(self, trace: Extensions) -> Envelope:
-        """The envelope with these attributes for its trace, as another one's `trace` says them."""
+        """The envelope with the trace attributes of another envelope's `trace`."""
         others = (one for one in self.extensions if one[0] not in (TRACEPARENT, TRACESTATE))
         return replace(self, extensions=tuple(sorted((*others, *trace))))
 
     @classmethod
     def read(cls, body: bytes | str, *, limit: int = MAX_MESSAGE_BYTES) -> Envelope:
-        """Read an envelope from the wire, or from where the library keeps one.
+        """Read an envelope from the wire, or from a document of the library.
 
         Args:
             body: the envelope in JSON.
-            limit: bytes that it may have. What came in by reference is longer than what comes over a queue.
+            limit: most bytes. A message that came by reference is longer than a queue allows.
 
         Raises:
-            MalformedMessage: it is not JSON, not a CloudEvents 1.0 envelope, carries binary data, or is over a limit.
+            MalformedMessage: the body is not JSON, not a CloudEvents 1.0 envelope, carries binary data, or is over a limit.
         """
         size = len(body.encode(errors="surrogatepass")) if isinstance(body, str) else len(body)
         if size > limit:
@@ -550,8 +550,8 @@ class Envelope:
             content = read_json(body, nesting=MOST_NESTED)
         except ValueError as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Send it as one, or give this queue an adapter "
-                "for foreign bodies."
+                f"The message is not a CloudEvents 1.0 envelope in JSON. {error} Correct the sender, or give this queue an "
+                "adapter for foreign bodies."
             ) from None
         if isinstance(content, list):
             raise MalformedMessage("The message is a batch of CloudEvents. Send each of them as a message of its own.")
@@ -561,28 +561,28 @@ class Envelope:
             raise
         except BaseCloudEventException as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: {printable(str(error))[:_LONGEST_SAID]}. Send it as one, or "
-                "give this queue an adapter for foreign bodies."
-            ) from None  # The package's text has names in it that a stranger chose.
+                f"The message is not a CloudEvents 1.0 envelope: {printable(str(error))[:_LONGEST_SAID]}. Correct the sender, "
+                "or give this queue an adapter for foreign bodies."
+            ) from None  # A stranger chose names in the package's text.
         # A text in place of an object, and whatever the package meets.
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Send it as one, or give "
+                f"The message is not a CloudEvents 1.0 envelope in JSON ({type(error).__name__}). Correct the sender, or give "
                 "this queue an adapter for foreign bodies."
             ) from error
 
     @classmethod
     def _of(cls, content: dict[str, Any]) -> Envelope:
-        """An envelope of the members of an event in JSON."""
+        """The envelope from the members of an event in JSON."""
         data, binary = content.pop("data", None), content.pop("data_base64", None)
         if binary is not None:
             raise MalformedMessage("The message carries binary data (data_base64); handlers take JSON data only.")
-        # Serializers write what is not set as null, which the JSON format takes for unset.
+        # Serializers write unset attributes as null, which the JSON format treats as unset.
         attributes = {name: value for name, value in content.items() if value is not None}
         if missing := [name for name in _REQUIRED_ATTRIBUTES if not attributes.get(name)]:
             raise MalformedMessage(
-                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Send it as one, or "
-                "give this queue an adapter for foreign bodies."
+                f"The message is not a CloudEvents 1.0 envelope: it has no {' and no '.join(missing)}. Correct the sender, "
+                "or give this queue an adapter for foreign bodies."
             )
         if odd := [name for name in attributes if not _ATTRIBUTE.fullmatch(name)]:
             raise MalformedMessage(
@@ -612,10 +612,10 @@ class Envelope:
 
 
 def _read_time(text: str) -> datetime:
-    """A time of RFC 3339, to the microsecond. A leap second is read as the next one: `datetime` has none.
+    """A time of RFC 3339, to the microsecond. A leap second is read as the next second: `datetime` has no leap seconds.
 
     Raises:
-        TypeError, ValueError, OverflowError: it is no such time.
+        TypeError, ValueError, OverflowError: the text is no such time.
     """
     if (parts := _TIME.fullmatch(text)) is None:
         raise ValueError("It is no time of RFC 3339.")
@@ -632,9 +632,9 @@ def _read_time(text: str) -> datetime:
 
 
 def _require_json(media_type: str | None, data: object) -> None:
-    """Refuse data that is declared to be something else than JSON, which came as a text.
+    """Refuse text data of a declared type that is not JSON.
 
-    An object or a list is JSON, whatever a sender that never sets the type lets its SDK write there.
+    An object or a list is JSON, whatever type an SDK writes for a sender that never sets the type.
     """
     if media_type is not None and isinstance(data, str) and not _JSON_TYPE.match(media_type):
         raise MalformedMessage(
@@ -644,10 +644,10 @@ def _require_json(media_type: str | None, data: object) -> None:
 
 
 def _shown(name: str) -> str:
-    """The name of an attribute, as errors quote it: a stranger may have chosen it."""
+    """The name of an attribute for an error: a stranger may have chosen the name."""
     return repr(name[:_LONGEST_SHOWN])
 
 
 def key_of(envelope: Envelope) -> str:
-    """The key of a message, as records name it."""
+    """The key of a message in records."""
     return envelope.key

@@ -1,10 +1,10 @@
-"""JSON as an immutable, hashable value, and the one parser of JSON that others wrote.
+"""JSON as an immutable, hashable value, and the parser of foreign JSON.
 
-Effects and replies must be frozen and hashable, since the model checker compares and shares them, and documents travel in
-them. Holding the text makes both structural: nobody can change a string.
+Effects and replies must be frozen and hashable, since the model checker compares and shares them, and they carry documents. A
+text is both: no code can change a string.
 
-A number keeps its digits. Parsers make doubles of fractions, and 99999999999999.99 is no double: it would become another
-amount, without an error. So a number that a double would change is a `Decimal` here, and is written as the same number again.
+A number keeps its digits. Parsers make doubles of fractions, and 99999999999999.99 is no double: the amount would change
+without an error. So a number that a double would change is a `Decimal` here, and is written with the same digits.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticKnownError, SchemaVa
 from exactlyonce.errors import DamagedDocument, NewerSchema
 
 MAX_NESTING: Final = 100
-"""Most levels of lists and objects in each other that are read. Near the interpreter's own limit it would depend on the reader
-whether it can read what another one has read."""
+"""Most levels of lists and objects in each other that are read. Near the interpreter's own limit, a reader might fail where
+another reader did not."""
 MAX_NUMBER_LENGTH: Final = 1_000
-"""Longest fraction that is read, in characters. A longer one costs more than it can mean."""
+"""Longest fraction that is read, in characters. A longer fraction costs more than it can mean."""
 
 _WRITER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-"""One for all: `json.dumps` with these settings would make a new one at every call, for more than it takes to write."""
+"""A shared encoder: `json.dumps` with these settings would make an encoder at every call, for more than the writing costs."""
 _SURE_DIGITS: Final = 15
-"""Significant digits that every double keeps, whichever parser reads and writes it."""
+"""Significant digits that every double keeps, with every parser."""
 _LONG: Final = re.compile(r"[0-9.]{16}|[eE]-")
-"""What a number has that a double may change: more than 15 digits, or next to nothing."""
+"""The mark of a number that a double may change: more than 15 digits, or next to nothing."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """An escape of half a surrogate pair; its other half may follow."""
 
@@ -50,21 +50,21 @@ def is_json(media_type: str) -> bool:
 
 
 def read_json(body: bytes | str, *, nesting: int = MAX_NESTING) -> Any:
-    """Read JSON that somebody else wrote: a request's body, a message, a file.
+    """Read foreign JSON: a request's body, a message, a file.
 
     `json.loads` and pydantic's `model_validate_json` change numbers that have more digits than a double keeps. Here such a
-    number is a `Decimal`, or an `int` where it is whole. A model makes of it what its field is declared to be: exactly the
-    number of a `Decimal` field, the nearest double of a `float` field.
+    number is a `Decimal`, or an `int` where it is whole. A model converts it to the type of its field: exactly for a `Decimal`
+    field, to the nearest double for a `float` field.
 
     Args:
-        body: in UTF-8, with a byte order mark or without.
+        body: JSON in UTF-8, with a byte order mark or without.
         nesting: most levels of lists and objects in each other.
 
     Returns:
         dicts, lists, strings, numbers, booleans and None.
 
     Raises:
-        ValueError: it is not JSON that every parser reads alike. Besides wrong syntax that is: another encoding, half a
+        ValueError: the body is not JSON that every parser reads alike. Besides wrong syntax: a foreign encoding, half a
             surrogate pair, a property that comes twice, NaN and infinities, a number beyond every double, a fraction of more
             than 1,000 characters, deep nesting. The text quotes nothing of the body.
     """
@@ -79,7 +79,7 @@ def read_json(body: bytes | str, *, nesting: int = MAX_NESTING) -> Any:
         raise ValueError("It is not UTF-8, or has half a surrogate pair.") from None
     except RecursionError:
         raise ValueError(f"It has more than {nesting} levels of lists and objects in each other.") from None
-    except ValueError as error:  # Anew: the error of the parser carries the whole text.
+    except ValueError as error:  # A new error, since the parser's carries the whole text.
         raise ValueError(f"{str(error).removesuffix('.')}.") from None
     return value
 
@@ -96,7 +96,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def canonical(value: Any) -> Any:
-    """A value in one form of several that are the same to JSON: properties sorted, and 1 for 1.0."""
+    """A value in a single form of several equal forms in JSON: properties sorted, and 1 for 1.0."""
     if isinstance(value, dict):
         return {name: canonical(value[name]) for name in sorted(value)}
     if isinstance(value, list):
@@ -105,7 +105,7 @@ def canonical(value: Any) -> Any:
 
 
 def changed_by_doubles(body: bytes | str) -> str | None:
-    """The place of a number that a parser which knows doubles only would change, such as `lines.0.price`; None for none.
+    """The place of a number that would change as a double, such as `lines.0.price`; None without such a number.
 
     Args:
         body: JSON that `read_json` has read.
@@ -152,7 +152,7 @@ def _way(value: Any, sought: object) -> tuple[str | int, ...]:
 
 
 def _number(digits: str) -> float | int | Decimal:
-    """A number with a fraction or an exponent: a double where that is the same number."""
+    """A number with a fraction or an exponent: a double where the double is equal."""
     if len(digits) > MAX_NUMBER_LENGTH:
         raise ValueError(f"A number has more than {MAX_NUMBER_LENGTH} characters.")
     number = float(digits)
@@ -181,7 +181,7 @@ def _no_number(name: str) -> float:
 
 
 def _no_name_twice(properties: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Of two properties with one name some parsers take the first, others the last: which amount is meant?"""
+    """An object. Of two properties with the same name some parsers take the first, some the last: the meaning would be open."""
     value = dict(properties)
     if len(value) != len(properties):
         raise ValueError("An object has a property twice.")
@@ -193,7 +193,7 @@ _OWN: Final = json.JSONDecoder(parse_float=_number)
 
 
 def _written(value: Any) -> str:
-    """A value that may hold decimals, which the encoder does not write as numbers."""
+    """A value with decimals as JSON: the encoder does not write decimals as numbers."""
     if isinstance(value, dict):
         return (
             "{" + ",".join(f"{_WRITER.encode({name: 0})[1:-3]}:{_written(part)}" for name, part in value.items()) + "}"
@@ -205,9 +205,9 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """One JSON value, held as compact text in the order of its properties.
+    """A JSON value, held as compact text in the order of its properties.
 
-    Make one with `Json.of`; `text` is taken as it is.
+    Make it with `Json.of`; `text` is not checked.
     """
 
     text: str
@@ -217,8 +217,9 @@ class Json:
         """Freeze a value made of dicts, lists, strings, numbers, booleans and None.
 
         Raises:
-            TypeError: it holds something else.
-            ValueError: it holds NaN, an infinity or half a surrogate pair, which UTF-8 does not have; or refers to itself.
+            TypeError: a value has no form in JSON.
+            ValueError: the value holds NaN, an infinity or half a surrogate pair, which UTF-8 does not have; or refers to
+                itself.
         """
         try:
             text = _WRITER.encode(value)
@@ -229,11 +230,11 @@ class Json:
 
     @property
     def value(self) -> Any:
-        """A fresh copy that the caller may change. A number that a double would change is a `Decimal`."""
+        """A fresh copy for the caller to change. A number that a double would change is a `Decimal`."""
         return _OWN.decode(self.text)
 
     def plus(self, name: str, value: Json) -> Json:
-        """An object with one more property at its end, which it must not have yet. Cheaper than to take it apart."""
+        """An object with a further property at its end, which it must not have yet. Cheaper than parsing."""
         comma = "," if len(self.text) > len("{}") else ""
         return Json(f"{self.text[:-1]}{comma}{_WRITER.encode(name)}:{value.text}}}")
 
@@ -249,9 +250,9 @@ class Json:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
-        """In records it is a string that holds JSON: the store keeps its text to the letter.
+        """In records a `Json` is a string of JSON: the store keeps its text to the letter.
 
-        As JSON inside a document it would come back with other numbers: the service knows doubles only.
+        As JSON inside a document its numbers could change: the service knows doubles only.
         """
         return core_schema.no_info_after_validator_function(
             cls._checked,
@@ -265,48 +266,48 @@ class Json:
         return cls(text)
 
 
-# Validating with pydantic, and telling what is wrong without quoting what was read.
+# Validation with pydantic, and errors that do not quote the input.
 
 
 _MOST_MISFITS: Final = 5
 _LONGEST_NAME: Final = 40
 _FORBIDDEN: Final = ("extra_forbidden", "unexpected_keyword_argument")
-"""Errors whose place ends with a name that a model forbids: it is the sender's."""
+"""Errors whose place ends with a name that a model forbids: the sender chose the name."""
 _NAME: Final = re.compile(rf"[A-Za-z0-9_$-]{{1,{_LONGEST_NAME}}}")
 
 
 def adapter(model: Any) -> TypeAdapter[Any]:
-    """The validator of a model; built on first use, when all names its annotations refer to exist."""
+    """The validator of a model; built on first use, when all names in its annotations exist."""
     return _adapter(model)
 
 
 def problems(error: ValidationError, model: Any = None, *, is_quoted: bool = True) -> str:
-    """What does not fit and where, without the values: they may hold what a log must not.
+    """The misfits and their places, without the values: they may be unfit for a log.
 
     Args:
-        error: of the validation.
-        model: what was read. Of places only the names of its properties are quoted: keys of mappings are values.
-            None where all names are the library's own, or only their sender reads them.
+        error: the validation's error.
+        model: the model. Only the names of its properties are quoted: keys of mappings are values. None where all names are the
+            library's own, or only their sender reads the text.
         is_quoted: whether the words of a model's own validators are quoted, where `model` is None: they may hold a value.
     """
     names = None if model is None else _names(model)
-    found = error.errors(include_input=False, include_url=False, include_context=False)
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(
         f"{_path(one['loc'], names, forbidden=one['type'] in _FORBIDDEN)}: "
         f"{_said(one, is_quoted=is_quoted and model is None)}"
-        for one in found
+        for one in errors
     )
 
 
 def raised_in(error: ValidationError) -> BaseException | None:
-    """The exception with which a validator of the model's own refused a value, the first one; None if there is none."""
-    found = error.errors(include_input=False, include_url=False)
-    raised = (one.get("ctx", {}).get("error") for one in found)
+    """The first exception with which the model's own validator refused a value; None if there is none."""
+    errors = error.errors(include_input=False, include_url=False)
+    raised = (one.get("ctx", {}).get("error") for one in errors)
     return next((one for one in raised if isinstance(one, BaseException)), None)
 
 
 def _said(one: ErrorDetails, *, is_quoted: bool) -> str:
-    """What pydantic says; of a validator of the model's own, whose words may quote a value, only that it refused."""
+    """Pydantic's message; for a validator of the model, whose words may quote a value, only the refusal."""
     is_own = one["type"] in ("value_error", "assertion_error")
     return "a validator of the model refused it" if is_own and not is_quoted else one["msg"]
 
@@ -322,41 +323,40 @@ def _path(location: tuple[int | str, ...], names: frozenset[str] | None, *, forb
 
 @cache
 def _names(model: Any) -> frozenset[str]:
-    """Names of all properties that a model has, at any depth."""
+    """Names of all properties of a model, at any depth."""
     try:
         waiting: list[Any] = [adapter(model).json_schema()]
-    except PydanticUserError:  # It has a type that no JSON schema describes.
+    except PydanticUserError:  # No JSON schema describes a type in the model.
         return frozenset()
-    found: set[str] = set()
+    names: set[str] = set()
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            found.update(part.get("properties", ()))
+            names.update(part.get("properties", ()))
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
-    return frozenset(found)
+    return frozenset(names)
 
 
 def misfits(error: ValidationError, model: type) -> str:
-    """What does not fit, without any value of what was read, so that it can be stored.
+    """The misfits without any value of the input, so that the text can be stored.
 
-    Of places only the model's own fields are named, since names inside of a mapping are values; and properties that a model
-    forbids, as `shown`. Of messages only the constant ones of pydantic are quoted: others have parts of the input in them, or
-    the words of a validator.
+    Places name only the model's own fields, since names inside of a mapping are values; and forbidden properties, as `shown`.
+    Only pydantic's constant messages are quoted: further messages have parts of the input, or the words of a validator.
     """
     fields = getattr(model, "model_fields", {})
     own = {info.validation_alias if isinstance(info.validation_alias, str) else name for name, info in fields.items()}
     own |= {field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else set()
-    found = error.errors(include_input=False, include_url=False, include_context=False)
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
     lines = (
-        f"{_place(one['loc'], own, forbidden=one['type'] in _FORBIDDEN)}: {_constant(one['type'])}" for one in found
+        f"{_place(one['loc'], own, forbidden=one['type'] in _FORBIDDEN)}: {_constant(one['type'])}" for one in errors
     )
     return "; ".join(list(dict.fromkeys(lines))[:_MOST_MISFITS])
 
 
 def _constant(kind: str) -> str:
-    """What pydantic says of a kind of error, if that is the same whatever was read."""
+    """Pydantic's message for a kind of error, if it does not depend on the input."""
     try:
         return PydanticKnownError(kind).message()  # type: ignore[arg-type]  # A validator's own kind is not among these.
     except (KeyError, TypeError):
@@ -372,22 +372,22 @@ def _place(location: tuple[int | str, ...], own: set[str], *, forbidden: bool) -
 
 
 def shown(name: object) -> str:
-    """A name that its sender chose, shortened, without characters that could forge a line of a log."""
+    """A name from a sender, shortened, without characters that could forge a line of a log."""
     text = str(name)
     return text if _NAME.fullmatch(text) else ascii(text[:_LONGEST_NAME])
 
 
 def unread(model: type, data: Any) -> frozenset[str]:
-    """The properties of data that a model does not read, at any depth where models are: what reading it would lose.
+    """The properties of data that a model does not read, at any depth where models are: reading would lose them.
 
-    Of places only the names of properties are told, since keys of mappings are values. Nothing is said where a validator gets
-    the data before the model does, since it may read anything.
+    Places name only properties, since keys of mappings are values. The result is empty where a validator gets the data before
+    the model does, since it may read anything.
     """
     return frozenset(_unread(adapter(model).core_schema, data, {}) or ())
 
 
 def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | None:  # noqa: PLR0911  # By kind.
-    """What is not read; None where the schema has no names, as that of a number."""
+    """The unread properties; None where the schema has no names, as for a number."""
     kind = schema["type"]
     if kind == "definitions":
         return _unread(schema["schema"], data, {one["ref"]: one for one in schema["definitions"]})
@@ -402,8 +402,8 @@ def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | N
     if kind in ("list", "set", "frozenset", "dict", "tuple"):
         return _unread_inside(schema, data, definitions)
     if kind == "union":
-        found = [_unread(one[0] if isinstance(one, tuple) else one, data, definitions) for one in schema["choices"]]
-        named = [one for one in found if one is not None]
+        choices = [_unread(one[0] if isinstance(one, tuple) else one, data, definitions) for one in schema["choices"]]
+        named = [one for one in choices if one is not None]
         return set.intersection(*named) if named else None
     if kind == "tagged-union":
         tag = (
@@ -434,7 +434,7 @@ def _unread_by_name(schema: Any, data: dict[str, Any], definitions: dict[str, An
 
 
 def names_read(alias: Any, name: str, *, by_name: bool) -> set[str]:
-    """The properties that a field is read from: an alias is a name, a path, or a choice of paths."""
+    """The properties of a field in JSON: an alias is a name, a path, or a choice of paths."""
     if alias is None:
         return {name}
     paths = [[alias]] if isinstance(alias, str) else alias if isinstance(alias[0], list) else [alias]
@@ -459,12 +459,12 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-# Reading and writing the library's own documents: strictly, so that what is not understood is refused, never misread.
+# The library's own documents: read strictly, so that unknown content is refused, never misread.
 
 
 SCHEMA: Final = 1
 EXACT: Final = ConfigDict(extra="forbid")
-"""What is not understood must not be dropped by the next save."""
+"""The next save must not drop properties that this version does not understand."""
 
 _TIME: Final = {"type": "str", "strict": True, "min_length": len("2026-01-01T00:00")}
 """Not shorter: a date alone is no time."""
@@ -472,23 +472,23 @@ Shape = TypeVar("Shape")
 
 
 def absent_if(default: object) -> Any:
-    """Annotation of a property that is left out where it has its default, and read as that where it is absent.
+    """Annotation of a property that is left out where it equals its default, and read as the default where it is absent.
 
-    Only for a default that does no harm where the property was lost.
+    Only for a default that does no harm if the property was lost.
     """
     return Field(exclude_if=partial(eq, default))
 
 
 def read_shape(shape: type[Shape], raw: Any, name: str) -> Shape:
-    """Read what `write_shape` wrote.
+    """Read a document of `write_shape`.
 
     Args:
-        shape: the dataclass to make of it.
-        raw: as the store has it.
-        name: what it is, for errors, as the beginning of a sentence.
+        shape: the dataclass of the document.
+        raw: the document in the store's form.
+        name: the document's name, as the beginning of an error.
 
     Raises:
-        DamagedDocument: it does not have this shape.
+        DamagedDocument: the document has a different shape.
         NewerSchema: a newer version of the library wrote it.
     """
     schema = raw.get("schema") if isinstance(raw, dict) else None
@@ -499,7 +499,7 @@ def read_shape(shape: type[Shape], raw: Any, name: str) -> Shape:
     try:
         record: Shape = _reader(adapter(shape)).validate_python(raw)
     except ValidationError as error:
-        raise damaged(name, problems(error)) from None  # The cause would quote what it read: bodies stay out of logs.
+        raise damaged(name, problems(error)) from None  # The cause would quote its input: bodies stay out of logs.
     return record
 
 
@@ -510,24 +510,24 @@ def write_shape(record: Any) -> dict[str, Any]:
 
 
 def shape_json(record: Any, shape: Any = None) -> Json:
-    """A dataclass as JSON, frozen; or, if a shape is given, what else has that shape."""
+    """A dataclass as JSON, frozen; or any value of the shape, if a shape is given."""
     return Json(adapter(type(record) if shape is None else shape).dump_json(record).decode())
 
 
 @cache
 def _reader(shape: TypeAdapter[Any]) -> SchemaValidator:
-    """Takes what `write_shape` wrote, and nothing else."""
+    """Accepts only the documents of `write_shape`."""
     return SchemaValidator(_as_written(shape.core_schema))
 
 
 def _as_written(schema: Any) -> Any:
-    """A schema of pydantic's core for what is in JSON's form: lists for tuples, texts for times, and nothing else converted.
+    """A schema of pydantic's core for values in JSON's form: lists for tuples, texts for times, and no further conversions.
 
-    Strictly, pydantic takes these forms from text only; to write one and to read it takes twice as long as this (a ledger of 9
-    entries: 105 against 50 µs).
+    Strictly, pydantic takes these forms from text only; writing and reading a text takes twice as long (a ledger of 9 entries:
+    105 against 50 µs).
 
-    No property may be left out but those of `absent_if`. A default would pass for knowledge: without its entries a ledger
-    knows no duplicate, without `owed` it owes nothing.
+    Only properties with `absent_if` may be left out. A default would pass for knowledge: without its entries a ledger knows no
+    duplicate, without `owed` it owes nothing.
     """
     if not isinstance(schema, dict):
         return [_as_written(part) for part in schema] if isinstance(schema, list) else schema
@@ -548,8 +548,8 @@ def damaged(name: str, what: str) -> DamagedDocument:
     """The error of a document that cannot be trusted.
 
     Args:
-        name: what it is, as the beginning of a sentence.
-        what: what is wrong with it, without a value of it.
+        name: the document's name, as the beginning of a sentence.
+        what: the damage, without a value of the document.
     """
     return DamagedDocument(
         f"{name} is damaged: {what}. Nothing was changed. Restore the document from a backup; do not just remove the "

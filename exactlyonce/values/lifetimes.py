@@ -1,20 +1,19 @@
-"""How long a copy of a message may still arrive, and how long the proof that it was processed is kept: one model for all.
+"""Lifetimes: how long copies of a message may arrive, and how long the proof of its processing is kept.
 
-The receiving entity recognises a copy by what it keeps of a message, its proof: a mark in the ledger or in a page, a co-located
-record or a stream entry. All proofs go, by age. A copy may come later than that: it waits in a queue, in a poison queue or
-among dead letters, is parked and requeued, is owed by an entity that nobody swept, or is sent once more by a stream that
-handles a late copy again. These waits add up over as many hops as an application has, so no retention is longer than all of
-them. Therefore age is judged where a message arrives, by the time that all its copies carry:
+The receiving entity recognizes a copy by a proof: a mark in the ledger or in a page, a co-located record or a stream entry. All
+proofs go, by age. A copy may come later: it waits in a queue, in a poison queue or among dead letters, is parked and requeued,
+is owed by an entity without a sweep, or is sent again by a stream that handles a late copy. These waits add up over as many
+hops as an application has, so no retention outlasts all waits. Therefore age is judged at arrival, by the time in all copies:
 
     the message came about        is judged up to here            its proof may be gone
     |-----------------------------------|---------------------------|------------------> time
     time        <= a day, if the        oldest_judged               retention after its time, or after the commit
                 sender's clock is ahead
 
-A message that is not known and older than `oldest_judged` is refused, whatever brought it (fail closed). Its first copy was
-committed, if at all, at most a day before its time, and the proof of that stays for the retention: a mark after the time of a
-timed message, any other proof after the commit. So a message that is judged is known if it was processed, however late it
-comes. Clocks of senders decide how often a good message is refused, never whether one is applied twice.
+An unknown message older than `oldest_judged` is refused, from whatever source (fail closed). Its first copy was committed, if
+at all, at most a day before its time, and the proof stays for the retention: a mark after the time of a timed message, any
+other proof after the commit. So a processed message that is judged is recognized, however late it comes. Clocks of senders
+decide how often a good message is refused, never whether a message is applied twice.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _LONGEST: Final = timedelta(days=36_500)
 
 
 def duration(value: object) -> timedelta:
-    """A duration from ISO 8601 or seconds. Years and months are refused: they have no fixed length, and `P10M` is a slip.
+    """A duration from ISO 8601 or seconds. Years and months are refused: their length varies, and `P10M` is a slip.
 
     >>> duration("P1DT30M")
     datetime.timedelta(days=1, seconds=1800)
@@ -50,54 +49,54 @@ def duration(value: object) -> timedelta:
     True
 
     Raises:
-        ValueError: it is neither, negative, or longer than a hundred years.
+        ValueError: the value is neither, negative, or longer than a hundred years.
     """
-    found = None
+    length = None
     if isinstance(value, str) and _SECONDS.fullmatch(value):
         value = float(value)
     if isinstance(value, timedelta):
-        found = value
+        length = value
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LONGEST.total_seconds():
-        found = timedelta(seconds=value)
+        length = timedelta(seconds=value)
     elif isinstance(value, str) and (parts := _DURATION.fullmatch(value)):
-        found = timedelta(**{name: float(part) for name, part in parts.groupdict().items() if part})
-    if found is None or not timedelta(0) <= found <= _LONGEST:
+        length = timedelta(**{name: float(part) for name, part in parts.groupdict().items() if part})
+    if length is None or not timedelta(0) <= length <= _LONGEST:
         raise ValueError(
             'has to be an ISO 8601 duration such as "P30D" or "PT10M", or seconds; not over a hundred years'
         )
-    return found
+    return length
 
 
 Duration = Annotated[timedelta, BeforeValidator(duration)]
 Positive = Annotated[Duration, Field(gt=timedelta(0))]
-"""Longer than nothing."""
+"""Longer than zero."""
 
 
 RETENTION: Final = timedelta(days=30)
-"""For how long an application remembers messages unless its settings say otherwise."""
+"""Default for how long an application remembers messages."""
 DELIVERY_LIMIT: Final = timedelta(days=7)
-"""For how long a queue keeps a message unless its settings say otherwise."""
+"""Default for how long a queue keeps a message."""
 AHEAD: Final = timedelta(days=1)
 """How far ahead of the store's time the `time` of a message may be."""
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""By how much the times of two replies of the store may differ that were given at one moment."""
+"""Largest difference between the times of two simultaneous replies of the store."""
 Expiry = Literal["job", "store"]
-"""Who deletes pages: the clean-up job, which reports it; or the store by itself."""
+"""The deleter of pages: the clean-up job, which reports deletions, or the store."""
 SETTLING_IN: Final = timedelta(days=1)
-"""Time after a change in which every process hears of it, and every job that began before it ends."""
+"""Time after a change in which every process hears of it, and every earlier job ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """For how long an application remembers messages, as the ownership document in its library container states it.
+    """How long an application remembers messages, as the ownership document in its library container states.
 
-    It may be changed while processes judge by it. Those who judge have to assume the shorter one as soon as it may be in force,
-    and those who delete the longer one for as long as somebody may judge by it.
+    The retention may change while processes judge by it. Judges have to assume the shorter retention as soon as it may be in
+    force, and deleters the longer retention for as long as a process may judge by it.
 
     Attributes:
-        current: in force, or coming into force.
-        previous: what it was before; None if it never was another.
-        changed: when it was changed, by the store's time; None if it never was.
+        current: the retention in force, or coming into force.
+        previous: the retention before the change; None if it never changed.
+        changed: the store's time of the change; None if it never changed.
     """
 
     current: timedelta = RETENTION
@@ -117,9 +116,9 @@ class Retention:
     def judged(self, now: datetime) -> timedelta:
         """The retention by which messages are judged.
 
-        After it was lengthened, a page that was written before has the time to live of the previous one, however long ago the
-        change was. So that one goes on, until a message that is judged by more came about when every process had heard of the
-        change, and every job that began before it had ended.
+        After a longer retention is set, older pages keep the time to live of the previous retention, however long ago the
+        change was. So the previous retention goes on, until a message judged by more came about after every process had heard
+        of the change, and every earlier job had ended.
 
         Args:
             now: the present, by the store's time.
@@ -136,14 +135,14 @@ class Retention:
         """The retention after a change that begins now.
 
         Raises:
-            ConfigurationError: the change before is not wholly in force yet.
+            ConfigurationError: the previous change is not wholly in force yet.
         """
         if not self.settled(now):
-            since = "" if self.changed is None else f", made at {self.changed.isoformat()},"
+            longer = self.previous is not None and self.current > self.previous
+            until = (self.changed or now) + SETTLING_IN + (self.current if longer else timedelta(0))
             raise ConfigurationError(
-                f"The change of the retention from {self.previous} to {self.current}{since} is not wholly in force yet, and "
-                "another one would have to count with three. Wait: a shorter one is in force after a day, a longer one a day "
-                "after it has passed as a whole."
+                f"The retention is still changing from {self.previous} to {self.current}. Wait until {until.isoformat()}, then "
+                "change it again."
             )
         return self if new == self.current else Retention(new, self.current, now)
 
@@ -153,12 +152,12 @@ class Lifetimes:
     """How long messages of an application may live.
 
     Attributes:
-        retention: for how long it remembers them.
-        delivery_limit: for how long a queue keeps one; a poison queue keeps it for as long again.
-        expiry: who deletes pages.
+        retention: how long the application remembers messages.
+        delivery_limit: how long a queue keeps a message; a poison queue keeps it for as long again.
+        expiry: the deleter of pages.
 
     Raises:
-        ConfigurationError: the retention leaves no time in which anything could be sent.
+        ConfigurationError: the retention leaves no time to send messages.
     """
 
     retention: Retention = Retention()
@@ -176,30 +175,29 @@ class Lifetimes:
             )
 
     def oldest_judged(self, now: datetime) -> timedelta:
-        """Age above which a message that is not known is refused: its proof may be gone."""
+        """Age above which an unknown message is refused: its proof may be gone."""
         return self.retention.judged(now) - AHEAD - CLOCK_TOLERANCE
 
     def send_limit(self, now: datetime) -> timedelta:
-        """Age above which nothing is sent under the identity it has: it could be too old when it has waited in its queues."""
+        """Age above which no message is sent under its identity: after its queues, it could be too old."""
         return self._sendable(self.retention.judged(now))
 
     def page_lifetime(self, now: datetime) -> timedelta:
-        """For how long the store keeps a page after the time of its newest mark: beneath the clean-up job, or in its place."""
+        """How long the store keeps a page after the time of its newest mark: beneath or in place of the clean-up job."""
         kept = self.retention.kept(now)
         return 2 * kept if self.expiry == "job" else kept + AHEAD
 
     def refusal(self, time: datetime | None, now: datetime) -> MessageError | None:
-        """Why a message that is not known cannot be taken for new; None if it can.
+        """Why an unknown message cannot be accepted as new; None if it can.
 
         Args:
-            time: when it came about, as all its copies say.
-            now: the present, by the store's time, later than the look that did not find it.
+            time: time at which the message came about, as in all copies.
+            now: the present, by the store's time, later than the search for its proof.
         """
         if time is None:
             return UndatedMessage(
-                "It has no time, so it may be a copy of a message that was processed long ago. "
-                "Send it with the time when it came about, the same in every copy; an adapter may take it from the "
-                "body."
+                "It has no time, so it may be a copy of a message that was processed long ago. Send every copy with the time "
+                "at which the message came about; an adapter may take the time from the body."
             )
         age = now - time
         if age < -AHEAD:
@@ -209,8 +207,8 @@ class Lifetimes:
             )
         if age > (limit := self.oldest_judged(now)):
             return TooOldToJudge(
-                f"It came about {age} ago, at {time.isoformat()}. Above {limit} the proof that a message was processed may "
-                "have been cleaned up, so it is not applied. If it never was, send it as a new message (requeue --as-new)."
+                f"It came about {age} ago, at {time.isoformat()}. Above {limit} the proof of processing may have been "
+                "cleaned up, so the message is not applied. If it was never processed, send a new message (requeue --as-new)."
             )
         return None
 

@@ -1,4 +1,4 @@
-"""Round trips: values of models as JSON, and whether they are read as what was written."""
+"""Round trips: values of models as JSON, and the check that reading gives the written value again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 from exactlyonce.errors import HandlerFailed
 from exactlyonce.values.frozen_json import Json, adapter, changed_by_doubles, has_digits_in_doubt, names_read, problems
 
-# Places of a model: what it declares at each place of its JSON, under any name.
+# Places of a model: the declared properties at each place of its JSON, under any name.
 
 
 STRUCTURES: Final = ("model-fields", "dataclass-args", "typed-dict")
@@ -31,7 +31,7 @@ class Place:
     """A place of a model's JSON.
 
     Attributes:
-        nodes: the parts of the model's schema that may stand there.
+        nodes: the parts of the model's schema for this place.
     """
 
     nodes: tuple[dict[str, Any], ...] = ()
@@ -42,12 +42,12 @@ class Place:
         return _top(model)
 
     def declares(self, name: str) -> bool:
-        """Whether a property of this name is the model's, whatever it writes there. Of a mapping all are."""
+        """Whether the model declares a property of this name, whatever it writes there. A mapping declares all names."""
         return name in self.names or self.is_mapping
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """All names under which fields are read or written here; a field with an alias may not be read by its own."""
+        """All names under which fields are read or written here; a field with an alias may not be read by its own name."""
         return frozenset(name for _, field in self._fields for name in field[0])
 
     def lacks(self, content: dict[str, Any]) -> bool:
@@ -71,7 +71,7 @@ class Place:
         return any(node["type"] in ("set", "frozenset") for node in self.nodes)
 
     def step(self, name: str) -> str:
-        """A name as it stands in a pattern."""
+        """A name in its form for a pattern."""
         return name if name in self.names or not self.is_mapping else ANY
 
     def at(self, name: str) -> Place:
@@ -87,7 +87,7 @@ class Place:
 
     @cached_property
     def _inside(self) -> dict[str, Place]:
-        """The places of properties that were asked for: as many as the model has, however many keys a mapping has."""
+        """The places of requested properties: as many as the model has, however many keys a mapping has."""
         return {}
 
     @cached_property
@@ -116,16 +116,16 @@ class Place:
 
 
 def ignores_more(model: Any) -> bool:
-    """Whether a model takes no notice of properties that it does not declare: no validator sees them, and none is refused."""
-    found: Any = adapter(model).core_schema
-    if found["type"] == "definitions":
-        found = found["schema"]
+    """Whether a model ignores undeclared properties: no validator sees or refuses them."""
+    schema: Any = adapter(model).core_schema
+    if schema["type"] == "definitions":
+        schema = schema["schema"]
     behaviour: set[Any] = set()
-    while found["type"] in ("model", "dataclass"):
-        behaviour |= {found.get("config", {}).get("extra_fields_behavior"), found.get("custom_init") or None}
-        found = found["schema"]
-    behaviour.add(found.get("extra_behavior"))
-    return found["type"] in STRUCTURES and behaviour <= {None, "ignore"}
+    while schema["type"] in ("model", "dataclass"):
+        behaviour |= {schema.get("config", {}).get("extra_fields_behavior"), schema.get("custom_init") or None}
+        schema = schema["schema"]
+    behaviour.add(schema.get("extra_behavior"))
+    return schema["type"] in STRUCTURES and behaviour <= {None, "ignore"}
 
 
 @cache
@@ -149,7 +149,7 @@ _INSIDE: Final[dict[str, Callable[[Any], list[Any]]]] = {
 
 
 def unwrapped(schema: Any, definitions: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """The parts of a schema that say what stands at its place: through validators, unions, optionals and references."""
+    """The parts of a schema that describe its place: through validators, unions, optionals and references."""
     definitions, seen = definitions or {}, set()
     waiting: list[tuple[Any, dict[str, Any]]] = [(schema, {})]
     while waiting:
@@ -180,12 +180,13 @@ KEY: Final = "…"
 
 
 def read_text(model: Any, text: str) -> Any:
-    """Read what `written` wrote, or another program, as JSON: a strict model takes a time from a text only there.
+    """Read the text of `written`, or of another program, as JSON: only there a strict model takes a time from a text.
 
-    A number that doubles may change keeps its digits. Pydantic's parser changes it, so such a text is not read as JSON.
+    A number that doubles may change keeps its digits. Pydantic's parser changes the number, so such a text is not read as
+    JSON.
 
     Raises:
-        ValidationError: it does not fit.
+        ValidationError: the text does not fit.
     """
     traits = _traits(model)
     if traits.drops:
@@ -194,7 +195,7 @@ def read_text(model: Any, text: str) -> Any:
         content = Json(text).value
         try:
             return adapter(model).validate_python(content, by_alias=True)
-        except ValidationError:  # Perhaps since it is strict.
+        except ValidationError:  # Perhaps since the model is strict.
             text = Json.of(_with_digits_as_text(content, Place.of(model))).text
             if changed_by_doubles(text) is not None:
                 raise
@@ -202,7 +203,7 @@ def read_text(model: Any, text: str) -> Any:
 
 
 def written(model: Any, value: Any) -> Any:
-    """A value as JSON that `read_text` reads as the same, with computed fields, and with sets in one order.
+    """A value as JSON that `read_text` reads as an equal value, with computed fields, and with sorted sets.
 
     Where the value does not fit its model, `lost` says so, and no warning quotes it.
     """
@@ -212,7 +213,7 @@ def written(model: Any, value: Any) -> Any:
 def written_text(model: Any, value: Any) -> str:
     """As `written`, as text."""
     traits, writer = _traits(model), adapter(model)
-    # Text holds what a model asks for NaN; and `Json[...]` as the text that is read again.
+    # Text holds the model's choice for NaN; and `Json[...]` as the text for reading again.
     text = writer.dump_json(value, by_alias=True, round_trip=True, warnings="none").decode()
     if not (traits.computes or traits.orders):
         return text
@@ -223,10 +224,10 @@ def written_text(model: Any, value: Any) -> str:
 
 
 def shown(value: Any) -> Any:
-    """A model's value as JSON for readers that have no model, such as clients; with sets in one order.
+    """A model's value as JSON for readers without models, such as clients; with sorted sets.
 
     Raises:
-        HandlerFailed: it holds NaN or an infinity.
+        HandlerFailed: the value holds NaN or an infinity.
     """
     model: Any = type(value)
     content = adapter(model).dump_python(value, mode="json", by_alias=True, warnings="none")
@@ -241,18 +242,18 @@ def shown(value: Any) -> Any:
 
 
 def lost(model: type, value: Any, text: str) -> str | None:
-    """What would be read as something else, by name and without a value; None if nothing.
+    """The first part that would be read as a different value, by name and without a value; None if there is none.
 
-    It is what has another class, a type that does not fit, a value that is excluded or private, or names under which it is
-    written but not read. The same instant in another time zone is the same.
+    Parts differ for a different class, a type that does not fit, an excluded or private value, or names that are written but
+    not read. An instant in two time zones is the same value.
 
     Args:
-        model: that reads it.
-        value: that was written.
-        text: that is stored.
+        model: the class for reading.
+        value: the written value.
+        text: the stored text.
 
     Raises:
-        BaseException: whatever a validator of the model's own raises.
+        BaseException: any exception of the model's own validators.
     """
     if not isinstance(value, model):
         return f"it is no {model.__name__}"
@@ -270,19 +271,19 @@ def lost(model: type, value: Any, text: str) -> str | None:
 
 
 def looks_further(model: Any) -> bool:
-    """Whether code of a model's own may look at properties that the model does not declare, anywhere in it."""
+    """Whether code of a model's own may look at undeclared properties, anywhere in the model."""
     return _traits(model).looks
 
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """What the schema of a model asks of its round trip.
+    """The traits of a model's schema that matter for its round trip.
 
     Attributes:
-        compares: `==` compares all that its values hold: no class below has a comparison of its own.
-        orders: its values may hold sets.
-        computes: it has computed fields.
-        drops: computed fields have to be dropped before it is read, since it takes or forbids extra properties.
+        compares: `==` compares all parts of its values: no class below has a comparison of its own.
+        orders: values may hold sets.
+        computes: the model has computed fields.
+        drops: computed fields have to be dropped before reading, since the model takes or forbids extra properties.
         looks: as `looks_further`.
         decimals: it has decimals, which tell numbers apart that are one double.
     """
@@ -312,7 +313,7 @@ def _traits(model: Any) -> _Traits:
 
 
 def _compares_all(model: Any) -> bool:
-    """Whether `==` of a class is pydantic's, or the one that a dataclass was given and leaves no field out."""
+    """Whether `==` of a class is pydantic's, or a dataclass's generated comparison of all fields."""
     compares = model.__eq__
     if issubclass(model, BaseModel):
         return bool(compares.__module__.startswith("pydantic."))
@@ -332,7 +333,7 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _laid_over(content: Any, full: Any) -> Any:
-    """Content, and what only the full form has: computed fields."""
+    """Content, and the computed fields of its full form."""
     if isinstance(content, dict) and isinstance(full, dict):
         return {**content, **{name: _laid_over(content.get(name, one), one) for name, one in full.items()}}
     if isinstance(content, list) and isinstance(full, list) and len(content) == len(full):
@@ -351,7 +352,7 @@ def _without_computed(content: Any, place: Place) -> Any:
 
 
 def _with_digits_as_text(content: Any, place: Place) -> Any:
-    """Content whose numbers are texts where the model has a decimal, which it makes of them, strict or not; or doubles."""
+    """Content with numbers as texts where the model has a decimal, and reads texts, strict or not; or as doubles."""
     if isinstance(content, dict):
         return {name: _with_digits_as_text(part, place.at(name)) for name, part in content.items()}
     if isinstance(content, list):
@@ -361,7 +362,7 @@ def _with_digits_as_text(content: Any, place: Place) -> Any:
 
 
 def _ordered(value: Any, content: Any) -> Any:
-    """Content whose sets have the order of their items' JSON: a set's own differs from process to process."""
+    """Content whose sets have the order of their items' JSON: a set's own order differs from process to process."""
     value = _rootless(value)
     if isinstance(content, dict):
         return {name: _ordered(one, content[name]) for name, one in stored_parts(value, content)}
@@ -379,7 +380,7 @@ def _rootless(value: Any) -> Any:
 
 
 def stored_parts(value: Any, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The parts of a value by the names that they have in its content; None for one that is not found."""
+    """The parts of a value by their names in its content; None for a missing part."""
     value = _rootless(value)
     if isinstance(value, Mapping):
         parts = dict(zip(content, value.values(), strict=False)) if len(value) == len(content) else dict(value)
@@ -393,12 +394,12 @@ def stored_parts(value: Any, content: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 @cache
 def _stored_names(model: type) -> dict[str, str] | None:
-    """The name of each field of a class in its JSON, computed ones included; None if the class is no model."""
+    """The name of each field of a class in its JSON, with computed fields; None if the class is no model."""
     if not (issubclass(model, BaseModel) or dataclasses.is_dataclass(model)):
         return None
     try:
         schemas = [node for node in unwrapped(adapter(model).core_schema) if node["type"] in STRUCTURES]
-    except Exception:  # No schema can be made of it; then it stands where a model has Any.
+    except Exception:  # The class has no schema; then it stands where a model has Any.
         return (
             {field.name: field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else {}
         )
@@ -413,7 +414,7 @@ def _stored_names(model: type) -> dict[str, str] | None:
 
 
 def _difference(value: Any, read: Any) -> _Path | None:
-    """Where two values differ; None if they do not. No comparison of a model's own is asked: it may leave fields out."""
+    """The path to the first difference; None if equal. A model's own comparison may skip fields, so it is not used."""
     held, other = _held(value), _held(read)
     if held is not None and other is not None and type(read) is type(value):
         differing = sorted(held.keys() ^ other.keys())
@@ -430,7 +431,7 @@ def _difference(value: Any, read: Any) -> _Path | None:
 
 
 def _pairs(value: Any, read: Any) -> Iterator[tuple[_Path, Any, Any]] | None:
-    """The parts of two mappings or of two sequences that have to be alike; None if these are no such two."""
+    """The parts of two mappings or of two sequences that have to be alike; None for values of other kinds."""
     if isinstance(value, Mapping) and isinstance(read, Mapping) and len(value) == len(read):
         if value.keys() == read.keys():
             return (((KEY,), one, read[key]) for key, one in value.items())
@@ -451,7 +452,7 @@ def _first(parts: Iterator[tuple[_Path, Any, Any]]) -> _Path | None:
 
 
 def _held(value: Any) -> dict[str, Any] | None:
-    """All that a model's value holds, by name, excluded and private ones too; None if it is no model's."""
+    """All parts of a model's value, by name, with excluded and private parts; None if it is no model's."""
     if isinstance(value, BaseModel):
         names = type(value).model_fields
         extra, private = value.__pydantic_extra__ or {}, value.__pydantic_private__ or {}
@@ -471,7 +472,7 @@ def _same(value: Any, read: Any) -> bool:
         if type(value) is not type(read):
             return False
         if isinstance(value, datetime) and value.tzinfo and read.tzinfo:
-            # In an hour that the clock repeats or skips, a time with a zone equals none with another (PEP 495).
+            # In an hour that the clock repeats or skips, a time with a zone equals no time of another zone (PEP 495).
             return (value.replace(tzinfo=None), value.utcoffset()) == (read.replace(tzinfo=None), read.utcoffset())
         return bool(value != value and read != read)  # NaN, where the model writes it.  # noqa: PLR0124
     except Exception:  # A value's own comparison may raise anything.

@@ -1,4 +1,4 @@
-"""The document of the application in Cosmos DB."""
+"""The document of the application in Cosmos DB, and the checks of account, database and containers at start-up."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _TRIES: Final = 3
 class CosmosApplicationStore:
     """The document, in a partition of its own.
 
-    A view may be stale, and this document must not be: a process that judges by a retention that was changed long ago
-    judges wrongly. So it is created first, every time; the conflict has the token at which it is read.
+    A view may be stale, and this document must not be: a process would judge by a retention that was changed long ago. So every
+    claim first tries to create the document; the conflict has the token for the read.
 
     Args:
-        connection: the account and database; closing it is its owner's.
+        connection: the account and database; its owner closes it.
         library: name of the library's container.
-        time_limit: seconds that one request may take.
+        time_limit: most seconds of a request.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class CosmosApplicationStore:
     async def claim(self, application: Application) -> StoredApplication:
         for _ in range(_TRIES):
             reply = await self._partition.create(_document(application))
-            if isinstance(reply, Applied | Conflict) and (found := await self._read(reply.token)) is not None:
-                return found
+            if isinstance(reply, Applied | Conflict) and (stored := await self._read(reply.token)) is not None:
+                return stored
         raise TryAgainLater(
             "The document of the application could not be written, or not be read, in the library container."
         )
@@ -80,7 +80,7 @@ def _document(application: Application) -> dict[str, Any]:
     return {"id": KIND, LIBRARY_PATH[1:]: KIND, **application_document(application)}
 
 
-# Checks at start-up what the guarantee rests on and only an operator can change. All problems are reported at once.
+# Checks at start-up: settings that the guarantee needs, and only an operator can correct. All problems are reported at once.
 
 
 Answer = TypeVar("Answer")
@@ -94,14 +94,14 @@ async def verify(
     """Check account, database and containers against the configuration. It reads properties and changes nothing.
 
     Args:
-        client: open.
+        client: the open client.
         database: name of the database.
-        entities: where each entity type lives.
+        entities: the container of each entity type.
         library_container: name of the container of the library.
 
     Raises:
-        ConfigurationError: names everything that has to be changed, and what the account refuses.
-        TryAgainLater: nothing is known to be wrong, but the account could not be asked for everything.
+        ConfigurationError: names everything that has to be changed, and everything that the account refuses.
+        TryAgainLater: no problem was found, but the account did not answer every question.
     """
     inquiry = _Inquiry()
     account = await inquiry.ask("the account", _account(client))
@@ -126,15 +126,15 @@ class _Inquiry:
     """Asks, and goes on asking when an answer fails, so that all problems are found.
 
     Attributes:
-        refused: by the reason, what the account refuses to show.
-        unanswered: what got no answer, with the error; it may get one later.
+        refused: by the reason, the subjects that the account refuses to show.
+        unanswered: the subjects without an answer, with the error; a later question may get an answer.
     """
 
     refused: dict[str, list[str]] = field(default_factory=dict)
     unanswered: dict[str, Exception] = field(default_factory=dict)
 
     async def ask(self, what: str, question: Awaitable[Answer]) -> Answer | None:
-        """The answer; None if there was none, which is noted."""
+        """The answer; None without an answer, and the failure is noted."""
         try:
             return await question
         except FAILURES as error:
@@ -148,8 +148,8 @@ class _Inquiry:
 
 
 async def _account(client: CosmosClient) -> DatabaseAccount:
-    """The account's properties. azure-cosmos 4.17 has no public method for them, and no other way to learn about several
-    write regions; it calls this one of `client_connection`, a public attribute, itself."""
+    """The account's properties. azure-cosmos 4.17 has no public method for them, and no further way to learn about several
+    write regions; it calls this method of `client_connection`, a public attribute, itself."""
     return await client.client_connection.GetDatabaseAccount()
 
 
@@ -174,14 +174,14 @@ async def _of_database(
         return [f"There is no database {database.id!r}: create it, or correct its name in COSMOS__database."]
     names = [*(entity.container for entity in entities), library_container]
     whats = [*(_name(entity) for entity in entities), _name_of_library(library_container)]
-    *found, library = await asyncio.gather(
+    *containers, library = await asyncio.gather(
         *(
             inquiry.ask(what, _properties(database.get_container_client(name)))
             for what, name in zip(whats, names, strict=True)
         )
     )
     problems: list[str] = []
-    for entity, properties in zip(entities, found, strict=True):
+    for entity, properties in zip(entities, containers, strict=True):
         if properties is not None:
             problems += _of_entity_container(entity, properties)
     if library is not None:
@@ -257,5 +257,5 @@ def _of_library_container(container: str, properties: dict[str, Any]) -> Iterato
 
 
 def _unique_keys(properties: dict[str, Any]) -> list[Any]:
-    """The unique keys of a container; the service returns an empty list for those that have none."""
+    """The unique keys of a container; the service returns an empty list for a container without unique keys."""
     return list((properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or ())

@@ -1,4 +1,4 @@
-"""The client of Cosmos DB: one per process, opened on first use."""
+"""The client of Cosmos DB: a single client per process, opened on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from exactlyonce.stores.cosmos.replies import FAILURES, Operation, answered_at, 
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 6
-"""How long one send waits for its reply: the service gives an operation 5 s. The SDK's default is 65 s."""
+"""How long a send waits for its reply: the service gives an operation 5 s. The SDK's default is 65 s."""
 
 REQUEST_CHARGE: Final = "x-ms-request-charge"
 
@@ -35,7 +35,7 @@ def cosmos_client(
     """A client with the settings that the protocols rely on.
 
     Args:
-        endpoint: of the account.
+        endpoint: address of the account.
         credential: the account key, or an identity.
         charged: called with the request units of every reply, in the task that waits for it.
         dated: called with the service's time of replies, once a second at most.
@@ -57,23 +57,23 @@ def cosmos_client(
         credential,
         # By default every request looks for a proxy, in threads, which takes a quarter of its CPU time.
         transport=AioHttpTransport(use_env_settings=bool(getproxies())),
-        # Without it, on accounts of a stronger level, the SDK drops the session tokens it is given (measured with 4.17).
+        # Without it, on accounts of a stronger level, the SDK drops the session tokens of requests (measured with 4.17).
         consistency_level="Session",
         # The default escapes every character beyond ASCII, and a document in Greek would be three times its size.
         enable_compact_utf8_item_writes=True,
         connection_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
-        # One repetition saves an attempt when an idle connection was closed; drivers repeat with more patience. A lost reply
-        # to a write then often comes back as a conflict with oneself, which protocols have to survive in any case.
+        # A single repetition saves an attempt when an idle connection was closed; drivers repeat with more patience. A lost
+        # reply to a write then often comes back as a conflict with oneself, which protocols have to survive in any case.
         retry_total=1,
         retry_connect=1,
         retry_read=1,
-        # The SDK waits as long as the service asks, which nobody else does for writes; but a query repeats in two nested
-        # loops (measured: 10 times 10 sends with the default of 9), and a request should end within its time limit.
+        # The SDK waits as long as the service asks, which no caller does for writes; but a query repeats in two nested loops
+        # (measured: 10 times 10 sends with the default of 9), and a request should end within its time limit.
         retry_throttle_total=3,
         retry_throttle_backoff_max=5,
         raw_response_hook=report,
-        # Neither `retry_write` nor an availability strategy: both send writes once more on purpose.
+        # Neither `retry_write` nor an availability strategy: both send writes again on purpose.
     )
 
 
@@ -81,10 +81,10 @@ class CosmosConnection:
     """A client and the credential behind it, opened on first use and closed together.
 
     Args:
-        endpoint: of the account.
-        database: name of the database that holds all containers.
-        key: the account key; for local use. Without one it is `DefaultAzureCredential`.
-        client_id: of a user-assigned identity, if it is not to be the default one.
+        endpoint: address of the account.
+        database: name of the database with all containers.
+        key: the account key; for local use. Without it, the credential is `DefaultAzureCredential`.
+        client_id: client id of a user-assigned identity; None for the default identity.
         charged: called with the request units of every reply, in the task that waits for it; None for no call.
         dated: called with the service's time of replies; None for no call.
     """
@@ -115,17 +115,17 @@ class CosmosConnection:
 
         Raises:
             ConfigurationError: the account refuses the credential.
-            AzureError: it could not be reached.
+            AzureError: the account could not be reached.
         """
         async with self._opening:
             return await self._opened()
 
     async def container(self, name: str) -> ContainerProxy:
-        """A container that is known to exist. Its first use reads it, as the SDK would, and a document of it.
+        """A container that certainly exists. The first use reads it, as the SDK would, and a document of it.
 
         Raises:
-            ConfigurationError: it is absent, or the account refuses the credential.
-            AzureError: it could not be read.
+            ConfigurationError: the container is absent, or the account refuses the credential.
+            AzureError: the container could not be read.
         """
         async with self._opening:
             if name not in self._containers:
@@ -169,11 +169,11 @@ class CosmosConnection:
 
 
 async def _read_first(container: ContainerProxy) -> None:
-    """Read a container, and a document that need not exist, before anything is written there.
+    """Read a container, and a document that need not exist, before the first write.
 
     The SDK (4.17) files the session token of a write whose reply has no body under the container's resource id, or under none
-    if it has never read there. Containers that were written first would share that file, and a read of one would be asked to
-    be as new as another.
+    before the first read. Containers with a first write would share a file, and a read of a container would be asked to be as
+    new as another container.
     """
     properties = await container.read()
     with suppress(CosmosResourceNotFoundError):

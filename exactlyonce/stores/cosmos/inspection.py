@@ -1,4 +1,4 @@
-"""What a container shows to an operator: its indexing policy, what this identity may do there, and its throughput."""
+"""The inspection of a container for an operator: its indexing policy, its throughput, and the rights of this identity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from azure.cosmos.exceptions import CosmosHttpResponseError, CosmosResourceNotFo
 from exactlyonce.stores.cosmos.replies import FAILURES
 
 _PROBE: Final = "exactlyonce.doctor"
-"""Id, and values of the partition key, of a document that does not exist: asking for it changes nothing."""
+"""Id, and values of the partition key, of a document that does not exist: reading it changes nothing."""
 _FORBIDDEN: Final = (401, 403)
 
 
@@ -21,7 +21,7 @@ class Throughput:
     """Request units per second.
 
     Attributes:
-        rate: that are paid for; with autoscale the maximum.
+        rate: paid rate; with autoscale the maximum.
         autoscale: whether a tenth is paid for at rest.
     """
 
@@ -31,12 +31,12 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a container shows.
+    """The properties and rights that a container shows.
 
     Attributes:
-        policy: for indexes; empty for the service's default.
+        policy: indexing policy; empty for the service's default.
         refused: operations that the account refuses to this identity.
-        throughput: of its own; "none" if it has none, "unknown" if this identity may not read it.
+        throughput: throughput of the container; "none" if it has none, "unknown" if this identity may not read it.
     """
 
     policy: Mapping[str, Any]
@@ -45,12 +45,12 @@ class Inspection:
 
 
 async def inspected(database: DatabaseProxy, name: str, paths: tuple[str, ...]) -> Inspection | None:
-    """Inspect a container; None if it does not show itself. Nothing is changed.
+    """Inspect a container; None if it cannot be read. Nothing is changed.
 
     Args:
-        database: of the container.
-        name: of the container.
-        paths: of its partition key, as an entity declares them.
+        database: the container's database.
+        name: name of the container.
+        paths: paths of its partition key, as an entity declares them.
     """
     container = database.get_container_client(name)
     try:
@@ -62,7 +62,7 @@ async def inspected(database: DatabaseProxy, name: str, paths: tuple[str, ...]) 
 
 
 def _requests(container: ContainerProxy, paths: tuple[str, ...]) -> Mapping[str, Awaitable[Any]]:
-    """Requests for a document that does not exist. The right to create has none that would change nothing."""
+    """Requests for a document that does not exist. The right to create has no request without effect."""
     body: dict[str, Any] = {"id": _PROBE}
     for path in paths:
         *outer, last = path.strip("/").split("/")
@@ -93,13 +93,13 @@ async def _is_refused(request: Awaitable[Any]) -> bool:
 
 
 async def _throughput(container: ContainerProxy) -> Throughput | str:
-    """A container's throughput. Only keys, and roles of the management plane, may ask for it."""
+    """A container's throughput. Only keys, and roles of the management plane, may read it."""
     try:
-        given = await container.get_throughput()
+        throughput = await container.get_throughput()
     except CosmosHttpResponseError as error:
         # A serverless account refuses the question, by that word.
         has_none = isinstance(error, CosmosResourceNotFoundError) or "serverless" in str(error.message).lower()
         return "none" if has_none else "unknown"
-    if (most := given.auto_scale_max_throughput) is not None:
+    if (most := throughput.auto_scale_max_throughput) is not None:
         return Throughput(most, autoscale=True)
-    return Throughput(given.offer_throughput or 0, autoscale=False)
+    return Throughput(throughput.offer_throughput or 0, autoscale=False)

@@ -1,7 +1,7 @@
 """Listings from Cosmos DB: queries over all partitions of a container, of ids and partition keys only.
 
-None has an ORDER BY: entities' containers are the user's, and the service refuses to order by what it does not index. Without
-an index on the paths named here a listing reads the whole container, which is right and dear.
+No query has an ORDER BY: entities' containers are the user's, and the service refuses to order by paths without an index.
+Without an index on the paths named here a listing reads the whole container, which is right and dear.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from exactlyonce.values.frozen_json import Json
 
 _PAGE: Final = 1_000
 _MOST_SEARCHES: Final = 50
-"""Books that one query searches for."""
+"""Most books in a query."""
 _log = logging.getLogger(__name__)
 _OWN: Final = f'c.{LEDGER}.type IN ("", @type)'
 _THERE: Final = (
     f"NOT IS_DEFINED(c.{KIND}) AND (NOT IS_DEFINED(c.{LEDGER}) OR ({_OWN} AND NOT IS_DEFINED(c.{LEDGER}.deleted)))"
 )
-"""Of a document: it is an entity of the type, and no tombstone or companion."""
+"""Whether a document is an entity of the type, and no tombstone or companion."""
 _PLAIN: Final = "c.id, c.kind, c.message, c.tx, c.version, c.at, c._ts"
 _COMPANION: Final = f"c.id, c.{KIND} AS kind, c.message, c.tx, c.version, c.at, c.source, c.owing_since, c._ts"
 
@@ -59,10 +59,10 @@ class CosmosListing:
     """The listings.
 
     Args:
-        connection: the account and database; closing it is its owner's.
-        entities: where each entity type lives.
+        connection: the account and database; its owner closes it.
+        entities: the container of each entity type.
         library: name of the library's container.
-        time_limit: seconds that one page may take.
+        time_limit: most seconds of a page.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class CosmosListing:
     async def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
         place = self._containers[type]
         for first in range(0, len(searches), _MOST_SEARCHES):
-            condition, given = _asked(searches[first : first + _MOST_SEARCHES])
+            condition, parameters = _asked(searches[first : first + _MOST_SEARCHES])
             query = (
                 f"SELECT c.id, {_values(place)} AS place, e.tx FROM c JOIN e IN c.{LEDGER}.outbox "  # noqa: S608
                 f"WHERE {_OWN} AND ({condition})"
             )
-            async for rows in self._pages(place.container, query, {"@type": type, **given}):
+            async for rows in self._pages(place.container, query, {"@type": type, **parameters}):
                 yield tuple((entity, row["tx"]) for entity, row in _named(place, rows))
 
     async def due(self, type: str, now: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
@@ -114,7 +114,7 @@ class CosmosListing:
 
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
         place = self._containers[type]
-        given: dict[str, str | int] = {
+        parameters: dict[str, str | int] = {
             "@type": type,
             "@before": text_of(before),
             "@left_alone": int(before.timestamp()),
@@ -123,24 +123,24 @@ class CosmosListing:
             f"SELECT c.id, {_values(place)} AS place FROM c JOIN r IN c.{LEDGER}.receptions "  # noqa: S608
             f"WHERE {_OWN} AND IS_DEFINED(r.held[0]) AND (r.gap_since < @before OR c._ts < @left_alone)"
         )
-        async for rows in self._pages(place.container, query, given):
+        async for rows in self._pages(place.container, query, parameters):
             yield oldest_first([(entity, "") for entity, _ in _named(place, rows)])
 
     async def bodies(
         self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
     ) -> AsyncIterator[tuple[tuple[EntityRef, Json], ...]]:
         place = self._containers[type]
-        given = {"@type": type, **{f"@{name}": value for name, value in condition.given.items()}}
+        parameters = {"@type": type, **{f"@{name}": value for name, value in condition.given.items()}}
         query = f"SELECT c AS document, c.id, {_values(place)} AS place FROM c WHERE {_THERE}"  # noqa: S608
         if condition.text:
             query += f" AND ({condition.text})"
         try:
-            async for rows in self._pages(place.container, query, given, partition):
-                found = [
+            async for rows in self._pages(place.container, query, parameters, partition):
+                views = [
                     (ref, read_entity(ref, Json.of(without_system(row["document"]))))
                     for ref, row in _named(place, rows)
                 ]
-                yield tuple((ref, view.body) for ref, view in found if view.body is not None)
+                yield tuple((ref, view.body) for ref, view in views if view.body is not None)
         except ConfigurationError as error:
             if getattr(error.__context__, "status_code", None) == http.HTTPStatus.BAD_REQUEST:
                 raise ConfigurationError(
@@ -164,19 +164,19 @@ class CosmosListing:
         return (*apart, *companions)
 
     async def _all(
-        self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, given: Mapping[str, str | int]
+        self, entity: EntityRef, container: str, key: tuple[Any, ...], query: str, parameters: Mapping[str, str | int]
     ) -> tuple[Row, ...]:
-        """What a query of one partition finds."""
-        found = await CosmosPartition(self._connection, container, key, self._time_limit).query(query, given, None)
-        if not isinstance(found, Documents):
+        """The results of a query of a single partition."""
+        reply = await CosmosPartition(self._connection, container, key, self._time_limit).query(query, parameters, None)
+        if not isinstance(reply, Documents):
             raise TryAgainLater(f"What the library keeps of entity {entity} could not be read.")
-        return found.properties
+        return reply.properties
 
     async def _pages(
-        self, container: str, query: str, given: Mapping[str, Any], partition: tuple[PartitionValue, ...] | None = None
+        self, container: str, query: str, values: Mapping[str, Any], partition: tuple[PartitionValue, ...] | None = None
     ) -> AsyncIterator[list[Row]]:
-        """The pages of a query over one partition, or all, each within the time limit."""
-        parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in given.items()]
+        """The pages of a query over a single partition, or all, each within the time limit."""
+        parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         try:
             place = await asyncio.wait_for(self._connection.container(container), self._time_limit)
             within: dict[str, Any] = {}
@@ -189,7 +189,7 @@ class CosmosListing:
         except StopAsyncIteration:
             return
         except FAILURES as error:
-            after_query(error)  # It raises what only an operator can change.
+            after_query(error)  # It raises faults that only an operator can correct.
             raise TryAgainLater(
                 f"The container {container!r} could not be searched ({type(error).__name__}). What was found so far is no less "
                 "true; search again for the rest."
@@ -197,17 +197,17 @@ class CosmosListing:
 
 
 def _asked(searches: tuple[Search, ...]) -> tuple[str, dict[str, str]]:
-    """The condition on an entry that its transaction is searched for, and the values of its parameters."""
+    """The condition on an entry for its searched transaction, and the values of its parameters."""
     conditions: list[str] = []
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for number, search in enumerate(searches):
         if search.range is not None:
-            given[f"@after{number}"], given[f"@before{number}"] = search.range
+            parameters[f"@after{number}"], parameters[f"@before{number}"] = search.range
             conditions.append(f"(e.tx > @after{number} AND e.tx < @before{number})")
-        given |= {f"@tx{number}_{place}": tx for place, tx in enumerate(search.transactions)}
-    if names := [name for name in given if name.startswith("@tx")]:
+        parameters |= {f"@tx{number}_{place}": tx for place, tx in enumerate(search.transactions)}
+    if names := [name for name in parameters if name.startswith("@tx")]:
         conditions.append(f"e.tx IN ({', '.join(names)})")
-    return " OR ".join(conditions), given
+    return " OR ".join(conditions), parameters
 
 
 def _listed_book(row: Row) -> ListedBook:
@@ -222,7 +222,7 @@ def _values(place: EntityContainer) -> str:
 
 
 def _named(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
-    """The entities that rows name. The service knows doubles only: 1.0 and 1 are one value."""
+    """The entities named by rows. The service knows doubles only: 1.0 and 1 are equal."""
     for row in rows:
         values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row["place"]]
         if len(values) == len(place.paths):
@@ -232,7 +232,7 @@ def _named(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[Entity
 
 
 def _owners(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
-    """The entities of this type that records name. The container is the user's, so others may have put what names none."""
+    """The entities of this type named by records. The container is the user's, so rows may name no entity."""
     for row in rows:
         entity = _owner(row)
         if entity is None:

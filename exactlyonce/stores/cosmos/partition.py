@@ -1,4 +1,4 @@
-"""One logical partition of one container, and the requests the protocols make of it. Every request has a time limit."""
+"""A logical partition of a container: the place of its documents, and its requests. Every request has a time limit."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from exactlyonce.stores.cosmos.replies import (
 from exactlyonce.values.envelope import ID_RULE, MAX_KEY_BYTES, EntityRef, PartitionValue, is_document_id
 from exactlyonce.values.frozen_json import Json
 
-# Where documents lie in Cosmos DB: containers, partitions and ids.
+# Containers, partitions and ids of documents in Cosmos DB.
 
 
 LIBRARY_PATH: Final = "/pk"
-"""Partition key path of the library container: one logical partition per entity, and one for all books."""
+"""Partition key path of the library container: a logical partition per entity, and a single one for all books."""
 
 MAX_BATCH_OPERATIONS: Final = 100
 MAX_BATCH_BYTES: Final = 2_000_000
@@ -63,12 +63,12 @@ _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class EntityContainer:
-    """Where the entities of one type live.
+    """The container for the entities of a type.
 
     Attributes:
         type: name of the entity type.
         container: name of the container.
-        paths: of its partition key, from the top.
+        paths: paths of its partition key, from the top.
         companions: whether the entities' protocol keeps companions.
     """
 
@@ -81,8 +81,8 @@ class EntityContainer:
 def library_id(kind: str, value: str) -> str:
     """Id of a document of the library: the kind, and the value or its hash.
 
-    Ids may not hold every character and not be of any length, and messages come from anywhere; so the true value stands in
-    the body, and readers check it.
+    Ids have a limited alphabet and length, and messages come from anywhere; so the true value stands in the body, and readers
+    check it.
     """
     if _PLAIN_VALUE.fullmatch(value):
         return f"{kind}:{value}"
@@ -118,9 +118,9 @@ def to_library(entity: EntityRef | None, record: LibraryRecord, seconds: int | N
     """A record as a document of the library container.
 
     Args:
-        entity: whose it is; None for a book.
-        record: what to write.
-        seconds: for which the service keeps it; None if it stays until somebody deletes it.
+        entity: the entity of the record; None for a book.
+        record: the record to write.
+        seconds: time to live; None if the record stays until it is deleted.
     """
     place = {"id": _id_of(record), LIBRARY_PATH[1:]: BOOKS if entity is None else entity.key}
     life = {} if seconds is None else {_LIFE: seconds}
@@ -142,7 +142,7 @@ def _id_of(record: LibraryRecord) -> str:
 
 
 def from_library(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of the library container without what its place there gave it. Of a record with an id, `id` is that one."""
+    """A document of the library container without the properties of its place. For a book, `id` is the book's id."""
     placed = ("id", LIBRARY_PATH[1:], _LIFE)
     record = {name: value for name, value in without_system(document).items() if name not in placed}
     return {"id": document["id"].removeprefix(_BOOK), **record} if document.get("kind") == "book" else record
@@ -154,7 +154,7 @@ def without_system(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Split documents, in order, into as few batches as the limits allow. One that is too large by itself stays alone."""
+    """Split documents, in order, into as few batches as the limits allow. A document over the limits stays alone."""
     batch: list[dict[str, Any]] = []
     size = 0
     for document in documents:
@@ -169,10 +169,10 @@ def batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]
 
 
 def require_storable(entity: EntityRef) -> None:
-    """Refuse an entity that Cosmos DB cannot name: asking the service would give a 400 for ever, or a bare ValueError.
+    """Refuse an entity that Cosmos DB cannot name: the service would answer 400 for ever, or the SDK with a bare ValueError.
 
     Raises:
-        InvalidMessage: the id is none, or the partition key is too long.
+        InvalidMessage: the id is not valid, or the partition key is too long.
     """
     if not is_document_id(entity.id):
         raise InvalidMessage(
@@ -187,18 +187,18 @@ def require_storable(entity: EntityRef) -> None:
 
 Reply = TypeVar("Reply")
 Given = Mapping[str, str | int | Sequence[str]]
-"""Values of a query's parameters, by name, the name with its `@`."""
+"""Values of a query's parameters, by name with `@`."""
 BatchWrite = tuple[str, tuple[Any, ...]] | tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as one replica has it, system properties included, in a view at `token`.
+    """A document on a replica, with system properties, in a view at `token`.
 
     Attributes:
-        properties: of the document.
+        properties: the document's properties.
         token: session token of the view.
-        read_at: seconds since 1970 by the service's clock, as `_ts` is; None if the reply does not say.
+        read_at: seconds since 1970 by the service's clock, like `_ts`; None if the reply does not say.
     """
 
     properties: dict[str, Any]
@@ -216,20 +216,20 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A write was applied; `token` includes it, and `etag` is of the one document, or of the first of several."""
+    """A write was applied; `token` includes it, and `etag` is the ETag of the first document written."""
 
     token: str | None
     etag: str | None = None
 
 
 class CosmosPartition:
-    """One logical partition.
+    """A logical partition.
 
     Args:
-        connection: where the container is.
-        container: its name.
+        connection: the connection to the container's database.
+        container: name of the container.
         key: values of the full partition key.
-        time_limit: seconds that one request may take, the SDK's repetitions included.
+        time_limit: most seconds of a request, with the SDK's repetitions.
     """
 
     def __init__(
@@ -246,23 +246,23 @@ class CosmosPartition:
         return f"partition {self._key!r} of container {self._container}"
 
     async def read(self, id: str, token: str | None) -> Document | Absent | NoAnswer | Busy:
-        """Read one document, at or after a token."""
+        """Read a document, at or after a token."""
         try:
-            found = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
+            item = await self._ask(lambda container: container.read_item(id, self._key, session_token=token))
         except FAILURES as error:
             reply = after_read(error, where=self._where)
             return Absent(reply.token or token) if isinstance(reply, Absent) else reply
-        # A view that was asked for with a token is at that token at least, whether or not the reply says so.
-        headers = found.get_response_headers()
-        return Document(found, _token(headers) or token, answered_at(headers))
+        # A view that was asked for with a token is at least at the token, whether or not the reply says so.
+        headers = item.get_response_headers()
+        return Document(item, _token(headers) or token, answered_at(headers))
 
     async def read_all(self, ids: Sequence[str], token: str | None, select: str = "*") -> Documents | NoAnswer | Busy:
-        """Read those of the documents that exist, at or after a token. One request, if one page holds them.
+        """Read the existing documents among these, at or after a token. A single request, if a page holds them.
 
         Args:
-            ids: of the documents.
+            ids: ids of the documents.
             token: session token.
-            select: what to read of each; a single document is read whole, since that is cheaper than any query.
+            select: columns of each document; a single document is read whole, since a point read is cheaper than any query.
         """
         if len(ids) == 1:
             one = await self.read(ids[0], token)
@@ -274,22 +274,22 @@ class CosmosPartition:
         return await self.query(query, dict(zip(names, ids, strict=True)), token)
 
     async def query(self, query: str, parameters: Given, token: str | None) -> Documents | NoAnswer | Busy:
-        """Everything that a query finds in this partition, each page in a view at or after the token."""
-        given: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
+        """All results of a query in this partition, each page in a view at or after the token."""
+        pairs: list[dict[str, object]] = [{"name": name, "value": value} for name, value in parameters.items()]
 
         async def all_pages(container: ContainerProxy) -> Documents:
             tokens: list[str | None] = []
             # The hook sees every reply of the service; pages do not, since those without documents are left out.
             rows = container.query_items(
                 query,
-                parameters=given,
+                parameters=pairs,
                 partition_key=self._key,
                 session_token=token,
                 response_hook=lambda headers, _: tokens.append(_token(headers)),
             )
-            found = [row async for row in rows]
-            # Replies may come from different replicas, so several have only the token they were asked with in common.
-            return Documents(tuple(found), (tokens[0] if len(tokens) == 1 else None) or token)
+            documents = [row async for row in rows]
+            # Replies may come from different replicas, so several have only the token of the request in common.
+            return Documents(tuple(documents), (tokens[0] if len(tokens) == 1 else None) or token)
 
         try:
             return await self._ask(all_pages)
@@ -297,25 +297,25 @@ class CosmosPartition:
             return after_query(error, self._where)
 
     async def is_unchanged(self, id: str, etag: str | None, token: str | None) -> bool:
-        """Whether a document has this ETag, or is absent if there is none given, in a view at or after a token.
+        """Whether a document has this ETag, or is absent for None, in a view at or after a token.
 
-        Without a token nobody knows, since a view may be stale: False.
+        Without a token a view may be stale, so the result is False.
         """
-        found = UNKNOWN if token is None else await self.read(id, token)
-        if isinstance(found, Document):
-            return bool(found.properties["_etag"] == etag)
-        return isinstance(found, Absent) and etag is None
+        reply = UNKNOWN if token is None else await self.read(id, token)
+        if isinstance(reply, Document):
+            return bool(reply.properties["_etag"] == etag)
+        return isinstance(reply, Absent) and etag is None
 
     async def create(
         self, document: dict[str, Any], operation: Operation = Operation.CREATE
     ) -> Applied | Conflict | Unknown:
-        """Create one document, which must not exist."""
+        """Create a document, which must not exist."""
         return await self._write(lambda container: container.create_item(document, no_response=True), operation)
 
     async def replace(
         self, id: str, document: dict[str, Any], etag: str | None, operation: Operation = Operation.REPLACE
     ) -> Applied | Conflict | Unknown:
-        """Replace one document, if it still has this ETag; whatever it is, if there is none given."""
+        """Replace a document, if it still has this ETag; unconditionally for None."""
         condition = None if etag is None else MatchConditions.IfNotModified
         return await self._write(
             lambda container: container.replace_item(
@@ -325,16 +325,16 @@ class CosmosPartition:
         )
 
     async def write_together(self, writes: Sequence[BatchWrite], operation: Operation) -> Applied | Conflict | Unknown:
-        """Write documents in one batch, all or none; each as `creating` or `replacing` says."""
+        """Write documents in a single batch, all or none; each as `creating` or `replacing` says."""
         try:
             written = await self._ask(lambda container: container.execute_item_batch(writes, self._key))
         except FAILURES as error:
             return after_write(error, operation, self._where)
-        # The ETags of a batch are in its results; a header would not say whose it is.
+        # The ETags of a batch are in its results; a header would not name the document.
         return Applied(_token(written.get_response_headers()), written[0].get("eTag"))
 
     async def replace_all(self, documents: Sequence[tuple[dict[str, Any], str | None]]) -> None:
-        """Replace documents, as far as they exist and still have the ETag given, if there is one; best effort."""
+        """Replace the existing documents, with an ETag only if it still holds; best effort."""
         etags = {document["id"]: etag for document, etag in documents}
         for batch in batches(document for document, _ in documents):
             await self._replace_some([(document, etags[document["id"]]) for document in batch])
@@ -368,7 +368,7 @@ class CosmosPartition:
         return Conflict(reply.token) if conflict and not isinstance(reply, NoAnswer) else reply
 
     async def delete_all(self, documents: Mapping[str, str | None]) -> None:
-        """Delete documents, by id, as far as they exist and still have the ETag given; best effort."""
+        """Delete the existing documents, by id, with an ETag only if it still holds; best effort."""
         listed = tuple(documents.items())
         for first in range(0, len(listed), MAX_BATCH_OPERATIONS):
             await self._delete_some(listed[first : first + MAX_BATCH_OPERATIONS])
@@ -381,7 +381,7 @@ class CosmosPartition:
             )
             if not isinstance(reply, Conflict):
                 return
-        # There is one, or one of them is missing or has changed, which fails a batch for all.
+        # There is a single document, or a document is missing or has changed, which fails the batch for all.
         await asyncio.gather(*(self._delete(id, etag) for id, etag in documents))
 
     async def _delete(self, id: str, etag: str | None) -> None:
@@ -394,7 +394,7 @@ class CosmosPartition:
             after_write(error, Operation.DELETE, self._where)
 
     async def delete(self, id: str) -> Applied | Conflict | Unknown:
-        """Delete one document, whatever it is; a conflict says that it is not there."""
+        """Delete a document unconditionally; a conflict says that it is absent."""
         try:
             await self._ask(lambda container: container.delete_item(id, self._key))
         except FAILURES as error:
@@ -412,7 +412,7 @@ class CosmosPartition:
         return Applied(_token(headers), headers.get("etag"))
 
     async def _ask(self, request: Callable[[ContainerProxy], Awaitable[Reply]]) -> Reply:
-        """Make a request within the time limit. The SDK's own `timeout` is none: it is looked at between sends only."""
+        """Make a request within the time limit. The SDK's own `timeout` is no limit: it is checked between sends only."""
 
         async def ask() -> Reply:
             return await request(await self._connection.container(self._container))
@@ -423,7 +423,7 @@ class CosmosPartition:
 if sys.version_info >= (3, 11):
 
     async def _within(seconds: float, asked: Coroutine[Any, Any, Reply]) -> Reply:
-        async with asyncio.timeout(seconds):  # Without the task of its own that `wait_for` has.
+        async with asyncio.timeout(seconds):  # Without the extra task of `wait_for`.
             return await asked
 
 else:
@@ -438,14 +438,14 @@ def creating(document: dict[str, Any]) -> BatchWrite:
 
 
 def replacing(document: dict[str, Any], etag: str | None) -> BatchWrite:
-    """Part of a batch: replace a document, if it still has this ETag; whatever it is, if there is none given."""
+    """Part of a batch: replace a document, if it still has this ETag; unconditionally for None."""
     return "replace", (document["id"], document), {} if etag is None else {"if_match_etag": etag}
 
 
 def _writing(
     batch: Sequence[dict[str, Any]], key: PartitionValue | list[PartitionValue], operation: Operation
 ) -> Callable[[ContainerProxy], Awaitable[Any]]:
-    """One request for a batch; a plain one if it holds one document, since its reply need not repeat the document."""
+    """A request for a batch; a plain request for a single document, since its reply need not repeat the document."""
     upsert = operation not in (Operation.STAGE, Operation.OPEN_REQUEST)
     if len(batch) > 1:
         operations = [("upsert" if upsert else "create", (document,)) for document in batch]
@@ -460,7 +460,7 @@ def _token(headers: Mapping[str, Any]) -> str | None:
     return None if token is None else str(token)
 
 
-# The containers of entities and of the library, by the logical partitions that an entity has in them.
+# The containers of entities and of the library, by the logical partitions of an entity.
 
 
 LIBRARY_CONTAINER: Final = "exactlyonce"
@@ -468,7 +468,7 @@ TIME_LIMIT: Final = 10.0
 
 
 class CosmosContainers(AsyncAdapter):
-    """The base of the store: finds the partitions that an effect is about. Its arguments are those of `CosmosStore`."""
+    """The base of the store: finds the partitions for an effect. Its arguments are the arguments of `CosmosStore`."""
 
     def __init__(
         self,

@@ -1,12 +1,12 @@
-"""From what the SDK raises to the reply that a strategy gets: one table.
+"""From the SDK's exceptions to the reply for a strategy: a table.
 
-The rule behind its rows: azure-cosmos 4.17 and aiohttp below it send a request again on their own after a lost reply or a
-503, writes included, so **an error speaks only for the last send**. Hence no refusal of a write proves that it was not
-applied: a conflict may be one's own earlier success, which every protocol expects of a `Conflict`; and 429, 449, 410 and
-408 may follow a send that was applied, so that a write is never `Busy`. The SDK has waited out most throttling by then.
+The rule behind its rows: azure-cosmos 4.17 and aiohttp below it repeat a request on their own after a lost reply or a 503,
+writes included, so **an error speaks only for the last send**. Hence no refusal of a write proves that it was not applied: a
+conflict may be one's own earlier success, which every protocol expects of a `Conflict`; and 429, 449, 410 and 408 may follow an
+applied send, so that a write is never `Busy`. The SDK has waited out most throttling by then.
 
-What is neither the world's doing nor passing is raised. That is as safe as a crash between two effects, and unlike
-`UNKNOWN` it does not make every message spin until its queue gives it up.
+A fault that is neither the world's nor temporary is raised. An error is as safe as a crash between two effects, and, unlike
+`UNKNOWN`, does not make every message spin until its queue gives it up.
 
 Sources: measured with azure-cosmos 4.17.1; "HTTP status codes for Azure Cosmos DB" (Microsoft).
 """
@@ -42,15 +42,15 @@ SESSION_TOKEN: Final = "x-ms-session-token"  # noqa: S105
 CREATING: Final = 1013
 """Substatus of a 404: the container is being created."""
 FAILURES: Final = (AzureError, asyncio.TimeoutError)
-"""What requests may raise for what the world does: AzureError is the root of everything the SDK raises, bodies that are cut
-off included. CancelledError is not here: cancelling equals a crash."""
+"""The exceptions of requests for faults of the world: AzureError is the root of all exceptions of the SDK, cut bodies included.
+CancelledError is not here: cancelling equals a crash."""
 
 _RETRY_AFTER_MS: Final = "x-ms-retry-after-ms"
 _log = logging.getLogger(__name__)
 
 
 class Operation(Enum):
-    """What was asked of the service."""
+    """A request to the service."""
 
     OPEN = "read the account, a database or a container"
     READ = "read a document"
@@ -70,7 +70,7 @@ class Operation(Enum):
 
 
 class Meaning(Enum):
-    """What an outcome means to a strategy."""
+    """The meaning of an outcome for a strategy."""
 
     ABSENT = "no such document, in the view that answered"
     CONFLICT = "the condition did not hold, possibly because of one's own earlier send"
@@ -82,13 +82,13 @@ class Meaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table; the first that fits decides.
+    """A row of the table; the first row that fits decides.
 
     Attributes:
-        operations: it is about.
-        status, substatus: of the reply; a substatus of None fits any.
-        means: what it means, or the error that it is.
-        advice: what to do about the error.
+        operations: the operations of the row.
+        status, substatus: codes of the reply; a substatus of None fits any.
+        means: the reply, or the error to raise.
+        advice: the action for the operator.
     """
 
     operations: frozenset[Operation]
@@ -225,10 +225,10 @@ TABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Taken(Conflict):
-    """A conflict that may also be for a unique key. It is none for strategies, while the document is what its condition says.
+    """A conflict that may also be for a unique key: then the document itself is as its condition says, and it is no conflict.
 
     Attributes:
-        operation: which operation of a batch it is about, from 0; 0 where there is no batch.
+        operation: index of the conflicting operation in a batch; 0 without a batch.
     """
 
     operation: int = 0
@@ -244,7 +244,7 @@ class Absent:
 def after_read(
     error: BaseException, operation: Operation = Operation.READ, where: str = ""
 ) -> Absent | NoAnswer | Busy:
-    """The reply to a read that failed. Raises the error of a row that has one."""
+    """The reply to a failed read. Raises the error of a row with an error."""
     meaning = meaning_of(error, operation, where)
     if meaning is Meaning.ABSENT:
         return Absent(headers_of(error).get(SESSION_TOKEN))
@@ -254,13 +254,13 @@ def after_read(
 
 
 def after_query(error: BaseException, where: str = "") -> NoAnswer | Busy:
-    """The reply to a query that failed; there is no row by which a query finds a document absent."""
+    """The reply to a failed query; no row lets a query find a document absent."""
     reply = after_read(error, Operation.QUERY, where)
     return UNKNOWN if isinstance(reply, Absent) else reply
 
 
 def after_write(error: BaseException, operation: Operation, where: str = "") -> Conflict | Unknown:
-    """The reply to a write that failed, with the token of the conflict. Raises the error of a row that has one."""
+    """The reply to a failed write, with the token of the conflict. Raises the error of a row with an error."""
     meaning = meaning_of(error, operation, where)
     token = headers_of(error).get(SESSION_TOKEN)
     if meaning is Meaning.TAKEN:
@@ -269,12 +269,12 @@ def after_write(error: BaseException, operation: Operation, where: str = "") -> 
 
 
 def meaning_of(error: BaseException, operation: Operation, where: str = "") -> Meaning:
-    """Look an outcome up.
+    """The meaning of an outcome.
 
     Args:
-        error: what the request raised.
-        operation: that it was.
-        where: the partition it was made of; empty if it was made of none.
+        error: the request's exception.
+        operation: the request's operation.
+        where: the partition of the request; empty without a partition.
 
     Raises:
         ConfigurationError, EntityRefused, EntityTooLarge, InvalidMessage, MalformedMessage, OutputTooLarge: as the row says.
@@ -303,8 +303,8 @@ def headers_of(error: BaseException) -> Mapping[str, Any]:
 
 
 def _status(error: BaseException) -> tuple[int | None, int]:
-    """Status and substatus of the reply. Only these two classes have the service's: others, such as a body cut off or a
-    token refused by Entra ID, derive from HttpResponseError and carry a status that means something else."""
+    """Status and substatus of the reply. Only these two classes have the service's: further classes, as for a cut body or a
+    token refused by Entra ID, derive from HttpResponseError and carry a status with another meaning."""
     if isinstance(error, CosmosHttpResponseError | CosmosBatchOperationError):
         return error.status_code, error.sub_status or 0
     return None, 0
@@ -316,11 +316,11 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def answered_at(headers: Mapping[str, Any]) -> float | None:
-    """When the service answered: `Date` is one of its common headers. None if it is absent, or no date with a zone."""
+    """When the service answered, by its common header `Date`. None if the header is absent, or no date with a zone."""
     return _seconds(str(headers.get("Date")))
 
 
-@lru_cache(maxsize=8)  # Replies of one second have the same.
+@lru_cache(maxsize=8)  # Replies of the same second share a date.
 def _seconds(date: str) -> float | None:
     try:
         read = parsedate_to_datetime(date)

@@ -1,6 +1,6 @@
 """Entities and the library's documents in Azure Cosmos DB for NoSQL.
 
-One request per effect: a point read, a conditional write, a query of one partition, or a transactional batch; more only
+An effect is a single request: a point read, a conditional write, a query of a partition, or a transactional batch; more only
 where a batch would be larger than the service takes. Session tokens come in with effects and go out with replies.
 """
 
@@ -90,31 +90,31 @@ from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.session_tokens import later
 
 _OWN: Final = frozenset({KIND, *(field.name for shape in get_args(Companion) for field in fields(shape))} - {"kind"})
-"""Properties that companions have themselves. What their classes call `kind` stands under another name in documents."""
+"""The companions' own properties. The field `kind` of their classes has another name in documents."""
 Read = FoundCompanions | NoAnswer | Busy
 _MOST: Final = 32
-"""Messages that one query asks for. Each is a condition of its own, and what they cost is not to grow with the text."""
+"""Most messages in a query. Each is a condition of its own, and the cost must not grow with the text."""
 _KIND: Final = {"@kind": "page"}
 _OF_PAGES: Final = "FROM c WHERE c.kind = @kind"
 _SEARCHED: Final = frozenset({"hashes", "blobs"})
-"""Properties by which pages are found, which nobody reads. A query is charged for what it returns."""
+"""Properties by which pages are found, but which are never read. A query is charged for its results."""
 _KNOWING: Final = f"SELECT c.id, {', '.join(f'c.{one.name}' for one in fields(Page) if one.name not in _SEARCHED)}"
 
 
 class CosmosStore(CosmosContainers):
-    """The store. It keeps no session tokens, nor anything else but its connection.
+    """The store. Its only state is the connection; it keeps no session tokens.
 
-    Every method raises `ConfigurationError` for what only an operator can change, such as a wrong key or an absent container,
-    and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge`, `EntityTooLarge` and, for a message to
-    be parked, `MalformedMessage` say that the service found a document too large. Those that save an entity raise
-    `EntityRefused` or `UniqueKeyTaken` for a document that the service does not take. Those that read documents of the library
-    raise `DamagedDocument` or `NewerSchema` for what they cannot trust.
+    Every method raises `ConfigurationError` for faults that only an operator can correct, such as a wrong key or an absent
+    container, and `InvalidMessage` for an entity whose id Cosmos DB cannot hold; `OutputTooLarge`, `EntityTooLarge` and, for a
+    message to be parked, `MalformedMessage` report a document too large for the service. Saves of an entity raise
+    `EntityRefused` or `UniqueKeyTaken` for a refused document. Reads of the library's documents raise `DamagedDocument` or
+    `NewerSchema` for untrusted documents.
 
     Args:
-        connection: the account and database; closing it is its owner's.
-        entities: where each entity type lives.
+        connection: the account and database; its owner closes it.
+        entities: the container of each entity type.
         library: name of the container for pages, books, staged messages and parked messages.
-        time_limit: seconds that one request may take. A write that takes longer is `UNKNOWN`: it may still land.
+        time_limit: most seconds of a request. A write that takes longer is `UNKNOWN`: it may still land.
     """
 
     @performs(LoadEntity)
@@ -124,9 +124,9 @@ class CosmosStore(CosmosContainers):
             return Loaded(None, None, 0, reply.token)
         if not isinstance(reply, Document):
             return reply
-        found = reply.properties
-        require_entity_document(effect.entity, found)
-        return Loaded(Json.of(without_system(found)), found["_etag"], found["_ts"], reply.token)
+        properties = reply.properties
+        require_entity_document(effect.entity, properties)
+        return Loaded(Json.of(without_system(properties)), properties["_etag"], properties["_ts"], reply.token)
 
     @performs(SaveEntity)
     async def save_entity(self, effect: SaveEntity) -> Saved | Conflict | Unknown | Busy:
@@ -155,10 +155,10 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
         if not isinstance(reply, Documents):
             return reply
-        found = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
-        for id, document in found.items():
+        by_id = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
+        for id, document in by_id.items():
             require_same(effect.entity, id, document.tx, wanted[id])
-        return FoundStaged(tuple(found[id] for id in wanted if id in found))
+        return FoundStaged(tuple(by_id[id] for id in wanted if id in by_id))
 
     @performs(DeleteStaged)
     async def delete_staged(self, effect: DeleteStaged) -> None:
@@ -179,7 +179,7 @@ class CosmosStore(CosmosContainers):
         if not isinstance(reply, Document):
             return reply
         if reply.read_at is None:
-            return UNKNOWN  # Without the service's time nothing is judged: any other clock could let a message through.
+            return UNKNOWN  # Only the service's time judges a message: any other clock could let a message through.
         if reply.properties.get("kind") == UNPARKED:
             return FoundParked(None, None, None)
         message = read_parked(from_library(reply.properties))
@@ -202,7 +202,7 @@ class CosmosStore(CosmosContainers):
         created = (creating(self._placed(effect.entity, one)) for one in effect.create)
         replaced = (replacing(self._placed(effect.entity, one), seen) for one, seen in effect.replace)
         reply = await self._shared(effect.entity).write_together((saving, *created, *replaced), Operation.COMMIT)
-        # Of a companion it says that its id is taken: with unique keys no container may hold any.
+        # For a companion it means a taken id: with unique keys no container may hold companions.
         if (
             isinstance(reply, Taken)
             and reply.operation == 0
@@ -211,24 +211,24 @@ class CosmosStore(CosmosContainers):
             raise unique_key_taken(effect.entity)
         if not isinstance(reply, Applied):
             return reply
-        # The next save relies on the ETag, so a commit without one is as good as one that was not answered.
+        # The next save relies on the ETag, so a commit without it counts as unanswered.
         return UNKNOWN if reply.etag is None else Saved(reply.etag, reply.token)
 
     @performs(LoadCompanions)
     async def load_companions(self, effect: LoadCompanions) -> Read:
-        """Read companions by id, in the order asked for."""
+        """Read companions by id, in the order of the ids."""
         if not effect.ids:
             return FoundCompanions(())
         ids = tuple(dict.fromkeys(effect.ids))
         reply = await self._shared(effect.entity).read_all(ids, effect.token)
         if not isinstance(reply, Documents):
             return reply
-        found = {document["id"]: document for document in reply.properties}
-        return self._read(effect.entity, (found[id] for id in ids if id in found))
+        by_id = {document["id"]: document for document in reply.properties}
+        return self._read(effect.entity, (by_id[id] for id in ids if id in by_id))
 
     @performs(FindEntries)
     async def find_entries(self, effect: FindEntries) -> Read:
-        """Read stream entries by the versions they produced."""
+        """Read stream entries by the versions that they produced."""
         if not effect.ranges:
             return FoundCompanions(())
         parameters: dict[str, str | int] = {"@entity": effect.entity.key, "@kind": "entry"}
@@ -239,7 +239,7 @@ class CosmosStore(CosmosContainers):
         reply = await self._shared(effect.entity).query(query, parameters, effect.token)
         if not isinstance(reply, Documents):
             return reply
-        # Not by ORDER BY: the container is the user's, and the service refuses to order by what it does not index.
+        # Not by ORDER BY: the container is the user's, and the service refuses to order by paths without an index.
         return self._read(effect.entity, sorted(reply.properties, key=lambda document: int(document["version"])))
 
     @performs(FindNumbered)
@@ -269,14 +269,14 @@ class CosmosStore(CosmosContainers):
 
     @performs(HasCompanions)
     async def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
-        """Whether there are any."""
+        """Whether the entity has companions."""
         query = f"SELECT TOP 1 c.id FROM c WHERE IS_DEFINED(c.{KIND}) AND c.entity = @entity"  # noqa: S608
         reply = await self._shared(effect.entity).query(query, {"@entity": effect.entity.key}, None)
         return bool(reply.properties) if isinstance(reply, Documents) else reply
 
     @performs(ReplaceCompanions)
     async def replace_companions(self, effect: ReplaceCompanions) -> None:
-        """Write over companions, those with an ETag only if they are unchanged."""
+        """Write over companions, with an ETag only if it still holds."""
         await self._shared(effect.entity).replace_all(
             [(self._placed(effect.entity, one), etag) for one, etag in effect.companions]
         )
@@ -293,7 +293,7 @@ class CosmosStore(CosmosContainers):
         return self._entity(entity)
 
     def _placed(self, entity: EntityRef, companion: Companion) -> dict[str, Any]:
-        """A companion as a document, with the partition key where the container wants it."""
+        """A companion as a document, with the partition key at the container's paths."""
         document = companion_document(entity, companion)
         for path, value in zip(self._containers[entity.type].paths, entity.partition, strict=True):
             _put(document, _names(path), value)
@@ -301,11 +301,11 @@ class CosmosStore(CosmosContainers):
 
     def _read(self, entity: EntityRef, documents: Iterable[dict[str, Any]]) -> FoundCompanions:
         place = {_names(path)[0] for path in self._containers[entity.type].paths}
-        found: list[tuple[Companion, str]] = []
+        companions: list[tuple[Companion, str]] = []
         for document in documents:
             own = {name: value for name, value in without_system(document).items() if name not in place}
-            found.append((read_companion(entity, own), document["_etag"]))
-        return FoundCompanions(tuple(found))
+            companions.append((read_companion(entity, own), document["_etag"]))
+        return FoundCompanions(tuple(companions))
 
     # Documents of requests in Cosmos DB: they lie in the library's partition of their entity.
 
@@ -323,10 +323,10 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
         if not isinstance(reply, Documents):
             return reply
-        found = {one["id"]: read_request(from_library(one)) for one in reply.properties}
-        for id, document in found.items():
+        by_id = {one["id"]: read_request(from_library(one)) for one in reply.properties}
+        for id, document in by_id.items():
             require_same(effect.entity, id, document.request, wanted[id])
-        return FoundRequests(tuple(found[id] for id in wanted if id in found), reply.token)
+        return FoundRequests(tuple(by_id[id] for id in wanted if id in by_id), reply.token)
 
     @performs(KeepAnswers)
     async def keep_answers(self, effect: KeepAnswers) -> Written | Unknown:
@@ -334,7 +334,7 @@ class CosmosStore(CosmosContainers):
         for document in effect.documents:
             properties = to_library(effect.entity, document)
             reply = await self._library(effect.entity).replace(properties["id"], properties, None, Operation.KEEP)
-            # One that is gone is kept as well as any. The primary says so, and its token shows it gone.
+            # An absent document counts as kept. The primary says so, and its token shows the absence.
             if not isinstance(reply, Applied | Conflict) or reply.token is None:
                 return UNKNOWN
             token = later(token, reply.token)
@@ -353,19 +353,19 @@ class CosmosStore(CosmosContainers):
 
     @performs(FindPages)
     async def find_pages(self, effect: FindPages) -> FoundPages | NoAnswer | Busy:
-        partition, found = self._library(effect.entity), dict[int, Page]()
+        partition, by_number = self._library(effect.entity), dict[int, Page]()
         replies = await asyncio.gather(
             *(
-                partition.query(f"{_KNOWING} {_OF_PAGES} AND ({condition})", {**_KIND, **given}, effect.token)
-                for condition, given in _conditions(effect)
+                partition.query(f"{_KNOWING} {_OF_PAGES} AND ({condition})", {**_KIND, **parameters}, effect.token)
+                for condition, parameters in _conditions(effect)
             )
         )
         for reply in replies:
             if not isinstance(reply, Documents):
                 return reply
             pages = (_page(effect.entity, one) for one in reply.properties)
-            found |= {page.number: page for page in pages}
-        return FoundPages(tuple(found.values()))
+            by_number |= {page.number: page for page in pages}
+        return FoundPages(tuple(by_number.values()))
 
     @performs(FindPagesAbove)
     async def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:
@@ -378,8 +378,8 @@ class CosmosStore(CosmosContainers):
     @performs(FindBlobs)
     async def find_blobs(self, effect: FindBlobs) -> frozenset[str] | NoAnswer | Busy:
         query = "SELECT b AS tx FROM c JOIN b IN c.blobs WHERE c.kind = @kind AND ARRAY_CONTAINS(@transactions, b)"
-        given = {**_KIND, "@transactions": effect.transactions}
-        reply = await self._library(effect.entity).query(query, given, effect.token)
+        parameters = {**_KIND, "@transactions": effect.transactions}
+        reply = await self._library(effect.entity).query(query, parameters, effect.token)
         return frozenset(row["tx"] for row in reply.properties) if isinstance(reply, Documents) else reply
 
     @performs(HasPages)
@@ -429,7 +429,7 @@ class CosmosStore(CosmosContainers):
 
 
 def unfit_for_companions(container: EntityContainer) -> Iterator[str]:
-    """Why companions cannot lie in the partitions of these entities, one sentence for each reason."""
+    """Why companions cannot lie in the partitions of these entities, a sentence for each reason."""
     for path in container.paths:
         top = _names(path)[0]
         if top == "id":

@@ -1,1 +1,1 @@
-"""A store in memory, which behaves as badly as it is asked to."""
+"""A store in memory with injected faults."""

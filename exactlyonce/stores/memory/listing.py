@@ -1,4 +1,4 @@
-"""Listings from the store in memory, as it is now: a best effort may also be a good one."""
+"""Listings from the store in memory, in its present state: a best effort may also be a good effort."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _KEPT = ("kind", "message", "tx", "version", "at", "source", "owing_since")
 
 
 class MemoryListing:
-    """The listings; each is one page.
+    """The listings; each is a single page.
 
     Args:
-        store: whose documents they are of.
+        store: the store of the documents.
     """
 
     def __init__(self, store: MemoryPartitions) -> None:
@@ -65,8 +65,8 @@ class MemoryListing:
         )
 
     def first_owing(self) -> str | None:
-        """When there is something to sweep: a book is to be searched, a kept message is due, or a companion owes."""
-        found = [
+        """Earliest time with work for a sweep: a book is to be searched, a kept message is due, or a companion owes."""
+        times = [
             text_of(datetime.fromtimestamp(at, timezone.utc))
             for one in self._books()
             if (at := one.written if one.book.stuck else one.book.searched_at(one.written)) is not None
@@ -75,8 +75,8 @@ class MemoryListing:
             for _, version, document in self._documents(type):
                 kept = () if version.companion else _ledger(document, type).get("kept", ())
                 since = document.get("owing_since") if version.companion else None
-                found += [*(one["due"] for one in kept), *(() if since is None else (since,))]
-        return min(found, default=None)
+                times += [*(one["due"] for one in kept), *(() if since is None else (since,))]
+        return min(times, default=None)
 
     def _books(self) -> Iterator[ListedBook]:
         for version in _newest(self._store.library.get(BOOKS, Partition())):
@@ -85,13 +85,13 @@ class MemoryListing:
                 yield ListedBook(book, version.etag, book.written or version.timestamp)
 
     async def holding(self, type: str, before: datetime) -> AsyncIterator[tuple[EntityRef, ...]]:
-        found = []
+        entities = []
         for entity, version, document in self._documents(type):
             left_alone = version.timestamp < int(before.timestamp())
             receptions = () if version.companion else _ledger(document, type).get("receptions", ())
             if any(left_alone or (one["gap_since"] or "~") < text_of(before) for one in receptions if one["held"]):
-                found.append((entity, ""))
-        yield oldest_first(found)
+                entities.append((entity, ""))
+        yield oldest_first(entities)
 
     async def bodies(
         self, type: str, condition: Condition, partition: tuple[PartitionValue, ...] | None
@@ -100,7 +100,7 @@ class MemoryListing:
             raise ConfigurationError(
                 "A store in memory knows no SQL: query without a condition, and filter what comes."
             )
-        found = []
+        bodies = []
         for entity, version, document in self._documents(type):
             if (
                 version.companion
@@ -110,13 +110,13 @@ class MemoryListing:
                 continue
             body = read_entity(entity, version.document).body
             if body is not None and partition in (None, entity.partition):
-                found.append((entity, body))
-        yield tuple(found)
+                bodies.append((entity, body))
+        yield tuple(bodies)
 
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         documents = (version.document for partition in self._store.library.values() for version in _newest(partition))
-        found = (document.value for document in documents if document is not None)
-        yield tuple(listed_message(one) for one in found if one["kind"] == "parked")
+        bodies = (document.value for document in documents if document is not None)
+        yield tuple(listed_message(one) for one in bodies if one["kind"] == "parked")
 
     async def belongings(self, entity: EntityRef) -> tuple[dict[str, Any], ...]:
         apart = (
@@ -125,11 +125,11 @@ class MemoryListing:
             if one.document
         )
         companions = (
-            (one, found) for ref, one, found in self._documents(entity.type) if one.companion and ref == entity
+            (one, content) for ref, one, content in self._documents(entity.type) if one.companion and ref == entity
         )
         return tuple(
-            {"id": one.id, "_ts": one.timestamp, **{name: found[name] for name in _KEPT if name in found}}
-            for one, found in (*apart, *((one, {"kind": found[KIND], **found}) for one, found in companions))
+            {"id": one.id, "_ts": one.timestamp, **{name: content[name] for name in _KEPT if name in content}}
+            for one, content in (*apart, *((one, {"kind": content[KIND], **content}) for one, content in companions))
         )
 
     def _documents(self, type: str) -> Iterator[tuple[EntityRef, Version, dict[str, Any]]]:
@@ -144,7 +144,7 @@ class MemoryListing:
 
 
 def _ledger(document: dict[str, Any], type: str) -> dict[str, Any]:
-    """The ledger of an entity of this type; nothing if there is none."""
+    """The ledger of an entity of this type; empty if there is none."""
     ledger: dict[str, Any] = document.get(LEDGER, {})
     return ledger if ledger.get("type") in ("", type) else {}
 

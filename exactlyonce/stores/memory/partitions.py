@@ -1,7 +1,7 @@
 """Logical partitions in memory, as the fault model has them.
 
-Every one is a log of writes. A read sees the log up to the position of the replica that answers; a session token is a position
-in one log. Writes are judged at the end of the log.
+Every partition is a log of writes. A read sees the log up to the position of the answering replica; a session token is a
+position in a log. Writes are judged at the end of the log.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from exactlyonce.records.companions import KIND
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 
-# The fault model as a port of the memory store: what the world may do to a write or a read.
+# The fault model as a port of the memory store: possible outcomes of a write or a read.
 
 
 class Fate(Enum):
-    """What becomes of one write."""
+    """The outcome of a write."""
 
     ANSWERED = "answered"
     LOST_BEFORE = "lost before applying"
@@ -35,19 +35,19 @@ class Fate(Enum):
 
 
 class Trouble(Protocol):
-    """Decides the fate of writes and the age of views. Injected, so that a test can script it or seed it."""
+    """Decides the fate of writes and the age of views. Injected, so that a test can script or seed it."""
 
     def fate(self, operation: str) -> Fate:
-        """The fate of one write; `operation` is the name of the store's method."""
+        """The fate of a write; `operation` is the name of the store's method."""
         ...
 
     def replica(self, newest: int) -> int:
-        """The position of the replica that answers one read: 0 (empty) to `newest`."""
+        """The position of the replica that answers a read: 0 (empty) to `newest`."""
         ...
 
 
 class NoTrouble:
-    """A world in which every write is answered and every read is fresh."""
+    """A world without faults: every write is answered and every read is fresh."""
 
     def fate(self, operation: str) -> Fate:  # noqa: ARG002
         return Fate.ANSWERED
@@ -63,7 +63,7 @@ _MARK: Final = f'"{KIND}":'
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One accepted write; `document` is None if it was a delete."""
+    """An accepted write; `document` is None for a delete."""
 
     id: str
     document: Json | None
@@ -81,12 +81,12 @@ class Version:
 
 @dataclass(slots=True)
 class Partition:
-    """The accepted writes of one logical partition, in order.
+    """The accepted writes of a logical partition, in order.
 
     Attributes:
-        log: of the writes.
+        log: the writes.
         within: positions inside a batch. A batch arrives at a replica as a whole, so no view ends there.
-        places: by id where in the log its versions are.
+        places: for each id the positions of its versions in the log.
         reached: a position that no replica is behind.
     """
 
@@ -103,8 +103,8 @@ class Partition:
         """The newest version of a document at or before a position; None if absent or deleted."""
         places = self.places.get(id, [])
         before = bisect_left(places, len(self.log) if position is None else position)
-        found = self.log[places[before - 1]] if before else None
-        return found if found is not None and found.document is not None else None
+        version = self.log[places[before - 1]] if before else None
+        return version if version is not None and version.document is not None else None
 
     def append(self, version: Version) -> None:
         """Add a write to the log."""
@@ -115,17 +115,17 @@ class Partition:
         return list(dict.fromkeys(version.id for version in self.log[:position]))
 
     def view(self, position: int) -> dict[str, Version]:
-        """The newest version of each document at a position, by id; those that were deleted are left out."""
+        """The newest version of each document at a position, by id, without deleted documents."""
         newest = {version.id: version for version in self.log[:position]}
         return {id: version for id, version in newest.items() if version.document is not None}
 
 
 class MemoryPartitions(Adapter):
-    """The partitions of entities and of the library, and what the world does to requests for them.
+    """The partitions of entities and of the library, and the faults of requests for them.
 
     Args:
         now: the server's clock.
-        trouble: what the world does to it.
+        trouble: the faults of the world.
         unique_keys: by entity type the unique keys of its container, each a list of paths such as "/name/last".
     """
 
@@ -149,7 +149,7 @@ class MemoryPartitions(Adapter):
         return self._writes
 
     def land_delayed(self) -> int:
-        """Let every delayed write take effect now, as far as its condition still holds; return how many there were."""
+        """Let every delayed write take effect now, if its condition still holds; return the number of delayed writes."""
         delayed, self._delayed = self._delayed, []
         for write in delayed:
             write()
@@ -162,7 +162,7 @@ class MemoryPartitions(Adapter):
         return self.library.setdefault(entity.key, Partition())
 
     def _is_taken(self, entity: EntityRef, document: Json) -> bool:
-        """Whether another document of the logical partition has the same values for a unique key; what is missing is null."""
+        """Whether another document of the logical partition has the same values for a unique key; an absent value is null."""
         keys = self._unique_keys.get(entity.type, ())
         partition = self._entity(entity)
         wanted = [_values(document, key) for key in keys]
@@ -186,14 +186,14 @@ class MemoryPartitions(Adapter):
             self._append(partition, id, None)
 
     def _replica(self, partition: Partition) -> int:
-        """The position of the replica that answers."""
+        """The position of the answering replica."""
         position = max(self._trouble.replica(len(partition.log)), partition.reached)
         while position in partition.within:
             position -= 1
         return position
 
     def _view(self, partition: Partition, token: str | None) -> int | None:
-        """The position of the replica that answers; None if it is behind the token."""
+        """The position of the answering replica; None if it is behind the token."""
         position = self._replica(partition)
         needed = int(token.removeprefix(_TOKEN)) if token else 0
         return position if position >= needed else None
@@ -215,7 +215,7 @@ class MemoryPartitions(Adapter):
 
 
 def unless_taken(reply: Reply | UniqueKeyTaken) -> Reply:
-    """The reply to a save. One that says that a unique key is taken is raised; it may have been lost before it came here."""
+    """The reply to a save. A reply of a taken unique key is raised; the reply may have been lost before."""
     if isinstance(reply, UniqueKeyTaken):
         raise reply
     return reply
@@ -227,11 +227,11 @@ def token_at(position: int) -> str:
 
 
 def _values(document: Json, paths: Sequence[str]) -> str:
-    """What a document has at some paths, as a text; equal values have equal texts."""
-    found: list[object] = []
+    """The values of a document at some paths, as a text; equal values have equal texts."""
+    values: list[object] = []
     for path in paths:
         value: Any = document.value
         for name in path[1:].split("/"):
             value = value.get(name) if isinstance(value, dict) else None
-        found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
-    return Json.of(found).text
+        values.append(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return Json.of(values).text

@@ -1,4 +1,4 @@
-"""A store in memory with the full semantics of the fault model: for tests, simulations and trying things out."""
+"""A store in memory with the full semantics of the fault model: for tests, simulations and experiments."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class MemoryStore(MemoryPartitions):
 
     Args:
         now: the server's clock.
-        trouble: what the world does to it.
+        trouble: the faults of the world.
         unique_keys: by entity type the unique keys of its container, each a list of paths such as "/name/last".
     """
 
@@ -197,9 +197,9 @@ class MemoryStore(MemoryPartitions):
 
         def save() -> Saved | Conflict | UniqueKeyTaken:
             current = {id: partition.newest(id) for id, _, _ in writes}
-            found = {id: version.etag if version else None for id, version in current.items()}
-            # The second of two writes of one document would meet the first.
-            if len(found) < len(writes) or any(found[id] != etag for id, _, etag in writes):
+            etags = {id: version.etag if version else None for id, version in current.items()}
+            # The second of two writes of the same document would meet the first.
+            if len(etags) < len(writes) or any(etags[id] != etag for id, _, etag in writes):
                 return Conflict(partition.token)
             if self._is_taken(entity, effect.document):
                 return unique_key_taken(entity)
@@ -227,11 +227,11 @@ class MemoryStore(MemoryPartitions):
             wanted = isinstance(version, int) and any(first <= version <= last for first, last in effect.ranges)
             return wanted and document[KIND] == "entry"
 
-        def found(view: View) -> Found:
+        def entries_in(view: View) -> Found:
             entries = (one for one in _companions_of(effect.entity, view) if asked(one[0]))
             return sorted(entries, key=lambda one: one[0]["version"])
 
-        return self._found(effect.entity, effect.token, found)
+        return self._found(effect.entity, effect.token, entries_in)
 
     @performs(FindNumbered)
     def find_numbered(self, effect: FindNumbered) -> FoundNumbered | NoAnswer | Busy:
@@ -241,10 +241,10 @@ class MemoryStore(MemoryPartitions):
             place = output.place
             return place is not None and place.channel == effect.channel and first <= place.number <= last
 
-        def found(view: View) -> Found:
+        def entries_in(view: View) -> Found:
             return (one for one in _companions_of(effect.entity, view) if one[0][KIND] == "entry")
 
-        reply = self._found(effect.entity, effect.token, found)
+        reply = self._found(effect.entity, effect.token, entries_in)
         if not isinstance(reply, FoundCompanions):
             return reply
         entries = (entry for entry, _ in reply.companions if isinstance(entry, StreamEntry))
@@ -255,10 +255,10 @@ class MemoryStore(MemoryPartitions):
         def owes(document: dict[str, Any]) -> bool:
             return isinstance(document.get("owing_since"), str)
 
-        def found(view: View) -> Found:
+        def owing_in(view: View) -> Found:
             return [one for one in _companions_of(effect.entity, view) if owes(one[0])][:MOST_OWING]
 
-        return self._found(effect.entity, None, found)
+        return self._found(effect.entity, None, owing_in)
 
     @performs(HasCompanions)
     def has_companions(self, effect: HasCompanions) -> bool | NoAnswer | Busy:
@@ -289,13 +289,13 @@ class MemoryStore(MemoryPartitions):
         self._write("delete_companions", delete)
 
     def _found(self, entity: EntityRef, token: str | None, find: Callable[[View], Found]) -> FoundCompanions | NoAnswer:
-        """What a search finds in the view of a replica that has reached the token."""
+        """The results of a search in the view of a replica that has reached the token."""
         partition = self._entity(entity)
         position = self._view(partition, token)
         if position is None:
             return BEHIND
-        found = find(partition.view(position))
-        return FoundCompanions(tuple((read_companion(entity, document), etag) for document, etag in found))
+        documents = find(partition.view(position))
+        return FoundCompanions(tuple((read_companion(entity, document), etag) for document, etag in documents))
 
     # Documents of requests in memory: they lie in the library's partition of their entity.
 
@@ -358,29 +358,29 @@ class MemoryStore(MemoryPartitions):
 
     @performs(FindPages)
     def find_pages(self, effect: FindPages) -> FoundPages | NoAnswer | Busy:
-        found = self._pages(effect.entity, effect.token)
-        return found if isinstance(found, NoAnswer) else effect.found(one for one, _ in found)
+        pages = self._pages(effect.entity, effect.token)
+        return pages if isinstance(pages, NoAnswer) else effect.found(one for one, _ in pages)
 
     @performs(FindPagesAbove)
     def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:
-        found = self._pages(effect.entity, effect.token)
+        pages = self._pages(effect.entity, effect.token)
         return (
-            found
-            if isinstance(found, NoAnswer)
-            else FoundAbove(tuple(one for one in found if one[0].number > effect.number))
+            pages
+            if isinstance(pages, NoAnswer)
+            else FoundAbove(tuple(one for one in pages if one[0].number > effect.number))
         )
 
     @performs(FindBlobs)
     def find_blobs(self, effect: FindBlobs) -> frozenset[str] | NoAnswer | Busy:
-        found = self._pages(effect.entity, effect.token)
-        if isinstance(found, NoAnswer):
-            return found
-        return frozenset(tx for one, _ in found for tx in one.blobs if tx in effect.transactions)
+        pages = self._pages(effect.entity, effect.token)
+        if isinstance(pages, NoAnswer):
+            return pages
+        return frozenset(tx for one, _ in pages for tx in one.blobs if tx in effect.transactions)
 
     @performs(HasPages)
     def has_pages(self, effect: HasPages) -> bool | NoAnswer | Busy:
-        found = self._pages(effect.entity, effect.token)
-        return found if isinstance(found, NoAnswer) else bool(found)
+        pages = self._pages(effect.entity, effect.token)
+        return pages if isinstance(pages, NoAnswer) else bool(pages)
 
     @performs(WritePage)
     def write_page(self, effect: WritePage) -> Written | Literal[Other.OTHER] | Unknown | Busy:
@@ -459,6 +459,6 @@ def _documents(versions: Iterable[Version]) -> Iterator[tuple[dict[str, Any], st
 
 
 def _companions_of(entity: EntityRef, view: View) -> Iterator[tuple[dict[str, Any], str]]:
-    """The companions of one entity; several entities may share a partition."""
-    found = ((version.companion, version.etag) for version in view.values())
-    return ((one, etag) for one, etag in found if one is not None and one.get("entity") == entity.key)
+    """The companions of an entity; several entities may share a partition."""
+    companions = ((version.companion, version.etag) for version in view.values())
+    return ((one, etag) for one, etag in companions if one is not None and one.get("entity") == entity.key)

@@ -1,7 +1,8 @@
 """An envelope as an AMQP message, and back: the AMQP protocol binding of CloudEvents 1.0.
 
-In binary mode the data is the body, and every attribute a property that begins with `cloudEvents:`, so that subscriptions can
-filter by it. In structured mode the whole envelope is the body. Binary mode is written wherever it can be, and both are read.
+In binary mode the data is the body, and every attribute a property with the prefix `cloudEvents:`, so that subscriptions can
+filter by attributes. In structured mode the whole envelope is the body. Binary mode is written wherever possible; both modes
+are read.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ from exactlyonce.values.frozen_json import Json, read_json
 
 
 MAX_BYTES: Final = 256 * 1024
-"""What one message may have, its header included: in the Standard tier."""
+"""Most bytes of a message in the Standard tier, with its header."""
 
 LONGEST_DELIVERY_LIMIT: Final = timedelta(days=49)
 """AMQP counts the milliseconds of a time to live in 32 bits."""
 
 
 _STRUCTURED: Final = "application/cloudevents"
-"""How the content type of structured mode begins."""
+"""Beginning of the content type of structured mode."""
 _AS_JSON: Final = f"{_STRUCTURED}+json"
 _PREFIX: Final = "cloudEvents:"
 _ATTRIBUTE: Final = re.compile(r"cloudevents[:_](.+)", re.IGNORECASE)
-"""The binding knows a second prefix, for clients that take no colon in a name. Some write it in lower case."""
+"""The binding has a second prefix, for clients without colons in names. Some clients write it in lower case."""
 _MAX_PROPERTIES: Final = 16 * 1024
-"""Most characters that all attributes may have as properties; the service takes 64 KiB of them."""
+"""Most characters of all attributes as properties; the service takes 64 KiB of properties."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a message carries.
+    """The content of a message.
 
     Attributes:
-        body: its bytes.
-        type: media type of the body; None if it does not say.
-        properties: its application properties.
+        body: the bytes.
+        type: media type of the body; None without a type.
+        properties: the application properties.
     """
 
     body: bytes
@@ -53,7 +54,7 @@ class Content:
 
 
 def written(envelope: Json) -> Content:
-    """An envelope as content; in structured mode where an attribute cannot be a property, or all of them are too long."""
+    """An envelope as content; in structured mode if an attribute cannot be a property, or all attributes are too long."""
     attributes = envelope.value
     data, type = attributes.pop("data", None), attributes.pop("datacontenttype", None)
     properties = {f"{_PREFIX}{name}": value for name, value in attributes.items()}
@@ -63,10 +64,10 @@ def written(envelope: Json) -> Content:
 
 
 def read(content: Content) -> bytes:
-    """The envelope in JSON, for `Envelope.read`. What is in neither mode is left as it is.
+    """The envelope in JSON, for `Envelope.read`. A body in neither mode stays unchanged.
 
     Raises:
-        MalformedMessage: it is in binary mode, but its data is no JSON, or an attribute has two values.
+        MalformedMessage: the message is in binary mode, but its data is no JSON, or an attribute has two values.
     """
     attributes = _attributes(content.properties)
     if not attributes or len(content.body) > MAX_MESSAGE_BYTES:
@@ -86,7 +87,7 @@ def read(content: Content) -> bytes:
 
 
 def _attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes among application properties, as JSON has them. Null is unset."""
+    """The attributes among application properties, in the form of JSON. Null is unset."""
     attributes: dict[str, Any] = {}
     for property, value in properties.items():
         named = _ATTRIBUTE.fullmatch(property)
@@ -99,24 +100,24 @@ def _attributes(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """A value of AMQP as the JSON format writes it: timestamps and bytes have no other form there."""
+    """A value of AMQP in the JSON format: timestamps and bytes have no further form there."""
     if isinstance(value, datetime):
         return written_time(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
     return b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 def _is_structured(content: Content, data: object) -> bool:
-    """Whether the body is the envelope, although there are attributes: structured mode may have them, too.
+    """Whether the body is the envelope, in spite of attributes: structured mode may have attributes, too.
 
-    The type alone does not decide. The host sends a batch's types without those that are missing, so that a message may come
-    with another's.
+    The type alone does not decide. The host sends the types of a batch without the missing types, so that a message may come
+    with another message's type.
     """
     named = (content.type or "").lower().startswith(_STRUCTURED)
     return named and isinstance(data, dict) and "specversion" in data
 
 
 def _plain(value: object) -> bool:
-    """Whether a value is of a type that CloudEvents has, and AMQP too."""
+    """Whether a value has a type of both CloudEvents and AMQP."""
     return isinstance(value, str | bool) or (isinstance(value, int) and -(2**31) <= value < 2**31)
 
 

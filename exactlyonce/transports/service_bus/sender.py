@@ -1,7 +1,7 @@
-"""Azure Service Bus: the queues and topics of one namespace, which share their names; so an address is the name of either.
+"""Azure Service Bus: the queues and topics of a namespace, which share their names; so an address is the name of either.
 
-Messages have the ids of their outputs, so a broker that drops copies drops those of a send that was repeated. Nothing rests on
-that. Their session is the `partitionkey` of their envelope, which queues without sessions ignore.
+Messages have the ids of their outputs, so a broker with duplicate detection drops the copies of a repeated send. No guarantee
+rests on the detection. The session of a message is the `partitionkey` of its envelope, which queues without sessions ignore.
 """
 
 from __future__ import annotations
@@ -44,14 +44,12 @@ from exactlyonce.records.sequences import RECEIVER
 from exactlyonce.transports.port import SendReply
 from exactlyonce.transports.service_bus.binding import MAX_BYTES, written
 
-# One queue or topic of Service Bus as a sender sees it, and what the SDK's errors mean.
-#
-# The SDK's sender is not for several coroutines at once. So one has its turn, and takes along what others want to send
-# meanwhile.
+# Links: a queue or topic from a sender's view, and the meaning of the SDK's errors. The SDK's sender serves one coroutine at a
+# time. So a coroutine in its turn takes the messages of all waiting coroutines along.
 
 
 FAILURES: Final = (AzureError, OSError, asyncio.TimeoutError, ValueError)
-"""What the SDK raises for what the world does; `ValueError` where a sender was closed meanwhile."""
+"""The SDK's exceptions for faults of the world; `ValueError` where a sender was closed meanwhile."""
 
 _OF_THE_LINK: Final = (
     MessagingEntityDisabledError,
@@ -75,7 +73,7 @@ _log = logging.getLogger(__name__)
 
 
 def refusal(address: str, error: Exception) -> str | None:
-    """What an operator has to change, if an error says that the namespace refuses; None if it may pass."""
+    """The advice to the operator, if an error is a refusal by the namespace; None if the error may pass."""
     if isinstance(error, MessagingEntityNotFoundError):
         return (
             f"There is no queue and no topic {address!r} in the namespace: create it, or map its destination to another in "
@@ -93,32 +91,32 @@ def refusal(address: str, error: Exception) -> str | None:
 
 
 def _meant(error: Exception) -> Exception:
-    """An error; or what the SDK has wrapped into one that says nothing, such as what the credential raised."""
+    """An error; or the cause inside a generic error of the SDK, such as the credential's exception."""
     inner = error.inner_exception if isinstance(error, ServiceBusError) else None
     return inner if isinstance(inner, AzureError | OSError) else error
 
 
 def _is_of_the_link(error: ServiceBusError) -> bool:
-    """Whether an error is not about the messages: each by itself would meet it, too."""
+    """Whether an error concerns the link, not the messages: each message alone would meet it, too."""
     meant = _meant(error)
     return meant is not error or isinstance(meant, _OF_THE_LINK)
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """Who wants to send; `arrived` is None until somebody has had an answer."""
+    """A coroutine that wants to send; `arrived` is None until there is an answer."""
 
     messages: Sequence[ServiceBusMessage]
     arrived: bool | None = None
 
 
 class Link:
-    """Sends to one queue or topic. After an error it opens anew.
+    """Sends to a queue or topic. After an error it opens a fresh link.
 
     Args:
-        client: of the namespace; its owner closes it.
+        client: client of the namespace; its owner closes it.
         address: name of the queue or topic.
-        time_limit: seconds that one turn may take.
+        time_limit: most seconds of a turn.
     """
 
     def __init__(self, client: ServiceBusClient, address: str, time_limit: float) -> None:
@@ -129,23 +127,23 @@ class Link:
         self._waiting: list[_Waiting] = []
         self._sender: ServiceBusSender | None = None
         self._may_be_dead = False
-        """Whether the link was open before this turn, and nobody knows yet whether it still is."""
+        """Whether the link was open before this turn, and may have died since."""
         self._alone = False
 
     async def send(self, messages: Sequence[ServiceBusMessage]) -> bool:
-        """Whether the broker has accepted every message. It never raises for what the world does."""
+        """Whether the broker has accepted every message. Faults of the world raise no error."""
         mine = _Waiting(messages)
         self._waiting.append(mine)
         try:
             async with self._turn:
-                if mine.arrived is None:  # Else somebody has taken it along.
+                if mine.arrived is None:  # Otherwise another coroutine has taken it along.
                     await self._serve([one for one in self._waiting if one.arrived is None])
         finally:
-            self._waiting.remove(mine)  # Cancelled, too: nobody is to send it hours later.
+            self._waiting.remove(mine)  # Cancelled, too: no coroutine may send it hours later.
         return bool(mine.arrived)
 
     async def most_bytes(self) -> int:
-        """What one message may have, its header included. Raises what the SDK does where the broker takes none."""
+        """Most bytes of a message, with its header. Raises the SDK's exception if the broker rejects the link."""
         async with self._turn:
             try:
                 return await asyncio.wait_for(self._ask_for_room(), self._time_limit)
@@ -154,7 +152,7 @@ class Link:
                 raise
 
     async def close(self) -> None:
-        """Close the link once nobody has the turn. A later use opens it again."""
+        """Close the link once no coroutine has the turn. A later use opens it again."""
         async with self._turn:
             await self._drop()
 
@@ -169,7 +167,7 @@ class Link:
                 one.arrived = False
             await self._drop()
         except BaseException:
-            # Cancelled in the middle of a request: its reply would pass for that of the next. The others take their turns.
+            # Cancelled in the middle of a request: its reply would pass for the reply of the next. The rest take their turns.
             await self._drop()
             raise
 
@@ -181,16 +179,16 @@ class Link:
         for one in group:
             taken = [await self._taken(self._send_alone, [message]) for message in one.messages]
             one.arrived = all(taken)
-        # If the broker took each by itself, it is company that it refuses.
+        # If the broker took each message alone, it refuses only their company.
         self._alone = self._alone or all(one.arrived for one in group)
 
     async def _taken(self, send: _Send, messages: Sequence[ServiceBusMessage]) -> bool:
-        """Whether the broker took messages, or refused them. Raises where it did neither, or would refuse all others too."""
+        """Whether the broker took messages, or refused them. Raises for neither, or for a refusal of any message."""
         may_be_dead, self._may_be_dead = self._may_be_dead, False
         try:
             await send(messages)
         except ServiceBusError as error:
-            # The broker ends some links by what it refuses, and the SDK would go on using them.
+            # Some refusals end the link, and the SDK would go on using it.
             await self._drop()
             if may_be_dead:  # As by a token that expired; then the error says nothing about this use.
                 return await self._taken(send, messages)
@@ -201,7 +199,7 @@ class Link:
         return True
 
     async def _send_together(self, messages: Sequence[ServiceBusMessage]) -> None:
-        """In as few batches as the link's limit allows."""
+        """Send in as few batches as the link's limit allows."""
         batch = await self._batch()
         for message in messages:
             if not _added(batch, message):
@@ -212,13 +210,13 @@ class Link:
         await self._open().send_messages(batch)
 
     async def _send_alone(self, messages: Sequence[ServiceBusMessage]) -> None:
-        """By itself; in a session of its own if it names none, since queues with sessions take no other."""
+        """Send a message alone; without a session in a session of its own, since queues with sessions require a session."""
         (message,) = messages
         message.session_id = message.session_id or message.message_id
         await self._open().send_messages(message)
 
     async def _ask_for_room(self) -> int:
-        # The SDK takes a link for open that the broker is about to refuse, so it has to be used. This changes nothing.
+        # The SDK shows a link as open that the broker is about to refuse, so it has to be used. This request changes nothing.
         with suppress(MessageNotFoundError):
             await self._open().cancel_scheduled_messages(_NEVER_GIVEN)
         return (await self._batch()).max_size_in_bytes
@@ -228,7 +226,7 @@ class Link:
 
     def _open(self) -> ServiceBusSender:
         if self._sender is None:
-            self._sender = self._client.get_queue_sender(self._address)  # A topic's is no different.
+            self._sender = self._client.get_queue_sender(self._address)  # A topic's sender is no different.
         return self._sender
 
     async def _drop(self) -> None:
@@ -238,7 +236,7 @@ class Link:
                 await asyncio.wait_for(sender.close(), _CLOSING_SECONDS)
 
     def _warn(self, error: Exception, messages: Sequence[ServiceBusMessage]) -> None:
-        # Its text may quote what was sent.
+        # The error's text may quote a message.
         failed = "could not send %s message(s), the first of them %s, to %s: %s"
         _log.warning(failed, len(messages), messages[0].message_id, self._address, type(error).__name__)
 
@@ -252,16 +250,16 @@ def _added(batch: ServiceBusMessageBatch, message: ServiceBusMessage) -> bool:
 
 
 HEADER_BYTES: Final = 8 * 1024
-"""Room in a message for all that is not in its envelope: names of attributes are longer there, and Service Bus adds its own."""
+"""Room in a message besides its envelope: names of attributes are longer there, and Service Bus adds its own."""
 
 DELIVERY_LIMIT: Final = timedelta(days=7)
 
 _LONGEST_ID: Final = 128
-"""UTF-16 units, which are what the service counts, that the id of a message, and that of a session, may have."""
+"""Most UTF-16 units, as the service counts, in the id of a message or a session."""
 
 _SETTINGS: Final[dict[str, Any]] = {
-    # The SDK's defaults wait up to two minutes before they repeat anything, and without end for a reply. It repeats once, often
-    # by the link that failed; so does a `Link`, by a new one, and both have to fit a time limit.
+    # The SDK's defaults wait up to two minutes before a repetition, and without end for a reply. It repeats a single time,
+    # often by the failed link; a `Link` repeats by a fresh link, and both have to fit a time limit.
     "retry_total": 1,
     "retry_backoff_factor": 0.2,
     "retry_backoff_max": 5,
@@ -270,7 +268,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 
 def is_connection_string(text: str) -> bool:
-    """Whether a text is a connection string of a Service Bus namespace, and not of one queue in it."""
+    """Whether a text is a connection string of a Service Bus namespace, and not of a queue in it."""
     try:
         return not parse_connection_string(text).entity_path
     except ValueError:
@@ -278,15 +276,16 @@ def is_connection_string(text: str) -> bool:
 
 
 class ServiceBusTransport:
-    """Sends to the queues and topics of one namespace, which have to exist.
+    """Sends to the queues and topics of a namespace, which have to exist.
 
     Args:
         namespace: a connection string, or the namespace's host name (`….servicebus.windows.net`).
-        credential: for a host name; its owner closes it. Without one it is a `DefaultAzureCredential` of its own.
-        delivery_limit: time after which an undelivered message expires, from when it appears. Clean-up's retention has to
-            exceed it.
-        message_bytes: what the namespace lets a message have, its header included.
-        time_limit: seconds that one call may take, its repetitions included.
+        credential: for a host name; its owner closes it. Without it, the transport opens a `DefaultAzureCredential`, and closes
+            it.
+        delivery_limit: time after which an undelivered message expires, counted from its appearance. Clean-up's retention has
+            to exceed it.
+        message_bytes: most bytes of a message in the namespace, with its header.
+        time_limit: most seconds of a call, with its repetitions.
         now: the time of day, for messages that appear later.
     """
 
@@ -321,19 +320,19 @@ class ServiceBusTransport:
         return PUBLISHED if arrived else UNKNOWN
 
     async def verify(self, addresses: Iterable[str]) -> None:
-        """See whether the namespace takes messages for all these addresses. Nothing is sent.
+        """Check that the namespace takes messages for all these addresses. No message is sent.
 
         Raises:
-            ConfigurationError: naming all that an operator has to change.
-            TryAgainLater: nothing is known to be wrong, but the namespace could not be asked.
+            ConfigurationError: names all faults that an operator has to correct.
+            TryAgainLater: no fault was found, but the namespace did not answer.
         """
         names = sorted(set(addresses))
-        found = await asyncio.gather(*(self._examined(name) for name in names))
-        if problems := [one for one in found if isinstance(one, str)]:
+        answers = await asyncio.gather(*(self._examined(name) for name in names))
+        if problems := [one for one in answers if isinstance(one, str)]:
             raise ConfigurationError(
                 "Service Bus is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
             )
-        for name, error in zip(names, found, strict=True):
+        for name, error in zip(names, answers, strict=True):
             if isinstance(error, Exception):
                 raise TryAgainLater(
                     f"Service Bus could not be asked for {name!r} ({type(error).__name__}). If this stays, check the "
@@ -341,7 +340,7 @@ class ServiceBusTransport:
                 ) from error
 
     async def close(self) -> None:
-        """Close the links, the client and the credential that was made here. A later use opens them again."""
+        """Close the links, the client, and the credential if it was opened here. A later use opens all again."""
         links, self._links = self._links, {}
         client, self._client = self._client, None
         credential, self._own_credential = self._own_credential, None
@@ -353,7 +352,7 @@ class ServiceBusTransport:
             await credential.close()
 
     async def _examined(self, address: str) -> str | Exception | None:
-        """What is wrong with an address; an error if it did not answer; None if nothing is."""
+        """The fault of an address; an error without an answer; None for no fault."""
         try:
             most = await self._link(address).most_bytes()
         except FAILURES as error:
@@ -401,6 +400,6 @@ def _session(output: Output) -> str | None:
 
 
 def _short(name: str) -> str:
-    """A name as it is, or its hash if the service takes none of that length: the same every time."""
+    """A name as it is, or its hash if the name is too long for the service: the same every time."""
     length = len(name.encode("utf-16-le")) // 2
     return name if length <= _LONGEST_ID else hashlib.sha256(name.encode()).hexdigest()

@@ -199,7 +199,7 @@ def test_the_library_s_own_errors_pass_with_the_name_of_the_message() -> None:
 @pytest.mark.parametrize("destinations", [(), (ORDERS, Destination("others", receives=(Charged,)))], ids=len)
 def test_replies_go_to_exactly_one_destination(destinations: tuple[Destination, ...]) -> None:
     limits = {"orders": 1_000, "others": 1_000, "payments": 1_000}
-    with pytest.raises(ConfigurationError, match=f"this application has {len(destinations)} for them"):
+    with pytest.raises(ConfigurationError, match=rf"this application has {len(destinations)}\."):
         handled(Routes.to(destinations, limits))
 
 

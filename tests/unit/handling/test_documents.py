@@ -302,7 +302,7 @@ def test_properties_of_a_newer_release_survive_in_a_set_whose_order_tells_their_
 )
 def test_a_property_in_a_set_that_may_be_of_another_item_is_refused(seats: list[dict[str, int]]) -> None:
     stored = {"total": 1, "note": None, "seats": seats}
-    with pytest.raises(DamagedDocument, match=r"'seats\.\*\.row'.*set, so nothing tells which item"):
+    with pytest.raises(DamagedDocument, match=r"'seats\.\*\.row'.*set, so its item is unknown"):
         saved(Seats, shape(Seats).read(ORDER, Json.of(stored)), stored)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -69,9 +70,18 @@ class TestChanges:
 
     def test_a_change_waits_for_the_one_before(self) -> None:
         changing = Retention(days(30)).changed_to(days(20), NOW)
-        with pytest.raises(ConfigurationError, match="from 30 days, 0:00:00 to 20 days, 0:00:00, made at 2026-06-01"):
+        with pytest.raises(
+            ConfigurationError, match=r"from 30 days, 0:00:00 to 20 days, 0:00:00\. Wait until 2026-06-02"
+        ):
             changing.changed_to(days(40), NOW + DAY - SECOND)
-        assert changing.changed_to(days(40), NOW + DAY).previous == days(20)
+        changing = changing.changed_to(days(40), NOW + DAY)
+        assert changing.previous == days(20)
+        settled = NOW + days(42)
+        with pytest.raises(
+            ConfigurationError, match=rf"to 40 days, 0:00:00\. Wait until {re.escape(settled.isoformat())}"
+        ):
+            changing.changed_to(days(20), settled - SECOND)
+        assert changing.changed_to(days(20), settled).previous == days(40)
 
     def test_a_change_to_what_it_is_changes_nothing(self) -> None:
         assert Retention().changed_to(days(30), NOW) == Retention()
