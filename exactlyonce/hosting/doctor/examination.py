@@ -1,4 +1,4 @@
-"""The examination: everything that the doctor looks at, in the order in which a person would."""
+"""The examination: all findings of the doctor, from the files of an application to its accounts."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from exactlyonce.stores.cosmos.replies import FAILURES
 from exactlyonce.transports.storage_queue import Length, lengths
 
-# What the doctor finds.
+# Findings.
 
 
 Level = Literal["wrong", "unknown", "advice", "cost", "fine"]
-"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: it could not be looked at. `advice`: it works,
-and would work better. `cost`: what is paid for at rest. `fine`: it was looked at."""
+"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: no look was possible. `advice`: works, and could
+work better. `cost`: costs money at rest. `fine`: no fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """A finding.
 
     Attributes:
-        level: how bad it is.
-        subject: what was looked at, such as `container 'games'`.
-        text: what was found, and what to change.
+        level: the severity.
+        subject: the part of the application, such as `container 'games'`.
+        text: the fault, and the change to make.
     """
 
     level: Level
@@ -53,7 +53,7 @@ class Finding:
     text: str
 
 
-# Indexes: which paths the library's searches select by, and whether a container's policy indexes them.
+# Indexes: the paths of the library's searches, and the indexing policies of containers.
 
 
 LIBRARY: Final = ("/pk/?", "/kind/?", "/begin/?", "/until/?", "/number/?", "/hashes/[]/?")
@@ -68,7 +68,8 @@ _BY_STRATEGY: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def searched(strategy: Strategy) -> tuple[str, ...]:
-    """The paths by which the sweeper searches the container of a strategy's entities; none for strategies of others."""
+    """The paths by which the sweeper searches the container of a strategy's entities; none for a strategy of another
+    library."""
     return next((paths for kind, paths in _BY_STRATEGY.items() if isinstance(strategy, kind)), ())
 
 
@@ -76,8 +77,8 @@ def unindexed(policy: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
     """The paths that a container's indexing policy does not index.
 
     Args:
-        policy: of the container's properties; an empty one is the service's default, which indexes everything.
-        paths: each ends with `/?`, for one value, or `/*`, for everything below.
+        policy: the indexing policy in the container's properties; an empty policy is the default, which indexes everything.
+        paths: paths that end with `/?`, for a value, or `/*`, for everything below.
     """
     if policy.get("indexingMode", "consistent").lower() == "none":
         return list(paths)
@@ -87,13 +88,13 @@ def unindexed(policy: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
 
 
 def _closeness(entries: Sequence[str], path: str) -> int:
-    """How closely the nearest of the entries names a path; 0 for none of them. The service takes the closer of two."""
+    """Length of the nearest entry that covers a path; 0 without an entry. The service prefers the nearer of two."""
     return max(
         (len(one) for one in entries if one == path or (one.endswith("*") and path.startswith(one[:-1]))), default=0
     )
 
 
-# What the Functions host gets of an application: host.json, and the triggers of its functions.
+# The Functions host's view of an application: host.json, and the triggers of its functions.
 
 
 POISON: Final = "-poison"
@@ -109,7 +110,7 @@ _LONGEST_INTERVAL: Final = 10.0
 
 
 def function_app_of(module: ModuleType) -> func.FunctionApp | None:
-    """The function app at the top level of a module; None if there is none."""
+    """The function app at the top level of a module; None without an app."""
     return next((one for one in vars(module).values() if isinstance(one, func.FunctionApp)), None)
 
 
@@ -120,16 +121,16 @@ def triggers_of(app: func.FunctionApp) -> list[dict[str, Any]]:
 
 
 def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
-    """The storage queues that have a function."""
+    """The storage queues with a function."""
     return [str(one["queueName"]) for one in triggers if one.get("type") == "queueTrigger"]
 
 
 def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, swept: bool) -> Iterator[Finding]:
-    """Whether every queue that leads to the app has a function and a poison function, and something sweeps.
+    """Whether every queue that leads to the app has a function and a poison function, and a timer sweeps.
 
     Args:
-        triggers: of the app.
-        leading: queues and topics that lead to the app. If a trigger has its queue from a setting, none is looked for.
+        triggers: the triggers of the app.
+        leading: queues and topics that lead to the app. They are not looked for if a trigger takes its queue from a setting.
         swept: whether a strategy of the app can owe outputs.
     """
     queues = queues_of(triggers)
@@ -155,11 +156,11 @@ def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, 
 
 
 def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
-    """Whether `host.json` suits the library, and what polling costs at rest.
+    """Whether `host.json` suits the library, and the cost of polling at rest.
 
     Args:
-        folder: of the app.
-        queues: how many storage queues have a function.
+        folder: the folder of the app.
+        queues: number of storage queues with a function.
     """
     try:
         given = json.loads((folder / _HOST).read_text("utf-8-sig"))
@@ -225,7 +226,7 @@ def _seconds(span: str) -> float:
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
-# What the accounts of an application show: containers, rights, the clock, queues, and what is paid for at rest.
+# The accounts of an application: containers, rights, the clock, queues, and costs at rest.
 
 
 _SKEW_ADVISED: Final = timedelta(seconds=5)
@@ -237,7 +238,7 @@ _AUTOSCALE_AT_REST: Final = 0.1 * 1.5
 
 
 async def verified(once: ExactlyOnce) -> list[Finding]:
-    """What the check at start-up says, and whose the library's container is."""
+    """The result of the check at start-up, and the owner of the library's container."""
     settings, _ = once.configuration
     try:
         ownership = await once.ownership()
@@ -275,7 +276,7 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
 
 
 async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Finding]:
-    """Indexes, rights, clock and throughput. What `verified` says of containers is not said again.
+    """Indexes, rights, clock and throughput. Findings of `verified` about containers are not repeated.
 
     Args:
         once: the application.
@@ -295,7 +296,7 @@ async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Find
         database = (await connection.client()).get_database_client(settings.database)
         for name, (paths, searches) in _containers(once, settings).items():
             inspection = await inspected(database, name, paths)
-            if inspection is not None:  # Else `verified` says why.
+            if inspection is not None:  # Else `verified` gives the reason.
                 found += _of_container(name, searches, inspection)
     except FAILURES as error:
         found.append(Finding("unknown", "Cosmos DB", f"it could not be reached ({type(error).__name__})."))
@@ -305,7 +306,7 @@ async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Find
 
 
 def _containers(once: ExactlyOnce, settings: Settings) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """By container: the paths of its partition key, and the paths that the library searches by."""
+    """By container: the paths of the partition key, and the paths of the library's searches."""
     found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {settings.library_container: ((LIBRARY_PATH,), LIBRARY)}
     for entity in once.entities:
         known = found.get(entity.container, (entity.paths, ()))[1]
@@ -344,7 +345,8 @@ def _cost(throughput: Throughput | str) -> str:
 
 
 def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
-    """How far this machine's clock is from the service's. The `Date` of a reply is up to a second old, so the least counts."""
+    """The distance of this machine's clock from the service's. The `Date` of a reply is up to a second old: the least
+    counts."""
     if not ahead:
         return
     skew = min(ahead, key=abs)
@@ -362,11 +364,11 @@ def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
 
 
 async def of_queues(connection: StorageConnection, names: Iterable[str]) -> list[Finding]:
-    """Which storage queues are there, and how many messages wait in poison queues.
+    """Whether storage queues exist, and how many messages wait in poison queues.
 
     Args:
-        connection: of the storage account.
-        names: of the queues.
+        connection: the storage account.
+        names: the queues.
     """
     known = lengths(connection.account, connection.client_id, names)
     return [one async for name, length in known if (one := _of_queue(name, length)) is not None]
@@ -376,7 +378,7 @@ def _of_queue(name: str, length: Length) -> Finding | None:
     subject, is_poison = f"queue {name!r}", name.endswith(POISON)
     match length:
         case "absent" if is_poison:
-            return None  # The host creates it with its first message.
+            return None  # The host creates a poison queue with the first message.
         case "absent":
             return Finding(
                 "advice", subject, "it is not there: create it, or correct its name. A first send creates it, too."
@@ -396,12 +398,12 @@ def _of_queue(name: str, length: Length) -> Finding | None:
 
 
 async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Callable[[], datetime]) -> list[Finding]:
-    """Everything that can be said of an application. It reads, and changes nothing.
+    """All findings about an application. The examination reads, and changes nothing.
 
     Args:
         once: the application.
-        module: that makes it, with its function app.
-        folder: of the app, with `host.json`.
+        module: the application's module, with the function app.
+        folder: the folder of the app, with `host.json`.
         now: this machine's time of day.
     """
     app = function_app_of(module)
@@ -422,7 +424,7 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
 
 
 def _leading_to(once: ExactlyOnce) -> list[str]:
-    """The queues and topics whose messages come to an application."""
+    """The queues and topics that lead to an application."""
     settings, _ = once.configuration
     leading = (one for one in once.destinations if isinstance(one, Api) or receiver_of(one, once.entities) is not None)
     return [settings.destinations.get(one.name, one.name) for one in leading]
