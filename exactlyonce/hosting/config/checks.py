@@ -67,8 +67,7 @@ def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Desti
     """Raise `ConfigurationError` if no way is known by which messages come to an entity type.
 
     Ways are a destination that leads to the type, and requests. Requests do not count while a destination without `to=` may
-    lead
-    to the type.
+    lead to the type.
     """
     destinations = tuple(destinations)
     led_to = [receiver_of(one, entities) for one in destinations]

@@ -276,8 +276,7 @@ class Settings(BaseSettings):
     @classmethod
     def examine(cls, **given: Any) -> tuple[Settings, list[str]]:
         """Read the environment; return the settings and all problems. A wrong setting gets a harmless value, so that the rest
-        can
-        be examined.
+        can be examined.
 
         Args:
             given: settings, by variable, that override the environment.

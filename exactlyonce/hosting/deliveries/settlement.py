@@ -189,8 +189,7 @@ class Settler:
         return decision.outcome
 
     async def return_unread(self, entity: Entity[Any], delivered: Envelope, queue: str) -> Outcome | None:
-        """Return a poison message whose data could not be fetched; None for a message that is too old. Raises
-        `TryAgainLater`."""
+        """Return a poison message whose data could not be fetched; None for a message too old. Raises `TryAgainLater`."""
         output = await self._output(delivered, queue, delivered.unexplained)
         if output is None:
             return None
@@ -294,8 +293,7 @@ class Settler:
         """Whether a message of this age could be too old on arrival.
 
         A process that has not reached the store yet cannot judge, and returns the message: the receiver refuses a message that
-        is too
-        old, but a message that stays in its poison queue is lost after the last delivery.
+        is too old, but a message that stays in its poison queue is lost after the last delivery.
         """
         try:
             return age > self.lifetimes().send_limit(now)

@@ -68,8 +68,7 @@ _BY_STRATEGY: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def searched(strategy: Strategy) -> tuple[str, ...]:
-    """The paths by which the sweeper searches the container of a strategy's entities; none for a strategy of another
-    library."""
+    """The paths by which the sweeper searches the container of a strategy's entities; none for foreign strategies."""
     return next((paths for kind, paths in _BY_STRATEGY.items() if isinstance(strategy, kind)), ())
 
 
@@ -345,8 +344,7 @@ def _cost(throughput: Throughput | str) -> str:
 
 
 def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
-    """The distance of this machine's clock from the service's. The `Date` of a reply is up to a second old: the least
-    counts."""
+    """The distance of this machine's clock from the service's. A reply's `Date` is up to a second old: the least counts."""
     if not ahead:
         return
     skew = min(ahead, key=abs)
