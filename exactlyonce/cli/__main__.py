@@ -10,7 +10,7 @@ from exactlyonce.cli.command import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run an operators' command, and return its exit code. Clients of Azure load only once the command is understood."""
+    """Run an operators' command, and return its exit code. Azure's clients load only after the arguments are understood."""
     given = parser().parse_args(arguments)
     from exactlyonce.cli.commands import run  # noqa: PLC0415
 

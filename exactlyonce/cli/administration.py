@@ -22,7 +22,7 @@ Nothing was changed. Say --yes to go on."""
 
 
 async def application(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    """Show the application, or forget one of its types."""
+    """Show the application, or forget an entity type."""
     ownership = await once.ownership()
     found = await ownership.stored()
     if found is None:

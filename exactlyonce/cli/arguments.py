@@ -1,4 +1,4 @@
-"""The command line."""
+"""The arguments of `exactlyonce ops`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # 
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """The parser of the arguments."""
     made = argparse.ArgumentParser(
         "exactlyonce ops",
         description="Operate an application, with its settings: those of the environment, then those of local.settings.json.",

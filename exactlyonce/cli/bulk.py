@@ -33,9 +33,9 @@ _DISCARDING: Final = """\
 Discarded messages are gone for good, bodies and all. Copies that still come are processed like any other message; and read
 models in order wait for numbers that they lack. Nothing was changed. Say --yes to go on."""
 _SECONDS_BETWEEN: Final = 1.0
-"""Between two lines of progress."""
+"""Least time between two lines of progress."""
 _MOST_SHOWN: Final = 20
-"""Messages that are still parked which the text output names. JSON names all."""
+"""Most messages that the text output names as still parked. JSON names all."""
 
 
 async def parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ async def parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 
 async def _item(operator: Operator, one: ListedMessage, given: argparse.Namespace) -> dict[str, Any]:
-    """A parked message for JSON, with what was asked for."""
+    """A parked message for JSON, with body and evidence if the arguments ask for them."""
     item = asdict(one)
     if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
         item["envelope"] = message.envelope.value
@@ -71,7 +71,7 @@ async def _item(operator: Operator, one: ListedMessage, given: argparse.Namespac
 
 
 async def _print_more(operator: Operator, one: ListedMessage, given: argparse.Namespace) -> None:
-    """What was asked for of a parked message, below the table."""
+    """Body and evidence of a parked message, if the arguments ask for them, below the table."""
     if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
         _print(("", plain(one.message), pretty(message.envelope)))
     if given.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
@@ -117,7 +117,7 @@ def _print_selected(found: Sequence[ListedMessage], risk: str, *, as_json: bool)
 
 
 class _Progress:
-    """Prints progress to stderr, a line in a second at most."""
+    """Prints progress to stderr, at most a line in a second."""
 
     def __init__(self, clock: Clock, of: int) -> None:
         self._clock = clock

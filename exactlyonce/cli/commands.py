@@ -35,27 +35,27 @@ from exactlyonce.local_settings import use_local_settings
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import read_json
 
-# Settings of a function app in Azure, read by the app's name with the Azure CLI, as the person who is signed in there.
+# Settings of a function app in Azure, read by the app's name with the Azure CLI and its signed-in user.
 
 
 _IDENTITY: Final = ("__clientId", "__credential")
-"""Of the app's managed identity, which exists in Azure only: here the commands run as who is signed in."""
+"""Settings of the app's managed identity, which exists in Azure only. Here commands run as the signed-in user."""
 _OF_THE_HOST: Final = ("APPLICATIONINSIGHTS_", "AzureFunctionsJobHost__", "FUNCTIONS_", "PYTHON_", "WEBSITE_")
-"""The host's and the worker's, which would send what a command does here as telemetry of the app."""
+"""Settings of the host and the worker: with them a command here would send telemetry in the name of the app."""
 _REFERENCE: Final = "@Microsoft."
-"""How a value begins that Azure takes from Key Vault or App Configuration."""
+"""Beginning of a value that Azure takes from Key Vault or App Configuration."""
 
 
 def use_azure_settings(name: str, environment: MutableMapping[str, str] = os.environ) -> None:
     """Add the settings of a function app in Azure to the environment.
 
     Args:
-        name: of the function app, in the subscription that is chosen in the Azure CLI.
-        environment: takes the settings.
+            name: name of the function app, in the present subscription of the Azure CLI.
+            environment: takes the settings.
 
-    Raises:
-        ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has another
-            value for a setting; or a setting of the library is a reference.
+        Raises:
+            ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has a
+                different value for a setting; or a setting of the library is a reference.
     """
     found = dict(_settings(name))
     other = sorted(one for one, value in found.items() if environment.get(one, value) != value)
@@ -87,7 +87,7 @@ def _settings(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _az(*arguments: str) -> list[Any]:
-    """What a command of the Azure CLI prints."""
+    """The list that a command of the Azure CLI prints."""
     az = shutil.which("az")
     if az is None:
         raise ConfigurationError("--azure needs the Azure CLI: install it, and run 'az login'.")
@@ -168,7 +168,7 @@ async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
 
 
 async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
-    """Show the evidence about a parked message, and give it a new identity; `DONE` if it can be sent."""
+    """Show the evidence about a parked message, and give it a new identity. `DONE` if the message can be sent now."""
     evidence = await operator.evidence(place, given.message)
     if evidence is None:
         _print([_NOT_PARKED])
@@ -285,16 +285,16 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
     """The application in a module.
 
     Args:
-        name: `module`, or `module:name` where there are several.
-        azure: name of a function app in Azure, whose settings are used; None for those of this machine.
+        name: `module`, or `module:name` for a module with several applications.
+        azure: name of a function app in Azure, whose settings are used; None for the settings of this machine.
 
     Raises:
-        ConfigurationError: the settings cannot be read, or there is not one application.
+        ConfigurationError: the settings cannot be read, or there is no application, or more than one.
     """
     module_name, _, attribute = name.partition(":")
     if azure is not None:
         use_azure_settings(azure)
-    # The file is a developer's. Mixed with the settings of another account, it would send messages to the wrong queues.
+    # The file is a developer's. Mixed with settings of another account, it would send messages to the wrong queues.
     if not any(one.startswith("COSMOS__") for one in os.environ):
         use_local_settings(Path.cwd())
     try:
@@ -328,7 +328,7 @@ def _entity(once: ExactlyOnce, given: argparse.Namespace) -> tuple[Entity[Any], 
 
 
 def _place(text: str) -> str:
-    """The key of an entity as the library writes it: a copy of what 'parked' lists may have other blanks."""
+    """The key of an entity as the library writes it: a copy from the output of 'parked' may have other blanks."""
     parts = _array(text)
     if parts is None or not isinstance(parts[0], str) or not isinstance(parts[-1], str):
         raise ConfigurationError(
@@ -338,7 +338,7 @@ def _place(text: str) -> str:
 
 
 def _array(text: str) -> list[Any] | None:
-    """A JSON array of two values or more; None if the text is anything else."""
+    """A JSON array of two values or more; None for any other text."""
     try:
         value = read_json(text) if text.startswith("[") else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""The command `exactlyonce doctor`: looks at an application and its accounts, and says what to change. It changes nothing."""
+"""The command `exactlyonce doctor`: examines an application and its accounts, and changes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _PACKAGES: Final = ("azure-cosmos", "azure-functions", "azure-storage-queue", "a
 def main(arguments: Sequence[str] | None = None) -> int:
     """Examine an application.
 
-    Returns 0 if nothing has to be changed, 1 if something has, or could not be looked at, 2 if it cannot start.
+    Returns 0 if nothing has to be changed, 1 for a fault or a part that could not be examined, 2 if the application cannot
+    start.
     """
     parser = argparse.ArgumentParser(
         "exactlyonce doctor",
@@ -72,7 +73,7 @@ def _versions() -> Iterator[tuple[str, str]]:
     yield "exactlyonce", __version__
     yield "Python", platform.python_version()
     for name in _PACKAGES:
-        with suppress(PackageNotFoundError):  # An optional one.
+        with suppress(PackageNotFoundError):  # The package is optional.
             yield name, version(name)
 
 

@@ -67,7 +67,7 @@ def group_lines(groups: Sequence[Group]) -> Iterator[str]:
 
 
 def sequence_lines(sequences: Sequences) -> Iterator[str]:
-    """How far an entity has numbered what it sends."""
+    """The sequences in which an entity numbers its messages."""
     yield from table(
         ("DESTINATION", "RECEIVER", "CHANNEL", "LAST"),
         [(one.destination, one.receiver, one.channel, one.last) for one in sequences],
@@ -75,7 +75,7 @@ def sequence_lines(sequences: Sequences) -> Iterator[str]:
 
 
 def discarding_lines(parked: ParkedMessage) -> Iterator[str]:
-    """The parked message that is to be discarded."""
+    """The parked message to discard."""
     yield f"message  {plain(parked.message)}"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
     yield from _place_lines(parked)
@@ -105,7 +105,7 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
 
 
 def evidence_lines(evidence: Evidence) -> Iterator[str]:
-    """What the store holds about a parked message."""
+    """The stored evidence about a parked message."""
     parked, sent = evidence.parked, evidence.envelope.time
     yield f"message  {plain(parked.message)}, of type {plain(evidence.envelope.type)}"
     yield f"hash     {evidence.hash}"
@@ -125,7 +125,7 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
 
 
 def _known(known: Proof | bool | str) -> str:
-    """What an entity knows of a parked message."""
+    """The evidence of a possible receiver."""
     if isinstance(known, Proof):
         at = "" if known.since is None else f", since {plain(time_of(known.since))}"
         place = f"page:{known.page}" if known.place == "page" else f"the {known.place}"
@@ -136,7 +136,7 @@ def _known(known: Proof | bool | str) -> str:
 
 
 def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:
-    """What the store holds of an entity."""
+    """The stored documents of an entity."""
     yield f"entity   {plain(ref)}, parked messages under {plain(ref.key)}"
     ledger = found.ledger
     if ledger is None:
@@ -215,7 +215,7 @@ def _moment(since: int | None) -> datetime | None:
 
 
 def book_lines(books: Sequence[ListedBook]) -> Iterator[str]:
-    """What processes prove of their transactions, the latest at the top."""
+    """The books of processes, the latest at the top."""
     yield from table(
         ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK"),
         [

@@ -249,8 +249,7 @@ class Caller:
         """The headers that prove the caller's identity; None if the application's function for credentials fails.
 
         The function has a task of its own: an exception cannot end the task of the call, and a cancellation from outside
-        differs
-        from a `CancelledError` of the function.
+        differs from a `CancelledError` of the function.
         """
         if api.credentials is None:
             return {}

@@ -56,8 +56,7 @@ class PlainJson:
             different ids, so use an order number or a request id. Do not use the id of the queue message: a sender that tries
             again gets a new id.
         time: takes the time of the message's event from the object, with a time zone. A receiver refuses messages older than
-            the
-            retention, since their marks may be gone. So do not use the time of arrival in the queue.
+            the retention, since their marks may be gone. So do not use the time of arrival in the queue.
         stable_time: whether all copies of a message certainly have the same time. Otherwise each message costs a search for
             copies among the marks that have left the entity.
 

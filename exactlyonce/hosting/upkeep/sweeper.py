@@ -50,8 +50,7 @@ class Swept:
     Attributes:
         swept: number of entities without debts now.
         failed: keys of entities that may still owe outputs, each with the reason; also an entity type, or "books", that could
-            not
-            be listed.
+            not be listed.
         left: number of entities that were listed and not swept, for the next run.
     """
 
