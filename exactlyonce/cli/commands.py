@@ -50,12 +50,12 @@ def use_azure_settings(name: str, environment: MutableMapping[str, str] = os.env
     """Add the settings of a function app in Azure to the environment.
 
     Args:
-            name: name of the function app, in the present subscription of the Azure CLI.
-            environment: takes the settings.
+        name: name of the function app, in the present subscription of the Azure CLI.
+        environment: takes the settings.
 
-        Raises:
-            ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has a
-                different value for a setting; or a setting of the library is a reference.
+    Raises:
+        ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has a
+            different value for a setting; or a setting of the library is a reference.
     """
     found = dict(_settings(name))
     other = sorted(one for one, value in found.items() if environment.get(one, value) != value)

@@ -55,16 +55,16 @@ class ExactlyOnce:
 
     Args:
         entities: the entity types whose messages this application processes.
-            destinations: the destinations of handlers, and the services that they may call. Destinations that only `send` and
-                `context.send` name need no types.
-            settings: the library's settings.
-            storage: the account for queues and blobs; None if settings name neither.
-            service_bus: the namespace for queues and topics; None if settings name none.
-            runtime: time and chance.
-            accounts: replaces the accounts that settings name, for example by accounts in memory.
+        destinations: the destinations of handlers, and the services that they may call. Destinations that only `send` and
+            `context.send` name need no types.
+        settings: the library's settings.
+        storage: the account for queues and blobs; None if settings name neither.
+        service_bus: the namespace for queues and topics; None if settings name none.
+        runtime: time and chance.
+        accounts: replaces the accounts that settings name, for example by accounts in memory.
 
-        Raises:
-            ConfigurationError: entities or message types contradict each other, or a setting is missing.
+    Raises:
+        ConfigurationError: entities or message types contradict each other, or a setting is missing.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class ExactlyOnce:
 
         Args:
             entities, destinations: as for the constructor.
-                transport: `storage` or `servicebus`; overrides `EXACTLYONCE__transport`.
+            transport: `storage` or `servicebus`; overrides `EXACTLYONCE__transport`.
 
-            Raises:
-                ConfigurationError: naming every missing or wrong setting.
+        Raises:
+            ConfigurationError: naming every missing or wrong setting.
         """
         destinations = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         settings, connections = load_all((one.name for one in destinations), transport)
@@ -367,22 +367,22 @@ class ExactlyOnce:
         """Process a message without a queue, and return the committed answer of its handler.
 
         Args:
-                entity: the type whose handler takes the message; any strategy except `Resequencer` keeps answers.
-                message: an instance of a registered message type.
-                key: the caller's id for the request; with the same source and entity it means the same request.
-                fingerprint: a hash of the request as sent, at most 128 characters, the same in every retry.
-                source: the caller.
-                time: the time of the request, the same in every retry; None for the present. Then a key may be applied again
-                    after the retention. A key that is a UUID of version 7 is judged by the key's own time.
+            entity: the type whose handler takes the message; any strategy except `Resequencer` keeps answers.
+            message: an instance of a registered message type.
+            key: the caller's id for the request; with the same source and entity it means the same request.
+            fingerprint: a hash of the request as sent, at most 128 characters, the same in every retry.
+            source: the caller.
+            time: the time of the request, the same in every retry; None for the present. Then a key may be applied again
+                after the retention. A key that is a UUID of version 7 is judged by the key's own time.
 
-            Raises:
-                KeyReused: another request had the key.
-                ValueError: the key, the fingerprint, the source or the time is impossible.
-                TooOldToJudge, MessageFromTheFuture: by its time the request cannot be told from a retry.
-                TryAgainLater: the outcome is unknown. Repeat the request with the same key.
-                HandlerError: nothing was changed; the key may be used again.
-                ConfigurationError: no timer sweeps, so outputs could stay owed if the caller does not come back; or the entity
-                    keeps no answers.
+        Raises:
+            KeyReused: another request had the key.
+            ValueError: the key, the fingerprint, the source or the time is impossible.
+            TooOldToJudge, MessageFromTheFuture: by its time the request cannot be told from a retry.
+            TryAgainLater: the outcome is unknown. Repeat the request with the same key.
+            HandlerError: nothing was changed; the key may be used again.
+            ConfigurationError: no timer sweeps, so outputs could stay owed if the caller does not come back; or the entity
+                keeps no answers.
         """
         self._require_swept(entity)
         return await self._parts.asker.ask(entity, message, Request(key, fingerprint, source, time))

@@ -63,21 +63,21 @@ class App:
     The same calls give the same results: time stands still until `advance`, and ids and chance have a seed.
 
     Args:
-            entities: the entity types, as for `ExactlyOnce`.
-            destinations: the destinations of handlers, and the services that they may call. A destination with `to=` delivers
-                to that entity type; any other destination keeps its messages.
-            queues: for destinations without `to=`, the entity types that take their messages.
-            apis: for each service that handlers call, the function that plays it. As the `Api` promises, a call with a final
-                answer is not carried out again.
-            now: the time of day at the start.
-            blobs: whether there is a container for blobs, as by the setting `EXACTLYONCE__blobContainer`.
+        entities: the entity types, as for `ExactlyOnce`.
+        destinations: the destinations of handlers, and the services that they may call. A destination with `to=` delivers
+            to that entity type; any other destination keeps its messages.
+        queues: for destinations without `to=`, the entity types that take their messages.
+        apis: for each service that handlers call, the function that plays it. As the `Api` promises, a call with a final
+            answer is not carried out again.
+        now: the time of day at the start.
+        blobs: whether there is a container for blobs, as by the setting `EXACTLYONCE__blobContainer`.
 
-        Attributes:
-            host: the host that delivers messages; for tools such as `explore`.
+    Attributes:
+        host: the host that delivers messages; for tools such as `explore`.
 
-        Raises:
-            ConfigurationError: as `ExactlyOnce` does; `queues` names an unknown destination or entity type; `apis` a service
-                that is not among the destinations; or a package that an application needs is missing.
+    Raises:
+        ConfigurationError: as `ExactlyOnce` does; `queues` names an unknown destination or entity type; `apis` a service
+            that is not among the destinations; or a package that an application needs is missing.
     """
 
     def __init__(

@@ -37,15 +37,15 @@ class AzureResources:
     """Clients of Cosmos DB, of queues of either kind, of blobs, and of called services, as the settings name them.
 
     Args:
-            settings: the library's settings.
-            connections: the connections to queues and blobs.
-            entities: the entity types, whose containers are verified.
-            destinations: the destinations; each gets an address.
-            runtime: time, and the observer, which gets the request units of every reply of Cosmos DB.
-            dated: called with the time of every reply of Cosmos DB; None for no call.
+        settings: the library's settings.
+        connections: the connections to queues and blobs.
+        entities: the entity types, whose containers are verified.
+        destinations: the destinations; each gets an address.
+        runtime: time, and the observer, which gets the request units of every reply of Cosmos DB.
+        dated: called with the time of every reply of Cosmos DB; None for no call.
 
-        Raises:
-            ConfigurationError: settings do not fit the destinations or the account; the text names all faults.
+    Raises:
+        ConfigurationError: settings do not fit the destinations or the account; the text names all faults.
     """
 
     def __init__(

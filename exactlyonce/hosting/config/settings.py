@@ -322,11 +322,11 @@ def load_all(destinations: Iterable[str], transport: str | None = None) -> tuple
     """Read the environment: the settings, and the connections named there.
 
     Args:
-            destinations: names of the application's destinations.
-            transport: overrides `EXACTLYONCE__transport`; None for the setting.
+        destinations: names of the application's destinations.
+        transport: overrides `EXACTLYONCE__transport`; None for the setting.
 
-        Raises:
-            ConfigurationError: naming every missing or wrong setting, and the values to set.
+    Raises:
+        ConfigurationError: naming every missing or wrong setting, and the values to set.
     """
     settings, problems = Settings.examine(**({} if transport is None else {"EXACTLYONCE__transport": transport}))
     storage, service_bus = None, None

@@ -105,14 +105,14 @@ class Returner:
         """Return a message to its queue, unless it is parked.
 
         Args:
-                ref: the receiver of the message.
-                output: the message.
-                unseen: whether the store is not asked, since the message cannot be parked yet.
-                deadline: the limit for all attempts; None to start the usual limit now.
+            ref: the receiver of the message.
+            output: the message.
+            unseen: whether the store is not asked, since the message cannot be parked yet.
+            deadline: the limit for all attempts; None to start the usual limit now.
 
-            Raises:
-                TryAgainLater: the queue may not have taken the message, or the store did not say whether the message is parked.
-                StoredDataError: the parked document cannot be read.
+        Raises:
+            TryAgainLater: the queue may not have taken the message, or the store did not say whether the message is parked.
+            StoredDataError: the parked document cannot be read.
         """
 
         def attempt(memory: Memory) -> Step[Returned | Again]:
@@ -161,6 +161,7 @@ class PoisonMessage:
 class Settler:
     """Decides about poison messages that can be read.
 
+    Attributes:
         maintenance: runs the protocols' settlers.
         failures: the failed deliveries that this process saw.
         returner: sends messages to their queues once more.

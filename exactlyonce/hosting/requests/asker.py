@@ -134,13 +134,13 @@ class Request:
     """The identity of a request.
 
     Attributes:
-            key: the caller's id for the request.
-            fingerprint: a hash of the request as sent, the same in every retry.
-            source: the caller.
-            time: the time of the request, the same in every retry; None for the present.
+        key: the caller's id for the request.
+        fingerprint: a hash of the request as sent, the same in every retry.
+        source: the caller.
+        time: the time of the request, the same in every retry; None for the present.
 
-        Raises:
-            ValueError: an attribute is impossible.
+    Raises:
+        ValueError: an attribute is impossible.
     """
 
     key: str
