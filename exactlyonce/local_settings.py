@@ -29,12 +29,12 @@ def bare(text: str) -> str:
         ValueError: a character inside is invisible, or the text stands in quotation marks. The error does not quote the text,
             which may be a key.
     """
-    found = trimmed(text)
-    if not found.isprintable():
+    stripped = trimmed(text)
+    if not stripped.isprintable():
         raise ValueError("it has a line end or an invisible character inside")
-    if len(found) > 1 and found[0] == found[-1] and found[0] in "\"'":
+    if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'":
         raise ValueError("it stands in quotation marks; leave them out")
-    return found
+    return stripped
 
 
 def setting(environment: Mapping[str, str], name: str) -> str | None:

@@ -154,12 +154,12 @@ def _about_the_application(commands: _Commands) -> None:
 
 def _duration(text: str) -> timedelta:
     try:
-        found = duration(text)
+        parsed = duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
-    if not found:
+    if not parsed:
         raise argparse.ArgumentTypeError("it has to be above 0")
-    return found
+    return parsed
 
 
 def _entity(command: argparse.ArgumentParser) -> None:

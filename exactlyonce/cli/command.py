@@ -98,15 +98,15 @@ def _command(name: str, added: dict[str, EntryPoint]) -> EntryPoint | str:
         return added[name]
     if name not in COMMANDS:
         return f"There is no command {name!r}; there are: {', '.join(sorted({*COMMANDS, *added}))}."
-    known = COMMANDS[name]
-    if known.place is None or (known.needs is not None and find_spec(known.needs) is None):
-        return f"'exactlyonce {name}' is not installed. {known.cure}"
-    return EntryPoint(name, known.place, GROUP)
+    command = COMMANDS[name]
+    if command.place is None or (command.needs is not None and find_spec(command.needs) is None):
+        return f"'exactlyonce {name}' is not installed. {command.cure}"
+    return EntryPoint(name, command.place, GROUP)
 
 
 def _help(added: dict[str, EntryPoint]) -> str:
-    known = {name: one.help for name, one in COMMANDS.items()}
-    helps = {**{name: f"of {one.value.partition('.')[0]}" for name, one in added.items()}, **known}
+    own = {name: one.help for name, one in COMMANDS.items()}
+    helps = {**{name: f"of {one.value.partition('.')[0]}" for name, one in added.items()}, **own}
     width = max(map(len, helps))
     lines = [f"  {name.ljust(width)}  {text}" for name, text in helps.items()]
     head = ["usage: exactlyonce [--version] COMMAND ...", "", "'exactlyonce COMMAND --help' explains a command.", ""]

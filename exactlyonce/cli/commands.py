@@ -57,14 +57,14 @@ def use_azure_settings(name: str, environment: MutableMapping[str, str] = os.env
         ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has a
             different value for a setting; or a setting of the library is a reference.
     """
-    found = dict(_settings(name))
-    other = sorted(one for one, value in found.items() if environment.get(one, value) != value)
+    settings = dict(_settings(name))
+    other = sorted(one for one, value in settings.items() if environment.get(one, value) != value)
     if other:
         raise ConfigurationError(
             f"The environment sets {', '.join(other)} to other values than the function app {name!r}: remove them from the "
             "environment, since a mixture could send messages to the queues of another application."
         )
-    environment.update(found)
+    environment.update(settings)
 
 
 def _settings(name: str) -> Iterator[tuple[str, str]]:
@@ -133,30 +133,30 @@ _AS_NEW: Final = """\
 its receiver could not know whether it was processed before. See what the store holds about it with --as-new"""
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run a command and return its exit code. Output goes to stdout, errors to stderr."""
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     try:
-        return asyncio.run(_run(application_in(given.app, given.azure), given))
+        return asyncio.run(_run(application_in(options.app, options.azure), options))
     except ConfigurationError as error:
         return _refused(error, NOT_POSSIBLE)
     except ExactlyOnceError as error:
         return _refused(error, NOT_DONE)
 
 
-async def _run(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def _run(once: ExactlyOnce, options: argparse.Namespace) -> int:
     try:
-        code: int = await _COMMANDS[given.command](once, given)
+        code: int = await _COMMANDS[options.command](once, options)
         return code
     finally:
         await once.close()
 
 
-async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    operator, place = await once.operator(), _place(given.entity)
-    if given.as_new and (code := await _renewed(operator, given, place)) != DONE:
+async def _requeue(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator, place = await once.operator(), _place(options.entity)
+    if options.as_new and (code := await _renewed(operator, options, place)) != DONE:
         return code
-    requeued = await operator.requeue(place, given.message, given.to)
+    requeued = await operator.requeue(place, options.message, options.to)
     match requeued.outcome:
         case "sent":
             _print([f"sent as {plain(requeued.sent)}"])
@@ -167,40 +167,40 @@ async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
     return DONE if requeued.outcome == "sent" else NOT_DONE
 
 
-async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
+async def _renewed(operator: Operator, options: argparse.Namespace, place: str) -> int:
     """Show the evidence about a parked message, and give it a new identity. `DONE` if the message can be sent now."""
-    evidence = await operator.evidence(place, given.message)
+    evidence = await operator.evidence(place, options.message)
     if evidence is None:
         _print([_NOT_PARKED])
         return NOT_DONE
     _print(evidence_lines(evidence))
-    if not given.yes:
+    if not options.yes:
         _print(["", _RISK_OF_RENEWING])
         return NOT_POSSIBLE
-    renewed = await operator.renew(place, given.message)
+    renewed = await operator.renew(place, options.message)
     if renewed.outcome == "not needed":
         _print(["", "its receiver takes it under the identity it has: requeue it without --as-new"])
         return NOT_DONE
     return DONE
 
 
-async def _discard(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    operator, place = await once.operator(), _place(given.entity)
-    parked = await operator.parked_message(place, given.message)
+async def _discard(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator, place = await once.operator(), _place(options.entity)
+    parked = await operator.parked_message(place, options.message)
     if parked is None:
         _print([_NOT_PARKED])
         return NOT_DONE
-    if not given.yes:
+    if not options.yes:
         _print([*discarding_lines(parked), "", _RISK_OF_DISCARDING])
         return NOT_POSSIBLE
-    there = await operator.discard(place, given.message)
+    there = await operator.discard(place, options.message)
     _print(["discarded" if there else _NOT_PARKED])
     return DONE if there else NOT_DONE
 
 
-async def _inspect(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    _, ref = _entity(once, given)
-    _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=given.bodies))
+async def _inspect(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    _, ref = _entity(once, options)
+    _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=options.bodies))
     return DONE
 
 
@@ -210,34 +210,36 @@ async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
     return DONE
 
 
-async def _sweep(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity = None if given.type is None else _type(once, given.type)
-    older_than = None if given.older_than is None else timedelta(seconds=given.older_than)
-    swept = await once.sweep(entity, older_than, given.limit)
+async def _sweep(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity = None if options.type is None else _type(once, options.type)
+    older_than = None if options.older_than is None else timedelta(seconds=options.older_than)
+    swept = await once.sweep(entity, older_than, options.limit)
     _print([f"{swept.swept} swept, {len(swept.failed)} failed, {swept.left} left"])
     _print(f"{plain(what)}: {plain(reason)}" for what, reason in swept.failed)
     return NOT_DONE if swept.failed or swept.left else DONE
 
 
-async def _tend(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
+async def _tend(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
     await once.tend(entity, EntityKey(ref.id, ref.partition))
     _print(["done; 'inspect' shows what is still held"])
     return DONE
 
 
-async def _replay(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
+async def _replay(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
     _print(
-        [f"{await once.replay(entity, EntityKey(ref.id, ref.partition), given.first, given.last)} messages sent again"]
+        [
+            f"{await once.replay(entity, EntityKey(ref.id, ref.partition), options.first, options.last)} messages sent again"
+        ]
     )
     return DONE
 
 
-async def _renumber(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
+async def _renumber(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
     operator = await once.operator()
-    if not given.yes:
+    if not options.yes:
         ledger = (await operator.inspect(ref)).ledger
         _print([*sequence_lines(() if ledger is None else ledger.sequences), "", _RISK_OF_RENUMBERING])
         return NOT_POSSIBLE
@@ -246,9 +248,9 @@ async def _renumber(once: ExactlyOnce, given: argparse.Namespace) -> int:
     return DONE
 
 
-async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
-    if not given.yes:
+async def _reset_token(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
+    if not options.yes:
         _print([_RISK])
         return NOT_POSSIBLE
     reset = await (await once.operator()).reset_token(entity, ref)
@@ -303,11 +305,11 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
         raise ConfigurationError(
             f"There is no module {error.name!r}. Run this in the folder of the function app, with its packages installed."
         ) from None
-    found = {name: one for name, one in vars(module).items() if isinstance(one, ExactlyOnce)}
-    chosen = [one for name, one in found.items() if attribute in ("", name)]
+    applications = {name: one for name, one in vars(module).items() if isinstance(one, ExactlyOnce)}
+    chosen = [one for name, one in applications.items() if attribute in ("", name)]
     if len({id(one) for one in chosen}) != 1:
         raise ConfigurationError(
-            f"{module_name} has {', '.join(sorted(found)) or 'nothing'} at its top level that ExactlyOnce made. Name one, as "
+            f"{module_name} has {', '.join(sorted(applications)) or 'nothing'} at its top level that ExactlyOnce made. Name one, as "
             f"in --app {module_name}:once."
         )
     return chosen[0]
@@ -320,11 +322,11 @@ def _type(once: ExactlyOnce, name: str) -> Entity[Any]:
     return by_name[name]
 
 
-def _entity(once: ExactlyOnce, given: argparse.Namespace) -> tuple[Entity[Any], EntityRef]:
+def _entity(once: ExactlyOnce, options: argparse.Namespace) -> tuple[Entity[Any], EntityRef]:
     """The entity that TYPE and KEY name."""
-    entity = _type(once, given.type)
-    parts = _array(given.key)
-    return entity, entity.ref(given.key if parts is None else EntityKey(parts[-1], tuple(parts[:-1])))
+    entity = _type(once, options.type)
+    parts = _array(options.key)
+    return entity, entity.ref(options.key if parts is None else EntityKey(parts[-1], tuple(parts[:-1])))
 
 
 def _place(text: str) -> str:

@@ -118,34 +118,34 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
         yield f"renewed  {plain(parked.renewed)}: it got a new identity with this time, and may have been sent under it"
-    for entity, known in evidence.receivers:
-        yield f"entity   {plain(entity)}, {_known(known)}"
+    for entity, proof in evidence.receivers:
+        yield f"entity   {plain(entity)}, {_known(proof)}"
     if not evidence.receivers:
         yield "entity   no entity of this application could have received it"
 
 
-def _known(known: Proof | bool | str) -> str:
+def _known(proof: Proof | bool | str) -> str:
     """The evidence of a possible receiver."""
-    if isinstance(known, Proof):
-        at = "" if known.since is None else f", since {plain(time_of(known.since))}"
-        place = f"page:{known.page}" if known.place == "page" else f"the {known.place}"
+    if isinstance(proof, Proof):
+        at = "" if proof.since is None else f", since {plain(time_of(proof.since))}"
+        place = f"page:{proof.page}" if proof.place == "page" else f"the {proof.place}"
         return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
-    if isinstance(known, str):
-        return f"which cannot be looked at: {known}"
-    return f"{_PROCESSED}: discard it" if known else _UNKNOWN
+    if isinstance(proof, str):
+        return f"which cannot be looked at: {proof}"
+    return f"{_PROCESSED}: discard it" if proof else _UNKNOWN
 
 
-def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:
+def inspected_lines(ref: EntityRef, inspected: Inspected, *, bodies: bool) -> Iterator[str]:
     """The stored documents of an entity."""
     yield f"entity   {plain(ref)}, parked messages under {plain(ref.key)}"
-    ledger = found.ledger
+    ledger = inspected.ledger
     if ledger is None:
         yield "ledger   none: no message has been processed on the document, or its ledger was removed"
     elif ledger == Ledger():
         yield "ledger   none: there is no document"
     else:
         yield from _ledger_lines(ledger)
-    belongings = sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
+    belongings = sorted(inspected.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
     yield from _section(
         "pages",
         ("ID", "CUT FROM", "FIRST", "LAST"),
@@ -167,7 +167,7 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
     if bodies:
         yield ""
         yield "state"
-        yield pretty(found.body) if found.body is not None else "none: the entity is absent or deleted"
+        yield pretty(inspected.body) if inspected.body is not None else "none: the entity is absent or deleted"
 
 
 def _ledger_lines(ledger: Ledger) -> Iterator[str]:

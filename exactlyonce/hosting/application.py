@@ -196,8 +196,8 @@ class ExactlyOnce:
         For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or on the dead letters of a
         subscription. A processed message is finished: its outputs are published. A message that failed because of the store, a
         queue or settings returns to its queue, after a longer delay each time, until it is too old. A message whose failure
-        this process did not see returns for a few rounds. Any other message, also an unreadable message, is parked with the
-        reason: `exactlyonce ops` lists parked messages.
+        this process did not see returns for a few rounds. Any other message, also an unreadable message, is parked, for
+        `exactlyonce ops` to list with the reason.
 
         Args:
             message: the message as the trigger delivers it.
@@ -494,7 +494,7 @@ class ExactlyOnce:
         /,
         *,
         partition: PartitionValue | tuple[PartitionValue, ...] | None = None,
-        **given: Any,
+        **parameters: Any,
     ) -> AsyncIterator[tuple[EntityKey, State]]:
         """The present entities of a type, each with its key, as replicas have them; for display.
 
@@ -503,7 +503,7 @@ class ExactlyOnce:
             where: a condition in the SQL of Cosmos DB, with `c` for the document, such as `c.total > @least`. The condition is
                 part of the program: values from other people go into parameters.
             partition: the value of the partition key, or its values from the top; None for all partitions, at a higher cost.
-            given: values of the parameters, such as `least=100`.
+            parameters: values of the parameters, such as `least=100`.
 
         Raises:
             ConfigurationError: the store does not take the condition; or the partition has too few or too many values.
@@ -517,7 +517,7 @@ class ExactlyOnce:
                 f"Entity {entity.name!r} has the partition key {', '.join(entity.paths)}; "
                 f"partition= has {len(within)} value(s)."
             )
-        async for page in self._parts.resources.listing.bodies(entity.name, Condition(where, given), within):
+        async for page in self._parts.resources.listing.bodies(entity.name, Condition(where, parameters), within):
             for ref, body in page:
                 yield EntityKey(ref.id, ref.partition), entity.shape.read(ref, body)
 

@@ -344,8 +344,8 @@ class App:
 
     def _arrived(self, name: str) -> Mapping[str, Envelope]:
         if name not in self.host.sent:
-            known = ", ".join(sorted(self.host.sent)) or "none"
-            raise UnknownDestination(f"There is no destination {name!r}; known are: {known}. Add it to destinations=.")
+            names = ", ".join(sorted(self.host.sent)) or "none"
+            raise UnknownDestination(f"There is no destination {name!r}; known are: {names}. Add it to destinations=.")
         return self.host.sent[name]
 
     def parked(self) -> tuple[Parked, ...]:
@@ -362,12 +362,12 @@ class App:
             ConfigurationError: no type of this application takes the messages.
         """
         name = to.name if isinstance(to, Entity) else _name(to)
-        known = {entity.name: entity for entity in self.once.entities} if isinstance(to, Entity) else self.host.takers
-        if name not in known:
+        takers = {entity.name: entity for entity in self.once.entities} if isinstance(to, Entity) else self.host.takers
+        if name not in takers:
             raise ConfigurationError(
                 f"{to!r} is no entity type of this application, and no destination that leads to one."
             )
-        return known[name]
+        return takers[name]
 
     def read(self, envelope: Envelope) -> Any:
         """A message as its sender made it; the data, if there is no model of the message."""

@@ -100,8 +100,8 @@ class Seen:
         """The committed state of an entity; None for an absent or deleted entity."""
         ref = entity.ref(key)
         body = read_entity(ref, self._state.documents.newest(ref)).body
-        found: EntityState | None = None if body is None else entity.shape.read(ref, body)
-        return found
+        committed: EntityState | None = None if body is None else entity.shape.read(ref, body)
+        return committed
 
     def __repr__(self) -> str:
         return "Seen()"
@@ -110,8 +110,8 @@ class Seen:
         """The messages that arrived at a destination during the exploration, in the order of their ids; copies count once."""
         name = destination.name if isinstance(destination, Destination) else destination
         sent = (self._application.messages[number] for number in self._state.arrived)
-        found = {(one.envelope.source, one.envelope.id): one.envelope for one in sent if one.destination == name}
-        return tuple(self._app.read(found[key]) for key in sorted(found))
+        envelopes = {(one.envelope.source, one.envelope.id): one.envelope for one in sent if one.destination == name}
+        return tuple(self._app.read(envelopes[key]) for key in sorted(envelopes))
 
     def failed(self) -> tuple[Any, ...]:
         """The messages that failed and were given up; empty without `may_fail`."""

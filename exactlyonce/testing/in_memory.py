@@ -260,8 +260,8 @@ class Host:
         """All parked messages, with their bodies."""
         operator = await self.once.operator()
         listed = [one async for page in operator.parked() for one in page]
-        found = [await operator.parked_message(one.entity, one.message) for one in listed]
-        return tuple(one for one in found if one is not None)
+        messages = [await operator.parked_message(one.entity, one.message) for one in listed]
+        return tuple(one for one in messages if one is not None)
 
     async def redeemed(self, envelope: Envelope) -> Envelope:
         """A message with its data, also from a blob."""

@@ -32,9 +32,9 @@ class Interrupted(Exception):
 class _Task(asyncio.Task[Any]):
     """Hashes to its number, not to its address: sets of tasks have the same order in every run."""
 
-    def __init__(self, number: int, *given: Any, **more: Any) -> None:
+    def __init__(self, number: int, *arguments: Any, **more: Any) -> None:
         self._number = number
-        super().__init__(*given, **more)
+        super().__init__(*arguments, **more)
 
     def __hash__(self) -> int:
         return self._number

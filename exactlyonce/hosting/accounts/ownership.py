@@ -116,31 +116,31 @@ class Ownership:
         """The stored document, of any application; None before the first start."""
         return await self._store.load()
 
-    async def change_retention(self, new: timedelta, found: StoredApplication) -> bool:
+    async def change_retention(self, new: timedelta, stored: StoredApplication) -> bool:
         """Start a change of the retention; False if the document has changed since the read.
 
         Raises:
             ConfigurationError: a change is under way, or the delivery limit is too long for the new retention.
         """
-        changed = replace(found.application, retention=found.application.retention.changed_to(new, found.now))
+        changed = replace(stored.application, retention=stored.application.retention.changed_to(new, stored.now))
         Lifetimes(changed.retention, self._declared.delivery_limit)
-        return await self._store.replace(changed, found.etag)
+        return await self._store.replace(changed, stored.etag)
 
-    async def forget(self, type: str, found: StoredApplication) -> bool:
+    async def forget(self, type: str, stored: StoredApplication) -> bool:
         """Remove an entity type from the document; False if the document has changed since the read.
 
         Raises:
             ConfigurationError: the document has no such type, or this application declares it.
         """
-        known = found.application.place_of(type)
-        if known is None:
-            names = ", ".join(repr(one.type) for one in found.application.types) or "none"
+        place = stored.application.place_of(type)
+        if place is None:
+            names = ", ".join(repr(one.type) for one in stored.application.types) or "none"
             raise ConfigurationError(f"There is no entity type {type!r}; there are: {names}.")
-        if known in self._declared.types:
+        if place in self._declared.types:
             raise ConfigurationError(
                 f"This application declares the entity type {type!r}, and would add it again: remove it from its code first."
             )
-        return await self._store.replace(found.application.without(type), found.etag)
+        return await self._store.replace(stored.application.without(type), stored.etag)
 
     async def _claim(self) -> None:
         began = self._clock.now()
@@ -161,8 +161,8 @@ class Ownership:
 
     def _as_of(self, stored: StoredApplication) -> Lifetimes:
         """The lifetimes by a document, without the former retention once the change has settled."""
-        found = stored.application.retention
-        retention = Retention(found.current) if found.settled(stored.now) else found
+        present = stored.application.retention
+        retention = Retention(present.current) if present.settled(stored.now) else present
         return Lifetimes(retention, self._declared.delivery_limit, self._declared.expiry)
 
     def _require_own(self, stored: StoredApplication, *, first: bool) -> None:
@@ -175,17 +175,17 @@ class Ownership:
             )
 
     def _problems(self, stored: StoredApplication, *, first: bool) -> Iterator[str]:
-        found, declared = stored.application, self._declared
-        if found.name != declared.name:
+        application, declared = stored.application, self._declared
+        if application.name != declared.name:
             yield (
-                f"It belongs to application {found.name!r}. Give this one a container of its own (EXACTLYONCE__container); or, "
+                f"It belongs to application {application.name!r}. Give this one a container of its own (EXACTLYONCE__container); or, "
                 "if it is the same application, the same name in EXACTLYONCE__application."
             )
-        yield from found.contradicted_by(declared.types)
+        yield from application.contradicted_by(declared.types)
         # Running processes go by the document: operators change the retention there, and settings follow within a day.
-        if first and declared.retention not in (None, found.retention.current, self._before(stored)):
+        if first and declared.retention not in (None, application.retention.current, self._before(stored)):
             yield (
-                f"Its retention is {found.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove the "
+                f"Its retention is {application.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove the "
                 "setting, or change the stored retention with `exactlyonce ops retention`."
             )
         try:
@@ -196,8 +196,8 @@ class Ownership:
     @staticmethod
     def _before(stored: StoredApplication) -> timedelta | None:
         """The former retention, while a change is under way."""
-        found = stored.application.retention
-        return None if found.settled(stored.now) else found.previous
+        retention = stored.application.retention
+        return None if retention.settled(stored.now) else retention.previous
 
     def _is_younger(self, moment: datetime | None, age: timedelta) -> bool:
         """Whether a moment is less than `age` ago. False for a moment in the future: the clock was set back."""

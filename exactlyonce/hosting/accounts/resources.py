@@ -196,12 +196,12 @@ class AzureResources:
 
 async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
     """Make all checks, and raise their failures as one error; failures of the configuration come first."""
-    found = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
-    for one in found:
+    errors = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
+    for one in errors:
         if not isinstance(one, ConfigurationError | TryAgainLater):
             raise one
-    if any(isinstance(one, ConfigurationError) for one in found):
-        found.sort(key=lambda one: isinstance(one, TryAgainLater))
-        raise ConfigurationError("\n".join(str(one) for one in found)) from found[0]
-    for one in found:
+    if any(isinstance(one, ConfigurationError) for one in errors):
+        errors.sort(key=lambda one: isinstance(one, TryAgainLater))
+        raise ConfigurationError("\n".join(str(one) for one in errors)) from errors[0]
+    for one in errors:
         raise one

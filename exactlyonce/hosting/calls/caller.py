@@ -207,8 +207,8 @@ class Caller:
         return _Taken(delivered, call, delivered.time, tried)
 
     def _no_api(self, call: Call) -> ConfigurationError:
-        known = ", ".join(sorted(self.apis)) or "none"
-        return ConfigurationError(f"There is no Api {call.api!r}; known are: {known}. Declare it in destinations=.")
+        names = ", ".join(sorted(self.apis)) or "none"
+        return ConfigurationError(f"There is no Api {call.api!r}; known are: {names}. Declare it in destinations=.")
 
     async def _tried(self, taken: _Taken, api: Api) -> Received | str:
         """One try, or the reason for none. A call may have waited long for its place, and credentials may take long."""
@@ -327,8 +327,8 @@ class _NoCredentials(ExactlyOnceError):
 
 async def _asked(function: Credentials) -> dict[str, str]:
     with ApplicationsCode(lambda error: _NoCredentials(class_of(error))):
-        given: Any = function()
-        headers = dict(await given if inspect.isawaitable(given) else given)
+        returned: Any = function()
+        headers = dict(await returned if inspect.isawaitable(returned) else returned)
         if not all(isinstance(part, str) for pair in headers.items() for part in pair):
             raise TypeError("credentials= has to give names and values of headers, which are strings")
         return headers

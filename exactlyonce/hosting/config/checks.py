@@ -38,7 +38,7 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
         ConfigurationError: a handler names a `Destination` of its module that the application does not have; or a destination
             receives a type, and leads to an entity type of the application without a handler for the type.
     """
-    known = {destination.name for destination in destinations}
+    declared = {destination.name for destination in destinations}
     for one in destinations:
         receiver = receiver_of(one, entities)
         for model in one.receives:
@@ -49,10 +49,10 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
                 )
     for entity in entities:
         for handler in entity.handlers:
-            if unknown := {one.name for one in _named_destinations(handler)} - known:
+            if unknown := {one.name for one in _named_destinations(handler)} - declared:
                 raise ConfigurationError(
                     f"{_called(handler)} of entity {entity.name!r} names destination "
-                    f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(known)) or 'none'}."
+                    f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(declared)) or 'none'}."
                 )
 
 
@@ -155,8 +155,8 @@ def _named_destinations(handler: Callable[..., Any]) -> Iterator[Destination]:
     function = inspect.unwrap(handler)
     if isinstance(function, FunctionType):
         for name in function.__code__.co_names:
-            if isinstance(found := function.__globals__.get(name), Destination):
-                yield found
+            if isinstance(value := function.__globals__.get(name), Destination):
+                yield value
 
 
 def require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

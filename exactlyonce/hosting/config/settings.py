@@ -61,10 +61,10 @@ _SETTING: Final = r"^[A-Za-z0-9_.:-]+$"
 """The name of a setting. Any other text may be a connection string with a key."""
 
 
-def _of_json(given: object) -> object:
+def _of_json(value: object) -> object:
     """Decode JSON here: the settings source would stop at the first text that is not JSON."""
     try:
-        return json.loads(given) if isinstance(given, str) else given
+        return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         raise ValueError("it is not JSON") from None
 
@@ -128,7 +128,7 @@ class Settings(BaseSettings):
             entity whose records beside it owe outputs.
         exception_text: `EXACTLYONCE__exceptionText`, "on" to log the texts of exceptions that are not the library's; such texts
             may quote messages. Otherwise only classes and frames are logged.
-        """
+    """
 
     model_config = SettingsConfigDict(extra="ignore")
 
@@ -238,11 +238,11 @@ class Settings(BaseSettings):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _bare(cls, given: object, about: ValidationInfo) -> object:
-        if not isinstance(given, str):
-            return given
+    def _bare(cls, value: object, about: ValidationInfo) -> object:
+        if not isinstance(value, str):
+            return value
         # JSON may have lines.
-        return trimmed(given) if about.field_name == "destinations" else bare(given)
+        return trimmed(value) if about.field_name == "destinations" else bare(value)
 
     @property
     def needs_storage(self) -> bool:
@@ -274,20 +274,20 @@ class Settings(BaseSettings):
         return settings
 
     @classmethod
-    def examine(cls, **given: Any) -> tuple[Settings, list[str]]:
+    def examine(cls, **overriding: Any) -> tuple[Settings, list[str]]:
         """Read the environment; return the settings and all problems. A wrong setting gets a harmless value, so that the rest
         can be examined.
 
         Args:
-            given: settings, by variable, that override the environment.
+            overriding: settings, by variable, that override the environment.
         """
         try:
-            return cls(**given), []  # The environment gives the rest.
+            return cls(**overriding), []  # The environment gives the rest.
         except ValidationError as error:
             # Neither the cause nor the value is kept: a key may be in it.
             wrong = error.errors(include_input=False, include_url=False, include_context=False)
         fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
-        harmless = dict(given)
+        harmless = dict(overriding)
         problems = []
         for one in wrong:
             name = str(one["loc"][0])

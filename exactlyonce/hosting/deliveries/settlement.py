@@ -177,16 +177,16 @@ class Settler:
     ready: Callable[[], Awaitable[None]]
     now: Callable[[], datetime]
 
-    async def decide(self, given: PoisonMessage) -> Outcome:
+    async def decide(self, message: PoisonMessage) -> Outcome:
         """Decide about one message. Raises as `PoisonSettler.settle` does."""
         try:
-            decision = await self._decided_or_returned(given)
+            decision = await self._decided_or_returned(message)
         except (HandlerError, StoredDataError) as error:
             # Neither the state nor the stream can show now whether the message was processed.
             decision = await self._put_aside(
-                given.entity, given.delivered, f"{named(error)}, of entity {given.work.entity}"
+                message.entity, message.delivered, f"{named(error)}, of entity {message.work.entity}"
             )
-        _log_decision(given.delivered, decision)
+        _log_decision(message.delivered, decision)
         return decision.outcome
 
     async def return_unread(self, entity: Entity[Any], delivered: Envelope, queue: str) -> Outcome | None:
@@ -209,65 +209,68 @@ class Settler:
         settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
         return _Decision(settled.outcome, place, reason)
 
-    async def _decided_or_returned(self, given: PoisonMessage) -> _Decision:
+    async def _decided_or_returned(self, message: PoisonMessage) -> _Decision:
         """Decide about a message; if the environment fails meanwhile, return the message undecided."""
         progress = _Progress()
         try:
             await self.ready()
-            return await self._decided(given, self.maintenance.retrying.begin(self.now), progress)
+            return await self._decided(message, self.maintenance.retrying.begin(self.now), progress)
         except ENVIRONMENT as error:
             deadline = self.maintenance.retrying.begin(self.now)
             # A second copy of a parked message does less harm than a message lost with its last delivery.
-            first = given.settlement == "first" and not progress.parks
-            unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
+            first = message.settlement == "first" and not progress.parks
+            unseen = first or (message.runs_out and isinstance(error, TryAgainLater))
             # A message without a time is put aside by its receiver, so while the store is away it may return at any age.
             undated = isinstance(error, TryAgainLater)
             returned = await self._returned(
-                given, given.delivered.unexplained, deadline, unseen=unseen, undated=undated
+                message, message.delivered.unexplained, deadline, unseen=unseen, undated=undated
             )
             if returned is not None:
-                return _Decision(returned, given.work.entity, given.reason)
+                return _Decision(returned, message.work.entity, message.reason)
             if isinstance(error, TryAgainLater):
                 raise
-            reason = f"{named(error)}, of entity {given.work.entity}"
-        return await self._put_aside(given.entity, given.delivered, reason)
+            reason = f"{named(error)}, of entity {message.work.entity}"
+        return await self._put_aside(message.entity, message.delivered, reason)
 
-    async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
-        entity, refused = given.work.entity, None
-        if given.entity.strategy.forgets(given.delivered):
-            refused = self.lifetimes().refusal(given.delivered.judged_by, await self._present())
-        rounds = self._unexplained(given)
+    async def _decided(self, message: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
+        entity, refused = message.work.entity, None
+        if message.entity.strategy.forgets(message.delivered):
+            refused = self.lifetimes().refusal(message.delivered.judged_by, await self._present())
+        rounds = self._unexplained(message)
         if refused is not None or rounds is not None:
             finished = await self.maintenance.run(
-                entity, lambda memory: _until_the_fence(_settling(given, memory)), deadline=deadline
+                entity, lambda memory: _until_the_fence(_settling(message, memory)), deadline=deadline
             )
             if finished is not None:
-                return _Decision(finished.outcome, entity, given.reason)
+                return _Decision(finished.outcome, entity, message.reason)
         if refused is not None:
-            return await self._put_aside(given.entity, given.delivered, f"{given.reason}; {named(refused)}")
-        unseen = given.settlement == "first"
-        if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
-            return _Decision(returned, entity, given.reason)
-        if given.settlement == "repeated":
-            reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
-            return await self._put_aside(given.entity, given.delivered, reason)
+            return await self._put_aside(message.entity, message.delivered, f"{message.reason}; {named(refused)}")
+        unseen = message.settlement == "first"
+        if rounds is not None and (returned := await self._returned(message, rounds, deadline, unseen=unseen)):
+            return _Decision(returned, entity, message.reason)
+        if message.settlement == "repeated":
+            reason = f"{message.reason}; it was settled before, and may have been returned to its queue"
+            return await self._put_aside(message.entity, message.delivered, reason)
         settled = await self.maintenance.run(
-            entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
+            entity, lambda memory: _noting(_settling(message, memory), progress), deadline=deadline
         )
-        return _Decision(settled.outcome, entity, given.reason)
+        return _Decision(settled.outcome, entity, message.reason)
 
-    def _unexplained(self, given: PoisonMessage) -> int | None:
+    def _unexplained(self, message: PoisonMessage) -> int | None:
         """The number of returns without a known cause, including the present return; None not to return the message."""
-        cause, so_far = self.failures.cause(given.entity.name, key_of(given.delivered)), given.delivered.unexplained
+        cause, so_far = (
+            self.failures.cause(message.entity.name, key_of(message.delivered)),
+            message.delivered.unexplained,
+        )
         if cause is Cause.ENVIRONMENT:
             return so_far
-        if cause is Cause.UNKNOWN or given.settlement == "repeated":
+        if cause is Cause.UNKNOWN or message.settlement == "repeated":
             return so_far + 1 if so_far < UNEXPLAINED_ROUNDS else None
         return None
 
     async def _returned(
         self,
-        given: PoisonMessage,
+        message: PoisonMessage,
         unexplained: int,
         deadline: Deadline | None,
         *,
@@ -275,10 +278,10 @@ class Settler:
         undated: bool = False,
     ) -> Outcome | None:
         """Return a message to its queue; None for a message too old, too large, or without a time unless `undated`."""
-        output = await self._output(given.delivered, given.queue, unexplained, undated=undated)
+        output = await self._output(message.delivered, message.queue, unexplained, undated=undated)
         if output is None:
             return None
-        returned = await self.returner.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
+        returned = await self.returner.give_back(message.work.entity, output, unseen=unseen, deadline=deadline)
         return returned.outcome
 
     async def _output(
@@ -340,9 +343,9 @@ def _log_decision(envelope: Envelope, decision: _Decision) -> None:
         _log.info("message %s was given up by its queue, but %s had processed it", key_of(envelope), place)
 
 
-def _settling(given: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
+def _settling(message: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
     """The protocol's settler for a message. It parks the delivered envelope, whose data may be in a blob."""
-    return given.entity.strategy.settle(given.work, given.delivered, given.reason, memory)
+    return message.entity.strategy.settle(message.work, message.delivered, message.reason, memory)
 
 
 def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None]:

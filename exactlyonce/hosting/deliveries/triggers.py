@@ -114,10 +114,10 @@ class PlainJson:
         A sender to this queue chooses the ids of its messages, but must not pass for another source with a body marked as
         returned.
         """
-        known = message_type(self.model)
-        if envelope.source != self.source or envelope.type not in (known.name, *known.formerly):
+        registered = message_type(self.model)
+        if envelope.source != self.source or envelope.type not in (registered.name, *registered.formerly):
             raise MalformedMessage(
-                f"The message was returned to a queue whose adapter makes {known.name!r} of source {self.source!r}, but it has "
+                f"The message was returned to a queue whose adapter makes {registered.name!r} of source {self.source!r}, but it has "
                 "another type or source. Send it to the queue that it came from."
             )
 
@@ -172,8 +172,8 @@ def broker_says(message: Delivered) -> str | None:
 
     The description is left out: code that dead-letters a message may quote the body there.
     """
-    given = getattr(message, "dead_letter_reason", None) or _properties(message).get("DeadLetterReason")
-    return str(given)[:_LONGEST_REASON] if given else None
+    reason = getattr(message, "dead_letter_reason", None) or _properties(message).get("DeadLetterReason")
+    return str(reason)[:_LONGEST_REASON] if reason else None
 
 
 def _read(message: Delivered, adapter: Adapter | None) -> Envelope:

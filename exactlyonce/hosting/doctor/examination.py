@@ -115,8 +115,8 @@ def function_app_of(module: ModuleType) -> func.FunctionApp | None:
 
 def triggers_of(app: func.FunctionApp) -> list[dict[str, Any]]:
     """The triggers of an app's functions, as the host gets them."""
-    found = (function.get_trigger() for function in app.get_functions())
-    return [dict(one.get_dict_repr()) for one in found if one is not None]
+    triggers = (function.get_trigger() for function in app.get_functions())
+    return [dict(one.get_dict_repr()) for one in triggers if one is not None]
 
 
 def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
@@ -162,8 +162,8 @@ def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
         queues: number of storage queues with a function.
     """
     try:
-        given = json.loads((folder / _HOST).read_text("utf-8-sig"))
-        options = given.get("extensions", {}).get("queues", {})
+        host = json.loads((folder / _HOST).read_text("utf-8-sig"))
+        options = host.get("extensions", {}).get("queues", {})
         most, visible, interval, encoding = (
             int(options.get("maxDequeueCount", 5)),
             _seconds(options.get("visibilityTimeout", "00:00:00")),
@@ -218,10 +218,10 @@ def _of_options(most: int, visible: float, interval: float, encoding: str) -> It
 
 
 def _seconds(span: str) -> float:
-    found = _SPAN.fullmatch(span)
-    if found is None:
+    parts = _SPAN.fullmatch(span)
+    if parts is None:
         raise ValueError(span)
-    days, hours, minutes, seconds = (int(one or 0) for one in found.groups())
+    days, hours, minutes, seconds = (int(one or 0) for one in parts.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
@@ -248,13 +248,13 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
         return [Finding("wrong", "accounts", line) for line in problems or lines]
     except ExactlyOnceError as error:
         return [Finding("unknown", "accounts", str(error))]
-    found = [Finding("fine", "accounts", "they are set up as the library needs them")]
+    findings = [Finding("fine", "accounts", "they are set up as the library needs them")]
     if stored is None:
-        found.append(
+        findings.append(
             Finding("advice", "application", "it has never started: its first start stores name and retention")
         )
     elif stored.application.name != settings.application:
-        found.append(
+        findings.append(
             Finding(
                 "wrong",
                 "application",
@@ -263,7 +263,7 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
             )
         )
     elif settings.retention not in (None, stored.application.retention.current):
-        found.append(
+        findings.append(
             Finding(
                 "wrong",
                 "application",
@@ -271,7 +271,7 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
                 "the setting, or run 'exactlyonce ops retention'.",
             )
         )
-    return found
+    return findings
 
 
 async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Finding]:
@@ -290,46 +290,48 @@ async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Find
         client_id=settings.client_id,
         dated=lambda service: ahead.append(now() - service),
     )
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         database = (await connection.client()).get_database_client(settings.database)
         for name, (paths, searches) in _containers(once, settings).items():
             inspection = await inspected(database, name, paths)
             if inspection is not None:  # Else `verified` gives the reason.
-                found += _of_container(name, searches, inspection)
+                findings += _of_container(name, searches, inspection)
     except FAILURES as error:
-        found.append(Finding("unknown", "Cosmos DB", f"it could not be reached ({type(error).__name__})."))
+        findings.append(Finding("unknown", "Cosmos DB", f"it could not be reached ({type(error).__name__})."))
     finally:
         await connection.close()
-    return [*found, *_of_clock(ahead)]
+    return [*findings, *_of_clock(ahead)]
 
 
 def _containers(once: ExactlyOnce, settings: Settings) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """By container: the paths of the partition key, and the paths of the library's searches."""
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {settings.library_container: ((LIBRARY_PATH,), LIBRARY)}
+    containers: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+        settings.library_container: ((LIBRARY_PATH,), LIBRARY)
+    }
     for entity in once.entities:
-        known = found.get(entity.container, (entity.paths, ()))[1]
-        found[entity.container] = entity.paths, tuple(dict.fromkeys((*known, *searched(entity.strategy))))
-    return found
+        searches = containers.get(entity.container, (entity.paths, ()))[1]
+        containers[entity.container] = entity.paths, tuple(dict.fromkeys((*searches, *searched(entity.strategy))))
+    return containers
 
 
-def _of_container(name: str, searches: tuple[str, ...], found: Inspection) -> Iterator[Finding]:
+def _of_container(name: str, searches: tuple[str, ...], inspection: Inspection) -> Iterator[Finding]:
     subject = f"container {name!r}"
-    for path in unindexed(found.policy, searches):
+    for path in unindexed(inspection.policy, searches):
         dear = (
             "every look for an old message reads all that is kept of its entity"
             if searches == LIBRARY
             else "the sweeper reads the whole container every minute"
         )
         yield Finding("advice", subject, f"it does not index {path}, so {dear}: add the path to its indexes.")
-    if found.refused:
+    if inspection.refused:
         yield Finding(
             "wrong",
             subject,
-            f"the identity of this command may not {', '.join(found.refused)}: give it the data-plane role of the app on the "
+            f"the identity of this command may not {', '.join(inspection.refused)}: give it the data-plane role of the app on the "
             "database (infra/README.md, Roles). The app's own identity may have it.",
         )
-    yield Finding("cost", subject, _cost(found.throughput))
+    yield Finding("cost", subject, _cost(inspection.throughput))
 
 
 def _cost(throughput: Throughput | str) -> str:
@@ -368,8 +370,8 @@ async def of_queues(connection: StorageConnection, names: Iterable[str]) -> list
         connection: the storage account.
         names: the queues.
     """
-    known = lengths(connection.account, connection.client_id, names)
-    return [one async for name, length in known if (one := _of_queue(name, length)) is not None]
+    listed = lengths(connection.account, connection.client_id, names)
+    return [one async for name, length in listed if (one := _of_queue(name, length)) is not None]
 
 
 def _of_queue(name: str, length: Length) -> Finding | None:
@@ -406,19 +408,21 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
     """
     app = function_app_of(module)
     triggers = [] if app is None else triggers_of(app)
-    found = [*of_host_json(folder, len(queues_of(triggers)))]
+    findings = [*of_host_json(folder, len(queues_of(triggers)))]
     if app is None:
-        found.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
+        findings.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
         swept = any(one.strategy.unfinished for one in once.entities)
-        found += of_triggers(triggers, _leading_to(once), swept=swept)
-    found += [Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)]
-    found += await verified(once)
-    found += await of_cosmos(once, now)
+        findings += of_triggers(triggers, _leading_to(once), swept=swept)
+    findings += [
+        Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)
+    ]
+    findings += await verified(once)
+    findings += await of_cosmos(once, now)
     settings, connections = once.configuration
     if connections.storage is not None and settings.transport == "storage":
-        found += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
-    return found
+        findings += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
+    return findings
 
 
 def _leading_to(once: ExactlyOnce) -> list[str]:

@@ -118,8 +118,8 @@ async def selected(operator: Operator, selection: Selection, limit: int | None =
     Raises:
         TryAgainLater, ConfigurationError: as `Operator.parked` does.
     """
-    found = [one async for page in operator.parked() for one in page if selection.has(one)]
-    return sorted(found, key=lambda one: one.at)[:limit]
+    messages = [one async for page in operator.parked() for one in page if selection.has(one)]
+    return sorted(messages, key=lambda one: one.at)[:limit]
 
 
 def grouped(messages: Iterable[ListedMessage]) -> list[Group]:

@@ -119,8 +119,8 @@ class Operator:
     def require_destination(self, destination: str) -> None:
         """Raises `ConfigurationError` if the application has no destination of this name."""
         if destination not in self.maintenance.routes.limits:
-            known = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
-            raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
+            names = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
+            raise ConfigurationError(f"There is no destination {destination!r}; known are: {names}. Nothing was sent.")
 
     async def renew(self, entity: str, message: str) -> Renewed:
         """Give a parked message a new identity, if the receiver would refuse the present identity.
@@ -208,8 +208,8 @@ class Operator:
     async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
         """A parked message with its body; None for a message that is not parked. Raises `TryAgainLater`, `StoredDataError`."""
         ref = entity_named(entity)
-        found = await self._answered(ref, LoadParked(ref, message))
-        return None if found is None else found.message
+        loaded = await self._answered(ref, LoadParked(ref, message))
+        return None if loaded is None else loaded.message
 
     async def inspect(self, ref: EntityRef) -> Inspected:
         """The stored documents of an entity. Raises `TryAgainLater`, `StoredDataError`."""

@@ -39,12 +39,12 @@ def read_key(header: str | None) -> str:
     Raises:
         InvalidKey: the header is missing, or is no key.
     """
-    given = (header or "").strip(" \t")
-    if not given:
+    sent = (header or "").strip(" \t")
+    if not sent:
         raise InvalidKey(f"The header {HEADER} is missing: without it, a retry would be another request. {_RULE}")
-    key = given
-    if given.startswith('"'):
-        quoted = _STRUCTURED.fullmatch(given)
+    key = sent
+    if sent.startswith('"'):
+        quoted = _STRUCTURED.fullmatch(sent)
         key = "" if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1])
     if not _BARE.fullmatch(key):
         raise InvalidKey(f"The header {HEADER} is no key. {_RULE}")

@@ -77,13 +77,13 @@ class Requests:
 
     async def carry_out(self, entity: Entity[Any], ref: EntityRef, opened: Opened) -> Answered:
         """Carry a request out, or return the present answer. Raises `RequestUnknown` for a closed request, or as `ask` does."""
-        found = await self._found(ref, opened)
-        document = found.documents[0]
+        stored = await self._found(ref, opened)
+        document = stored.documents[0]
         if document.envelope is None or document.answer is not None:
             return _answered(document.answer or Answer(), replayed=True)
         envelope = Envelope.read(document.envelope.text, limit=_STORED)
         # The message is the one that was opened: a retry could send a different body.
-        message = replace(envelope, asked=opened.request, opened=found.token or opened.token)
+        message = replace(envelope, asked=opened.request, opened=stored.token or opened.token)
         processed = await self.receiver.ask(message, entity, ref)
         if processed.answer is None:
             raise request_unknown(opened.request)
@@ -101,10 +101,10 @@ class Requests:
 
     async def _found(self, ref: EntityRef, opened: Opened) -> FoundRequests:
         await self.receiver.ready()
-        found = await self.maintenance.run(ref, lambda memory: find_request(ref, opened.request, opened.token, memory))
-        if not found.documents:
+        stored = await self.maintenance.run(ref, lambda memory: find_request(ref, opened.request, opened.token, memory))
+        if not stored.documents:
             raise request_unknown(opened.request)
-        return found
+        return stored
 
 
 def require_requests(entity: Entity[Any]) -> None:

@@ -162,20 +162,20 @@ class Sweeper:
 
     async def _searches(self, run: _Run) -> list[tuple[ListedBook, Search]]:
         """The books to search. The first run reads all books, later runs the books that may still need a search."""
-        now, found, since = self._runtime.now(), [], int(self._runtime.now().timestamp())
+        now, searches, since = self._runtime.now(), [], int(self._runtime.now().timestamp())
         try:
             async for page in self._listing.books(self._since):
                 for one in page:
                     search = one.book.search(one.written, now)
                     if search is not None:
-                        found.append((one, search))
+                        searches.append((one, search))
                     if len(one.book.searched) <= len(SEARCHED_AGAIN):
                         since = min(since, one.written)
         except ExactlyOnceError as error:
             self._fail(run, "books", error)
             return []
         self._since = max(since - _LATE, 0)
-        return self._runtime.random.sample(found, min(len(found), MOST_BOOKS))
+        return self._runtime.random.sample(searches, min(len(searches), MOST_BOOKS))
 
     async def _list(
         self, entity: Entity[Any], searches: tuple[Search, ...], before: datetime, run: _Run, half: timedelta

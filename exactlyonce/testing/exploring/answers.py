@@ -171,25 +171,25 @@ class Answers:
             documents: the documents to settle.
             at_rest: whether no instance knows an ETag, so that ETags can be given again.
         """
-        found = self._settled.get((documents, at_rest))
-        if found is None:
+        settled = self._settled.get((documents, at_rest))
+        if settled is None:
             partitions = (_without_past(one, at_rest=at_rest) for one in documents.partitions)
-            found = self._settled[documents, at_rest] = self._documents(partitions, settled=True)
-        return found
+            settled = self._settled[documents, at_rest] = self._documents(partitions, settled=True)
+        return settled
 
     def _documents(self, partitions: Iterable[Placed], *, settled: bool = False) -> Documents:
         held = tuple(sorted((one for one in partitions if one.log or one.written), key=lambda one: repr(one.place)))
-        found = self._same.get((held, settled))
-        if found is None:
-            found = self._same[held, settled] = Documents(held, settled)
-        return found
+        documents = self._same.get((held, settled))
+        if documents is None:
+            documents = self._same[held, settled] = Documents(held, settled)
+        return documents
 
     def to(self, effect: Effect[Any], documents: Documents) -> tuple[Answer, ...]:
         """Every answer to an effect; the first is the answer without a fault."""
-        known = self._known.get((documents, effect))
-        if known is None:
-            known = self._known[documents, effect] = tuple(dict.fromkeys(self._found(effect, documents)))
-        return known
+        answers = self._known.get((documents, effect))
+        if answers is None:
+            answers = self._known[documents, effect] = tuple(dict.fromkeys(self._found(effect, documents)))
+        return answers
 
     def _found(self, effect: Effect[Any], documents: Documents) -> Iterator[Answer]:
         words = words_of(effect)

@@ -103,15 +103,15 @@ class KeptByEntities:
 
         step: Step[Any] = entity.strategy.sweep(Work(ref, (), runner, runner.absent, release=release), Memory())
         reply: Any = None
-        given, sent = 0, tuple[Output, ...]()
+        drawn, sent = 0, tuple[Output, ...]()
         while True:
             try:
                 effect = step.send(reply)
             except StopIteration:
                 return Released(documents, paid, sent)
             if isinstance(effect, (Begin, OpenNumbers)):
-                names = tuple(transaction(number, one) for one in range(given, given + effect.count))
-                given += effect.count
+                names = tuple(transaction(number, one) for one in range(drawn, drawn + effect.count))
+                drawn += effect.count
                 # Time goes on only for the search of due messages: marks would be too old.
                 due = max(envelope.time or self._now, self._now)
                 reply = Begun(due, names) if isinstance(effect, Begin) else Opened(self._now, names)
@@ -145,11 +145,11 @@ class KeptByEntities:
         return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due, subject=name)
 
     def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
-        found = self._kept.get((ref, document))
-        if found is None:
+        kept = self._kept.get((ref, document))
+        if kept is None:
             ledger = read_entity(ref, document).ledger
-            found = self._kept[ref, document] = () if ledger is None else ledger.kept
-        return found
+            kept = self._kept[ref, document] = () if ledger is None else ledger.kept
+        return kept
 
 
 def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> frozenset[str]:

@@ -74,15 +74,15 @@ class Busy(NamedTuple):
         message: number of the message.
         situation: the position in the strategy.
         stale: whether a lagging replica has answered.
-        spent: number of given transaction ids that may have left a trace.
-        given: number of given transaction ids.
+        spent: number of transaction ids that may have left a trace.
+        drawn: number of transaction ids drawn so far.
     """
 
     message: int
     situation: Situation[int]
     stale: bool = False
     spent: int = 0
-    given: int = 0
+    drawn: int = 0
 
 
 class Company(NamedTuple):
@@ -341,9 +341,7 @@ class Application:
     def _company(self, state: State, partition: Partition | None) -> Company | None:
         """The company of an instance that begins to work for an entity."""
         if not self._bounds.reduced or self._bounds.interruptions != 1:
-            return (
-                None  # Without interruptions there is no company; with several, instances may meet outside of it.
-            )
+            return None  # Without interruptions there is no company; with several, instances may meet outside of it.
         if state.company is None:
             return Company(frozenset({partition}), frozenset(state.queue))
         return state.company._replace(partitions=state.company.partitions | {partition})
@@ -372,7 +370,7 @@ class Application:
             busy = instance._replace(
                 situation=self._situations.after(instance.situation, answer.reply),
                 stale=instance.stale or answer.stale,
-                spent=instance.given if has_changed else instance.spent,
+                spent=instance.drawn if has_changed else instance.spent,
             )
             after, busy = self._informed(after, place, busy)
             said, violation = answer.said, None
@@ -383,7 +381,10 @@ class Application:
                 said = f"{said}, {ending}"
             after = self._reduced(after)
             yield Move(after, answer.fault, violation or self._judged(state, after), place, said, kind=kind)
-        if state.faults and state.turn in (None, place):  # The crash of any other instance might as well have come before.
+        if state.faults and state.turn in (
+            None,
+            place,
+        ):  # The crash of any other instance might as well have come before.
             after = self._queued(state.moved(place, None), [instance.message])
             after = after._replace(faults=state.faults - 1, paid=frozenset())
             yield Move(self._reduced(after), True, None, place, "crashes: its message comes again", kind=kind)
@@ -395,11 +396,11 @@ class Application:
         call is a fault.
         """
         effect = instance.situation.request
-        known = self._outcomes.get((effect, documents))
-        if known is None:
-            found = self._found(effect, documents, instance.message)
-            known = self._outcomes[effect, documents] = tuple(found)
-        return known
+        outcomes = self._outcomes.get((effect, documents))
+        if outcomes is None:
+            performed = self._found(effect, documents, instance.message)
+            outcomes = self._outcomes[effect, documents] = tuple(performed)
+        return outcomes
 
     def _found(self, effect: Effect[Any], documents: Documents, message: int) -> Iterator[Outcome]:
         for answer in self._answers.to(effect, documents):
@@ -437,12 +438,12 @@ class Application:
         names = tuple(transaction(busy.message, one) for one in range(first, first + count))
         if not reduced:
             state = state._replace(begun=tuple(sorted({**begun, busy.message: first + count}.items())))
-        return state, busy._replace(given=first + count), names
+        return state, busy._replace(drawn=first + count), names
 
     def _fresh(self, state: State, place: int, busy: Busy, count: int) -> int:
         """The lowest number from which transaction ids have left no trace anywhere, and so serve as new ids."""
         others = (one for other, one in enumerate(state.instances) if one is not None and other != place)
-        first = max((one.given for one in others if one.message == busy.message), default=0)
+        first = max((one.drawn for one in others if one.message == busy.message), default=0)
         first = max(first, busy.spent)
         while any(self._left_a_trace(state, busy.message, one) for one in range(first, first + count)):
             first += 1
@@ -451,21 +452,21 @@ class Application:
     def _left_a_trace(self, state: State, message: int, count: int) -> bool:
         """Whether a document or message names a transaction id, or a channel that began with it."""
         key = state.documents, state.arrived, state.queue, message, count
-        known = self._traces.get(key)
-        if known is None:
+        is_named = self._traces.get(key)
+        if is_named is None:
             tx = transaction(message, count)
             names = (tx, named_after(tx))
             sent = (self.messages[one].text for one in {*state.arrived, *state.queue})
             texts = (*state.documents.texts, *sent)
-            known = self._traces[key] = any(name in text for text in texts for name in names)
-        return known
+            is_named = self._traces[key] = any(name in text for text in texts for name in names)
+        return is_named
 
     def _is_named(self, documents: Documents, tx: str) -> bool:
         """Whether a document names a transaction."""
-        known = self._named.get((documents, tx))
-        if known is None:
-            known = self._named[documents, tx] = any(tx in text for text in documents.texts)
-        return known
+        is_named = self._named.get((documents, tx))
+        if is_named is None:
+            is_named = self._named[documents, tx] = any(tx in text for text in documents.texts)
+        return is_named
 
     def _ended(self, after: State, busy: Busy) -> tuple[State, str, str | None]:
         """The state after a delivery, the words for its end, and the fault in its error, if there is one."""
@@ -572,10 +573,10 @@ class Remembering:
                 self._known[key] = self._runner(before, envelope)
             except ExactlyOnceError as error:
                 self._known[key] = error
-        found = self._known[key]
-        if isinstance(found, ExactlyOnceError):
-            raise found
-        return found
+        handled = self._known[key]
+        if isinstance(handled, ExactlyOnceError):
+            raise handled
+        return handled
 
     def _require_deterministic(self, before: Before, envelope: Envelope) -> None:
         entity, ref = self._runner.type, self._runner.entity
