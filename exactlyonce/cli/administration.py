@@ -58,13 +58,14 @@ def _effects(present: Retention, new: timedelta) -> Iterator[str]:
     """The effects of a change of the retention, and their times."""
     yield f"retention   {present.current}, then {new}"
     if new < present.current:
-        yield "judged by   the new one, in every process within an hour; older messages are parked from then on"
-        yield f"kept for    the old one for {SETTLING_IN} more, then the new one"
+        yield "judged by   the new retention, in every process within an hour; older messages are parked from then on"
+        yield f"kept for    the old retention for {SETTLING_IN} more, then the new retention"
     else:
         filled = SETTLING_IN + new - present.current
-        yield f"judged by   the old one for {SETTLING_IN} more, then by as much more as time passes: the new one after {filled}"
-        yield "kept for    the new one, by clean-ups that begin from now on"
-    yield "Another change has to wait until then. EXACTLYONCE__retention, where it is set, has to be the new one by then."
+        grows = f"then growing with the time that passes, to the new retention after {filled}"
+        yield f"judged by   the old retention for {SETTLING_IN} more, {grows}"
+        yield "kept for    the new retention, by clean-ups that begin from now on"
+    yield "Another change has to wait until then. EXACTLYONCE__retention, if set, has to be the new retention by then."
 
 
 def _answer(text: str, code: int) -> int:

@@ -113,7 +113,7 @@ def _print_selected(messages: Sequence[ListedMessage], risk: str, *, as_json: bo
         _print_json({"selected": len(messages), "groups": [asdict(one) for one in groups]})
     else:
         _print(group_lines(groups))
-        _print(["", f"{len(messages)} messages. {risk}"] if messages else ["no parked message is meant"])
+        _print(["", f"{len(messages)} messages. {risk}"] if messages else ["no parked message matches"])
 
 
 class _Progress:

@@ -58,7 +58,7 @@ class Command(NamedTuple):
     cure: str = ""
 
 
-_DEV: Final = "It is part of exactlyonce-dev: install the wheel of that distribution, which 'make dist' builds."
+_DEV: Final = "It is part of exactlyonce-dev: run 'make dist', and install the wheel of that distribution."
 _SPARK: Final = "It needs Spark: install the wheel of exactlyonce with its extra 'spark', and Java 17."
 COMMANDS: Final = {
     "new": Command("write a small app that runs, is tested, and deploys", cure=_DEV),

@@ -106,31 +106,31 @@ def _az(*arguments: str) -> list[Any]:
 
 _RISK: Final = """\
 After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
-the account. Then no message to the entity can be finished. This command replaces the token by that of a write made now, if no
-replica answers at the old one.
-It cannot restore lost pages. If the newest page of the entity is gone, messages that only a page would know are refused until
-it would have expired. If older ones are gone, a copy of a message that they knew is processed again: look into the queues and
-poison queues for old messages first. The command lists the kept messages that were lost.
+the account. Then no message to the entity can be finished. This command replaces the token by the token of a write made now, if
+no replica answers at the old token.
+The command cannot restore lost pages. If the newest page of the entity is gone, messages that only a page would know are
+refused until the page would have expired. If older pages are gone, a copy of a message marked there is processed again: look
+for old messages in the queues and poison queues first. The command lists the kept messages that were lost.
 Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENEWING: Final = """\
 Under a new identity the message is applied even if it was processed before: its copies are no longer recognized. Nothing was
-changed. If it certainly was not processed, say --yes to go on; otherwise discard it."""
+changed. If the message certainly was not processed, say --yes to go on; otherwise discard it."""
 _RISK_OF_DISCARDING: Final = """\
 A discarded message is gone for good, body and all. Copies that still come are processed like any other message; and a read
 model in order waits for a number that it lacks. Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENUMBERING: Final = """\
-The entity forgets these sequences, in which it numbers what it sends to receivers that take messages in order, and begins fresh
-ones. Renumber an entity that was restored from a backup, so that it does not give out numbers a second time: such receivers
-refuse these messages, or drop them. Between an old sequence and a fresh one no order holds, so a read model in order may apply
+The entity forgets these sequences, in which it numbers messages to receivers that take them in order, and begins fresh
+sequences. Renumber an entity that was restored from a backup, so that no number is given out twice: such receivers refuse or
+drop these messages. Between an old sequence and a fresh one no order holds, so a read model in order may apply
 later messages first. Nothing was changed. Say --yes to go on."""
-_NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
+_NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with the output of 'parked'"
 _REFUSED: Final = {
-    "too old": "it is too old to be sent under the identity it has",
-    "undated": "it has no time",
-    "ahead": "its time is more than a day ahead",
+    "too old": "the message is too old to be sent under its present identity",
+    "undated": "the message has no time",
+    "ahead": "the message's time is more than a day ahead",
 }
 _AS_NEW: Final = """\
-its receiver could not know whether it was processed before. See what the store holds about it with --as-new"""
+its receiver could not recognize a copy. --as-new shows the stored evidence"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -179,7 +179,7 @@ async def _renewed(operator: Operator, options: argparse.Namespace, place: str) 
         return NOT_POSSIBLE
     renewed = await operator.renew(place, options.message)
     if renewed.outcome == "not needed":
-        _print(["", "its receiver takes it under the identity it has: requeue it without --as-new"])
+        _print(["", "the receiver takes the message under its present identity: requeue it without --as-new"])
         return NOT_DONE
     return DONE
 
@@ -206,7 +206,7 @@ async def _inspect(once: ExactlyOnce, options: argparse.Namespace) -> int:
 
 async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
     books = [one async for page in (await once.operator()).books() for one in page]
-    _print(book_lines(books) if books else ["there is no book that has not ended"])
+    _print(book_lines(books) if books else ["all books have ended"])
     return DONE
 
 
@@ -309,8 +309,8 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
     chosen = [one for name, one in applications.items() if attribute in ("", name)]
     if len({id(one) for one in chosen}) != 1:
         raise ConfigurationError(
-            f"{module_name} has {', '.join(sorted(applications)) or 'nothing'} at its top level that ExactlyOnce made. Name one, as "
-            f"in --app {module_name}:once."
+            f"{module_name} has {', '.join(sorted(applications)) or 'no application'} at its top level. Name one application, "
+            f"such as --app {module_name}:once."
         )
     return chosen[0]
 

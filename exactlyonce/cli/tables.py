@@ -21,7 +21,7 @@ from exactlyonce.values.frozen_json import Json
 Cell = object
 NOTHING = "-"
 _PROCESSED: Final = "which has processed it"
-_UNKNOWN: Final = "where nothing shows that the message was processed; or what showed it was deleted by now"
+_UNKNOWN: Final = "without proof that it processed the message; or the proof was deleted by now"
 _KINDS: Final[Mapping[str, str]] = {
     "f": "foreign",
     "i": "inner",
@@ -117,11 +117,11 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
-        yield f"renewed  {plain(parked.renewed)}: it got a new identity with this time, and may have been sent under it"
+        yield f"renewed  {plain(parked.renewed)}: a new identity with this time was given, and may have been sent"
     for entity, proof in evidence.receivers:
         yield f"entity   {plain(entity)}, {_known(proof)}"
     if not evidence.receivers:
-        yield "entity   no entity of this application could have received it"
+        yield "entity   no entity of this application could have received the message"
 
 
 def _known(proof: Proof | bool | str) -> str:
@@ -131,7 +131,7 @@ def _known(proof: Proof | bool | str) -> str:
         place = f"page:{proof.page}" if proof.place == "page" else f"the {proof.place}"
         return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
     if isinstance(proof, str):
-        return f"which cannot be looked at: {proof}"
+        return f"whose documents cannot be read: {proof}"
     return f"{_PROCESSED}: discard it" if proof else _UNKNOWN
 
 

@@ -588,8 +588,8 @@ class ExactlyOnce:
         require_answers(entity)
         if not self._is_swept:
             raise ConfigurationError(
-                "Nothing sweeps this application. If a caller does not come back, nobody else would publish what its request "
-                "owes. Call once.serve_on(app), or once.sweep_on(app), where the functions are declared."
+                "No timer sweeps this application, so outputs of a request would stay owed if its caller does not come back. "
+                "Call once.serve_on(app), or once.sweep_on(app), where the functions are declared."
             )
         if self._settings.proved_within is None:
             # No queue redelivers a request, so the sweeper must not wait for long.

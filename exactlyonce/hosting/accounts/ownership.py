@@ -178,15 +178,15 @@ class Ownership:
         application, declared = stored.application, self._declared
         if application.name != declared.name:
             yield (
-                f"It belongs to application {application.name!r}. Give this one a container of its own (EXACTLYONCE__container); or, "
-                "if it is the same application, the same name in EXACTLYONCE__application."
+                f"It belongs to application {application.name!r}. Set EXACTLYONCE__container to a container of your own; or, "
+                "if both are one application, set EXACTLYONCE__application to the same name."
             )
         yield from application.contradicted_by(declared.types)
         # Running processes go by the document: operators change the retention there, and settings follow within a day.
         if first and declared.retention not in (None, application.retention.current, self._before(stored)):
             yield (
-                f"Its retention is {application.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove the "
-                "setting, or change the stored retention with `exactlyonce ops retention`."
+                f"Its retention is {application.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove "
+                "the setting, or change the stored retention with `exactlyonce ops retention`."
             )
         try:
             self._as_of(stored)

@@ -51,8 +51,8 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
         for handler in entity.handlers:
             if unknown := {one.name for one in _named_destinations(handler)} - declared:
                 raise ConfigurationError(
-                    f"{_called(handler)} of entity {entity.name!r} names destination "
-                    f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(declared)) or 'none'}."
+                    f"{_called(handler)} of entity {entity.name!r} names destination {min(unknown)!r}, which is not of this "
+                    f"application; declared are: {', '.join(sorted(declared)) or 'none'}."
                 )
 
 

@@ -117,8 +117,8 @@ class PlainJson:
         registered = message_type(self.model)
         if envelope.source != self.source or envelope.type not in (registered.name, *registered.formerly):
             raise MalformedMessage(
-                f"The message was returned to a queue whose adapter makes {registered.name!r} of source {self.source!r}, but it has "
-                "another type or source. Send it to the queue that it came from."
+                f"The message was returned to a queue whose adapter makes {registered.name!r} of source {self.source!r}, but "
+                "its type or source differs. Send the message to its own queue."
             )
 
 

@@ -171,7 +171,7 @@ def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
             str(options.get("messageEncoding", "base64")),
         )
     except FileNotFoundError:
-        yield Finding("wrong", _HOST, "there is none in this folder: run this in the folder of the function app.")
+        yield Finding("wrong", _HOST, "this folder has none: run the command in the folder of the function app.")
         return
     except (OSError, ValueError, TypeError, AttributeError) as error:
         yield Finding(
@@ -212,8 +212,8 @@ def _of_options(most: int, visible: float, interval: float, encoding: str) -> It
         yield Finding(
             "advice",
             _HOST,
-            f"an empty queue is asked only every {interval:g} s, which is how late a message may start, once for every queue "
-            'it crosses: set maxPollingInterval to "00:00:02".',
+            f"an empty queue is polled only every {interval:g} s, so a message may start that late in every queue on its way: "
+            'set maxPollingInterval to "00:00:02".',
         )
 
 
@@ -251,7 +251,7 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
     findings = [Finding("fine", "accounts", "they are set up as the library needs them")]
     if stored is None:
         findings.append(
-            Finding("advice", "application", "it has never started: its first start stores name and retention")
+            Finding("advice", "application", "it has never started: the first start stores name and retention")
         )
     elif stored.application.name != settings.application:
         findings.append(
@@ -328,8 +328,8 @@ def _of_container(name: str, searches: tuple[str, ...], inspection: Inspection) 
         yield Finding(
             "wrong",
             subject,
-            f"the identity of this command may not {', '.join(inspection.refused)}: give it the data-plane role of the app on the "
-            "database (infra/README.md, Roles). The app's own identity may have it.",
+            f"the identity of this command may not {', '.join(inspection.refused)}: give it the data-plane role of the app on "
+            "the database (infra/README.md, Roles). The app's own identity may have the role.",
         )
     yield Finding("cost", subject, _cost(inspection.throughput))
 

@@ -186,7 +186,7 @@ class Asker:
         # The committed request may differ from this request, even if both shared the commit.
         if answer is None or not answer.is_to(request.fingerprint):
             about = message_key(request.source, request.key)
-            raise KeyReused(f"Request {about} differs from the one that had its key. It changed nothing.")
+            raise KeyReused(f"Request {about} differs from an earlier request with its key. Nothing was changed.")
         return Answered(answer.status, answer.headers, answer.body, processed.before)
 
 

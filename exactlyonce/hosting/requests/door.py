@@ -105,14 +105,14 @@ COMPRESSED: Final = Problem(
 NOT_THERE: Final = Problem(
     404,
     "No such request",
-    "It was closed, or left open for too long, and is not carried out now; or this is not its address as opening it gave it.",
+    "The request was closed, or left open for too long, or the address is wrong. Nothing was carried out now.",
 )
-NOT_YET: Final = Problem(409, "Not answered yet", "It is open. POST carries it out.", RETRY_AFTER)
+NOT_YET: Final = Problem(409, "Not answered yet", "The request is open. POST carries it out.", RETRY_AFTER)
 _EXPIRED: Final = Problem(
     400,
     "Key expired",
-    "The request is so old that its outcome may be forgotten, so it was not carried out now. Find out whether it was before. "
-    "If not, send it with a new key.",
+    "The request is so old that its outcome may be forgotten. It was not carried out now. Find out whether it was before; if "
+    "not, send it with a new key.",
 )
 _FAILED: Final = Problem(500, "Failed", "Nothing was changed. The request may be repeated with the same key.")
 _PROBLEMS: Final[tuple[tuple[type[ExactlyOnceError], Problem], ...]] = (
@@ -121,14 +121,14 @@ _PROBLEMS: Final[tuple[tuple[type[ExactlyOnceError], Problem], ...]] = (
         Problem(
             422,
             "Key reused",
-            "Another request had this key. Nothing was changed. Send another request with another key.",
+            "The key belongs to a different request. Nothing was changed. Send a new request with a new key.",
         ),
     ),
     (TooOldToJudge, _EXPIRED),
     (MessageFromTheFuture, Problem(400, "Clock error", "The time of the request is ahead. Set the client's clock.")),
     (RequestUnknown, NOT_THERE),
     (InvalidMessage, Problem(400, "Invalid request", "The request does not fit what this operation takes.")),
-    (UniqueKeyTaken, Problem(409, "Taken", "Another one has the same unique values. Nothing was changed.")),
+    (UniqueKeyTaken, Problem(409, "Taken", "Another entity has the same unique values. Nothing was changed.")),
     (
         TryAgainLater,
         Problem(
@@ -293,7 +293,7 @@ def _path_of(address: str) -> str:
     try:
         return urlsplit(address).path
     except ValueError:  # The client may have written the host.
-        raise Refused(misfit("The address of the request is none.")) from None
+        raise Refused(misfit("The address of the request cannot be read.")) from None
 
 
 def _takes_argument(maker: Any) -> bool:

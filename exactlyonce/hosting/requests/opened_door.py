@@ -162,7 +162,7 @@ class OpenedDoor:
         """Serve an opened request; documented at `ExactlyOnce.serve_request`."""
         if REQUEST not in request.route_params:
             raise ConfigurationError(
-                f"The route of {entity}'s requests names none. Let it end with {{{REQUEST}}}, as in "
+                f"The route of {entity}'s requests has no parameter {REQUEST}. Let it end with {{{REQUEST}}}, as in "
                 f"accounts/{{account}}/charges/{{{REQUEST}}}."
             )
         opened = Opened(request.route_params[REQUEST], token_of(request.params.get(AT)) or "")
