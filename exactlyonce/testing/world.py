@@ -156,8 +156,7 @@ class StoreHistory:
 
     @property
     def commits(self) -> list[Commit]:
-        """From records, marks and entries of outboxes, and from the documents of numbers. The versions of marks added by one
-        commit follow their times."""
+        """From records, marks, entries of outboxes and documents of numbers. Marks of one commit have versions by time."""
         return [commit for one in self._all for commit in one.commits]
 
     @property
@@ -405,8 +404,7 @@ class Process:
     async def run(
         self, entity: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
     ) -> Result:
-        """Run maintenance of an entity: sweep the entity, settle a message, replay a stream. Raises as `Retrying.process`
-        does."""
+        """Run maintenance of an entity: a sweep, a settlement, a replay. Raises as `Retrying.process` does."""
         return await self.end_with_me(self._driver.process(self._retrying, entity, attempt, memory or Memory()))
 
     async def end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:

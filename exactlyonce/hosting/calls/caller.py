@@ -125,7 +125,7 @@ class _Taken:
     tried_before: bool
 
     def all_tried(self, api: Api | None) -> datetime:
-        """The time after which no try of any copy can be under way in any process. Only then the outcome is unknown for good.
+        """The time after which no try of any copy can be under way anywhere. Only then is the outcome reported as unknown.
 
         Args:
             api: the `Api` of this process, or None; another process may have tried for as long as the call says.

@@ -57,8 +57,7 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
 
 
 def receiver_of(destination: Destination, entities: Iterable[Entity[Any]]) -> Entity[Any] | None:
-    """The entity type among `entities` that a destination leads to; None if the destination leads elsewhere, or has no
-    `to=`."""
+    """The entity type among `entities` that a destination leads to; None if it leads elsewhere, or has no `to=`."""
     name = destination.to if isinstance(destination.to, str) else getattr(destination.to, "name", None)
     return next((entity for entity in entities if entity.name == name), None)
 

@@ -4,7 +4,7 @@
 ensure the same for the future. None of them relies on a view that may be stale:
 
 - A settled message is never processed again: functions on poison queues and dead-letter queues only settle, and a batch settles
-  a message in every delivery after giving it up. So a parked message can only be settled again.
+  a message from the delivery on in which it gives the message up. So a parked message can only be settled again.
 - A message that may have been settled before is returned only after a read shows that it is not parked, in a view that holds
   all parked messages. On its first settlement a message cannot be parked, unless the reply to its own parking was lost.
   One exception: a poison queue delivers a message a few times and then drops it. While the store does not answer, the

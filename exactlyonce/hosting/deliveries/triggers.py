@@ -283,8 +283,7 @@ class Failures:
 
 
 def named(error: BaseException) -> str:
-    """The class of an error, and the class of the first cause. Texts are left out: errors of other libraries may quote a
-    message."""
+    """The class of an error, and the class of the first cause, without texts: foreign errors may quote a message."""
     *_, cause = causes_of(error)
     name, deepest = class_of(error), class_of(cause)
     return name if name == deepest else f"{name} ({deepest})"

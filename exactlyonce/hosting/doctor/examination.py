@@ -34,8 +34,8 @@ from exactlyonce.transports.storage_queue import Length, lengths
 
 
 Level = Literal["wrong", "unknown", "advice", "cost", "fine"]
-"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: no look was possible. `advice`: works, and could
-work better. `cost`: costs money at rest. `fine`: no fault."""
+"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: could not be examined. `advice`: works, and
+could work better. `cost`: costs money at rest. `fine`: examined, without a fault."""
 
 
 @dataclass(frozen=True, slots=True)

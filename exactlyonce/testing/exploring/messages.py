@@ -134,8 +134,7 @@ class KeptByEntities:
         return replace(output, envelope=replace(envelope, extensions=stated).to_json())
 
     def is_kept(self, turn: Envelope, documents: Documents) -> bool:
-        """Whether the message of a turn is still kept; a message once gone never is again. True for a turn without a
-        message."""
+        """Whether the message of a turn is still kept; once gone, it never is again. True for a turn without a message."""
         ref = EntityRef.of_source(turn.source)
         return turn.time is None or any(one.id == turn.id for one in self._kept_by(ref, documents.newest(ref)))
 

@@ -414,8 +414,7 @@ class Application:
                 yield Outcome(unknown, arrived, (*taken, *(replies[-1] for replies in called)))
 
     def _informed(self, state: State, place: int, busy: Busy) -> tuple[State, Busy]:
-        """Answer effects from a process's memory: transactions, and its book. Other instances see nothing, so this is no
-        step."""
+        """Answer effects from a process's memory: transactions, and its book. No step, since other instances see nothing."""
         while True:
             reply: Any = None
             match busy.situation.request:
