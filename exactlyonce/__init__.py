@@ -1,10 +1,10 @@
 """Exactly-once message processing for Azure Functions and Cosmos DB, without distributed transactions.
 
-Business code imports this package only; it loads no Azure library. Applications are put together with
+Business code imports this package only, which loads no Azure library. Applications are put together with
 `exactlyonce.hosting`, and tested with `exactlyonce.testing`.
 """
 
-import exactlyonce.notices  # noqa: F401  # It logs what handling, which knows no log, tells.
+import exactlyonce.notices  # noqa: F401  # Logs the notices of `handling`, which has no log.
 from exactlyonce.errors import (
     ConfigurationError,
     ContextClosed,

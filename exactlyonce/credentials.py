@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def default_credential(client_id: str | None = None) -> DefaultAzureCredential:
-    """The process's own identity. Whoever asks for it closes it.
+    """The process's own identity. The caller closes the credential.
 
     Args:
-        client_id: of a user-assigned managed identity; without one it is the one that Azure finds by itself.
+        client_id: the client id of a user-assigned managed identity; None for the identity that Azure chooses.
     """
-    # Imported here: where keys or connection strings are used, it would be a fifth of every start.
+    # Imported here: the import is a fifth of every start, and keys or connection strings need none.
     from azure.identity.aio import DefaultAzureCredential  # noqa: PLC0415
 
     return DefaultAzureCredential(managed_identity_client_id=client_id)

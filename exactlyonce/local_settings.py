@@ -1,4 +1,4 @@
-"""Settings as texts: the rule that all of them are read by, and the file that holds them on a developer's machine."""
+"""Settings as texts: the rule to read them, and the file on a developer's machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from exactlyonce.errors import ConfigurationError
 FILE: Final = "local.settings.json"
 _INVISIBLE: Final = r"[\s\x00\u200b\u2060\ufeff]+"
 _ENDS: Final = re.compile(rf"\A{_INVISIBLE}|{_INVISIBLE}\Z")
-"""What `echo`, a vault or a copied page leaves around a text: blanks of any kind, line ends, a byte order mark."""
+"""Blanks of any kind, line ends and byte order marks around a text, as `echo`, a vault or a copied page leaves them."""
 
 
 def trimmed(text: str) -> str:
-    """A text without what nobody sees at its ends."""
+    """A text without invisible characters at its ends."""
     return _ENDS.sub("", text)
 
 
@@ -26,19 +26,19 @@ def bare(text: str) -> str:
     """A setting's text, `trimmed`.
 
     Raises:
-        ValueError: nobody sees a character inside of it, or it stands in quotation marks. The text is not quoted, since it may
-            be a key.
+        ValueError: a character inside is invisible, or the text stands in quotation marks. The error does not quote the text,
+            which may be a key.
     """
-    found = trimmed(text)
-    if not found.isprintable():
+    stripped = trimmed(text)
+    if not stripped.isprintable():
         raise ValueError("it has a line end or an invisible character inside")
-    if len(found) > 1 and found[0] == found[-1] and found[0] in "\"'":
+    if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'":
         raise ValueError("it stands in quotation marks; leave them out")
-    return found
+    return stripped
 
 
 def setting(environment: Mapping[str, str], name: str) -> str | None:
-    """A setting of the environment, `bare`; None if it is absent, or empty.
+    """A setting of the environment, `bare`; None for an absent or empty setting.
 
     Raises:
         ConfigurationError: naming the setting, as `bare` refuses it.
@@ -50,14 +50,14 @@ def setting(environment: Mapping[str, str], name: str) -> str | None:
 
 
 def use_local_settings(folder: Path, environment: MutableMapping[str, str] = os.environ) -> None:
-    """Add the settings of an app's folder to the environment, which wins where it has a setting. No file adds nothing.
+    """Add the settings in an app's folder to the environment, whose own settings win. Without a file nothing is added.
 
     Args:
-        folder: the app's.
+        folder: the folder of the app.
         environment: takes the settings.
 
     Raises:
-        ConfigurationError: the file is encrypted, or is not what the Functions host reads.
+        ConfigurationError: the file is encrypted, or the Functions host could not read it.
     """
     path = folder / FILE
     try:

@@ -1,6 +1,6 @@
-"""A plugin for mypy: it reports a class that is handled, sent or announced and is no message type.
+"""A plugin for mypy: reports a class that is handled, sent or announced without being a message type.
 
-A class decorator cannot tell a type checker what it did. An application names the plugin in its `pyproject.toml`:
+A class decorator cannot tell a type checker its effect. An application names the plugin in `pyproject.toml`:
 
     [tool.mypy]
     plugins = ["pydantic.mypy", "exactlyonce.mypy_plugin"]
@@ -29,7 +29,7 @@ _ARGUMENTS: Final = {
 
 
 class MessagePlugin(Plugin):
-    """Knows which classes `@message(...)` stands above."""
+    """Knows the classes below `@message(...)`."""
 
     def get_class_decorator_hook(self, fullname: str) -> Callable[[ClassDefContext], None] | None:
         """Mark message types."""
@@ -54,12 +54,12 @@ def _checked(call: MethodContext, position: int) -> Type:
 
 
 def _class_of(argument: Expression) -> TypeInfo | None:
-    """The class that is named, or whose instance is made, in an argument. Of other values the class may be a base."""
+    """The class that an argument names or makes an instance of. The class of any other value may be a base class."""
     named = argument.callee if isinstance(argument, CallExpr) else argument
     return named.node if isinstance(named, RefExpr) and isinstance(named.node, TypeInfo) else None
 
 
 def plugin(version: str) -> type[Plugin]:
-    """The plugin, as mypy asks for it."""
+    """The plugin, for mypy."""
     del version
     return MessagePlugin

@@ -1,4 +1,4 @@
-"""Notices: what a process tells its operators once, in its log."""
+"""Notices: warnings that a process logs once for its operators."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _told: Final[set[tuple[str, str]]] = set()
 
 
 def tell_unread(of: str, names: frozenset[str], fate: str, advice: str) -> None:
-    """Warn of properties that are not read, once for each of what has them.
+    """Warn of unread properties, once for each kind of object.
 
     Args:
-        of: what has them, such as messages of a type.
+        of: the objects with the properties, such as messages of a type.
         names: places of the properties, without values.
-        fate: what becomes of them.
-        advice: what to do.
+        fate: the treatment of the properties, such as being dropped.
+        advice: advice for the operator.
     """
     new = sorted({(of, name) for name in names} - _told)[: _MOST - len(_told)]
     if new:

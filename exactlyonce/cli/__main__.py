@@ -10,11 +10,11 @@ from exactlyonce.cli.command import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run an operators' command, and return its exit code. Clients of Azure load only once the command is understood."""
-    given = parser().parse_args(arguments)
+    """Run an operators' command, and return its exit code. Azure's clients load only after the arguments are understood."""
+    options = parser().parse_args(arguments)
     from exactlyonce.cli.commands import run  # noqa: PLC0415
 
-    return run(given)
+    return run(options)
 
 
 if __name__ == "__main__":

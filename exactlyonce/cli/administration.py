@@ -21,50 +21,51 @@ documents were moved unchanged, with their companions.
 Nothing was changed. Say --yes to go on."""
 
 
-async def application(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    """Show the application, or forget one of its types."""
+async def application(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    """Show the application, or forget an entity type."""
     ownership = await once.ownership()
-    found = await ownership.stored()
-    if found is None:
+    stored = await ownership.stored()
+    if stored is None:
         return _answer(_NONE, NOT_DONE)
-    if given.forget is None:
-        return _answer("\n".join(application_lines(found)), DONE)
-    if not given.yes:
-        return _answer(_GONE.format(type=plain(given.forget)), NOT_POSSIBLE)
-    return _answer("forgotten", DONE) if await ownership.forget(given.forget, found) else _answer(_CHANGED, NOT_DONE)
+    if options.forget is None:
+        return _answer("\n".join(application_lines(stored)), DONE)
+    if not options.yes:
+        return _answer(_GONE.format(type=plain(options.forget)), NOT_POSSIBLE)
+    return _answer("forgotten", DONE) if await ownership.forget(options.forget, stored) else _answer(_CHANGED, NOT_DONE)
 
 
-async def retention(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def retention(once: ExactlyOnce, options: argparse.Namespace) -> int:
     """Change the retention."""
     ownership = await once.ownership()
-    found = await ownership.stored()
-    if found is None:
+    stored = await ownership.stored()
+    if stored is None:
         return _answer(_NONE, NOT_DONE)
-    known = found.application.retention
-    if not known.settled(found.now):
-        return _answer("\n".join([*application_lines(found), "A change is under way; nothing was changed."]), NOT_DONE)
-    if given.new == known.current:
-        return _answer(f"it is {known.current} already", DONE)
-    if not given.yes:
+    present = stored.application.retention
+    if not present.settled(stored.now):
+        return _answer("\n".join([*application_lines(stored), "A change is under way; nothing was changed."]), NOT_DONE)
+    if options.new == present.current:
+        return _answer(f"it is {present.current} already", DONE)
+    if not options.yes:
         return _answer(
-            "\n".join([*_effects(known, given.new), "Nothing was changed. Say --yes to go on."]), NOT_POSSIBLE
+            "\n".join([*_effects(present, options.new), "Nothing was changed. Say --yes to go on."]), NOT_POSSIBLE
         )
-    if not await ownership.change_retention(given.new, found):
+    if not await ownership.change_retention(options.new, stored):
         return _answer(_CHANGED, NOT_DONE)
-    return _answer("\n".join(["changed", *_effects(known, given.new)]), DONE)
+    return _answer("\n".join(["changed", *_effects(present, options.new)]), DONE)
 
 
-def _effects(known: Retention, new: timedelta) -> Iterator[str]:
+def _effects(present: Retention, new: timedelta) -> Iterator[str]:
     """The effects of a change of the retention, and their times."""
-    yield f"retention   {known.current}, then {new}"
-    if new < known.current:
-        yield "judged by   the new one, in every process within an hour; older messages are parked from then on"
-        yield f"kept for    the old one for {SETTLING_IN} more, then the new one"
+    yield f"retention   {present.current}, then {new}"
+    if new < present.current:
+        yield "judged by   the new retention, in every process within an hour; older messages are parked from then on"
+        yield f"kept for    the old retention for {SETTLING_IN} more, then the new retention"
     else:
-        filled = SETTLING_IN + new - known.current
-        yield f"judged by   the old one for {SETTLING_IN} more, then by as much more as time passes: the new one after {filled}"
-        yield "kept for    the new one, by clean-ups that begin from now on"
-    yield "Another change has to wait until then. EXACTLYONCE__retention, where it is set, has to be the new one by then."
+        filled = SETTLING_IN + new - present.current
+        grows = f"then growing with the time that passes, to the new retention after {filled}"
+        yield f"judged by   the old retention for {SETTLING_IN} more, {grows}"
+        yield "kept for    the new retention, by clean-ups that begin from now on"
+    yield "Another change has to wait until then. EXACTLYONCE__retention, if set, has to be the new retention by then."
 
 
 def _answer(text: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The arguments of `exactlyonce ops`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeAlias
 from exactlyonce.values.lifetimes import duration
 
 _KEY = 'its id; or, if its partition key is another, \'["<value>", ..., "<id>"]\''
-_FOUND = "as 'parked' lists it"
+_FOUND = "as in the list of 'parked'"
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # It has no public name.
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """The parser of the arguments."""
     made = argparse.ArgumentParser(
         "exactlyonce ops",
         description="Operate an application, with its settings: those of the environment, then those of local.settings.json.",
@@ -71,7 +71,7 @@ def _selection(command: argparse.ArgumentParser) -> None:
 
 def _pace(command: argparse.ArgumentParser) -> None:
     command.add_argument("--rate", type=_rate, metavar="N", help="at most N in a second (default: 50)")
-    command.add_argument("--yes", action="store_true", help="do it; without, only say which messages are meant")
+    command.add_argument("--yes", action="store_true", help="do it; without, only show which messages match")
 
 
 def _count(text: str) -> int:
@@ -99,7 +99,7 @@ def _about_parked_messages(commands: _Commands) -> None:
     requeue.add_argument(
         "--as-new",
         action="store_true",
-        help="under a new identity, if it would be refused under its own; shows what the store holds about it",
+        help="under a new identity, if the present identity would be refused; shows the stored evidence",
     )
     _yes(requeue)
 
@@ -109,11 +109,11 @@ def _about_parked_messages(commands: _Commands) -> None:
 
 
 def _about_entities(commands: _Commands) -> None:
-    inspect = commands.add_parser("inspect", help="show what the store holds of an entity")
+    inspect = commands.add_parser("inspect", help="show the stored documents of an entity")
     _entity(inspect)
     inspect.add_argument("--bodies", action="store_true", help="show its state as well")
 
-    commands.add_parser("books", help="show the books of processes that have not ended, and what is open in them")
+    commands.add_parser("books", help="show the books that have not ended, and the open numbers there")
 
     sweep = commands.add_parser(
         "sweep", help="publish outputs that have been owed for long, and tend read models with gaps"
@@ -154,12 +154,12 @@ def _about_the_application(commands: _Commands) -> None:
 
 def _duration(text: str) -> timedelta:
     try:
-        found = duration(text)
+        parsed = duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
-    if not found:
+    if not parsed:
         raise argparse.ArgumentTypeError("it has to be above 0")
-    return found
+    return parsed
 
 
 def _entity(command: argparse.ArgumentParser) -> None:

@@ -33,91 +33,91 @@ _DISCARDING: Final = """\
 Discarded messages are gone for good, bodies and all. Copies that still come are processed like any other message; and read
 models in order wait for numbers that they lack. Nothing was changed. Say --yes to go on."""
 _SECONDS_BETWEEN: Final = 1.0
-"""Between two lines of progress."""
+"""Least time between two lines of progress."""
 _MOST_SHOWN: Final = 20
-"""Messages that are still parked which the text output names. JSON names all."""
+"""Most messages that the text output names as still parked. JSON names all."""
 
 
-async def parked(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def parked(once: ExactlyOnce, options: argparse.Namespace) -> int:
     """List parked messages, or count them by reason."""
     operator = await once.operator()
-    found = await _found(operator, given)
-    if given.groups:
-        groups = grouped(found)
-        if given.json:
+    messages = await _found(operator, options)
+    if options.groups:
+        groups = grouped(messages)
+        if options.json:
             _print_json([asdict(one) for one in groups])
         else:
             _print(group_lines(groups))
-    elif given.json:
-        _print_json([await _item(operator, one, given) for one in found])
+    elif options.json:
+        _print_json([await _item(operator, one, options) for one in messages])
     else:
-        _print(parked_lines(found) if found else ["nothing is parked"])
-        for one in found:
-            await _print_more(operator, one, given)
+        _print(parked_lines(messages) if messages else ["nothing is parked"])
+        for one in messages:
+            await _print_more(operator, one, options)
     return DONE
 
 
-async def _item(operator: Operator, one: ListedMessage, given: argparse.Namespace) -> dict[str, Any]:
-    """A parked message for JSON, with what was asked for."""
+async def _item(operator: Operator, one: ListedMessage, options: argparse.Namespace) -> dict[str, Any]:
+    """A parked message for JSON, with body and evidence if the arguments ask for them."""
     item = asdict(one)
-    if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
+    if options.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
         item["envelope"] = message.envelope.value
-    if given.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
+    if options.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
         item["hash"] = evidence.hash
         item["processed"] = {
-            ref.key: known._asdict() if isinstance(known, Proof) else known for ref, known in evidence.receivers
+            ref.key: proof._asdict() if isinstance(proof, Proof) else proof for ref, proof in evidence.receivers
         }
     return item
 
 
-async def _print_more(operator: Operator, one: ListedMessage, given: argparse.Namespace) -> None:
-    """What was asked for of a parked message, below the table."""
-    if given.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
+async def _print_more(operator: Operator, one: ListedMessage, options: argparse.Namespace) -> None:
+    """Body and evidence of a parked message, if the arguments ask for them, below the table."""
+    if options.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
         _print(("", plain(one.message), pretty(message.envelope)))
-    if given.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
+    if options.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
         _print(("", *evidence_lines(evidence)))
 
 
-async def requeue_all(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def requeue_all(once: ExactlyOnce, options: argparse.Namespace) -> int:
     """Send the selected messages again."""
     operator = await once.operator()
-    return await _all(operator, given, requeuing(operator, given.to), _REQUEUING)
+    return await _all(operator, options, requeuing(operator, options.to), _REQUEUING)
 
 
-async def discard_all(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def discard_all(once: ExactlyOnce, options: argparse.Namespace) -> int:
     """Delete the selected messages."""
     operator = await once.operator()
-    return await _all(operator, given, discarding(operator), _DISCARDING)
+    return await _all(operator, options, discarding(operator), _DISCARDING)
 
 
-async def _all(operator: Operator, given: argparse.Namespace, action: Action, risk: str) -> int:
-    found, clock = await _found(operator, given), SystemClock()
-    if not given.yes:
-        _print_selected(found, risk, as_json=given.json)
-        return NOT_POSSIBLE if found else DONE
-    results = await on_each(found, action, clock, given.rate or RATE, _Progress(clock, len(found)))
-    if given.json:
+async def _all(operator: Operator, options: argparse.Namespace, action: Action, risk: str) -> int:
+    messages, clock = await _found(operator, options), SystemClock()
+    if not options.yes:
+        _print_selected(messages, risk, as_json=options.json)
+        return NOT_POSSIBLE if messages else DONE
+    results = await on_each(messages, action, clock, options.rate or RATE, _Progress(clock, len(messages)))
+    if options.json:
         _print_json(_as_json(results))
     else:
         _print_results(results)
     return DONE if results.complete else NOT_DONE
 
 
-async def _found(operator: Operator, given: argparse.Namespace) -> list[ListedMessage]:
-    return await selected(operator, Selection(given.reason, given.type), given.limit)
+async def _found(operator: Operator, options: argparse.Namespace) -> list[ListedMessage]:
+    return await selected(operator, Selection(options.reason, options.type), options.limit)
 
 
-def _print_selected(found: Sequence[ListedMessage], risk: str, *, as_json: bool) -> None:
-    groups = grouped(found)
+def _print_selected(messages: Sequence[ListedMessage], risk: str, *, as_json: bool) -> None:
+    groups = grouped(messages)
     if as_json:
-        _print_json({"selected": len(found), "groups": [asdict(one) for one in groups]})
+        _print_json({"selected": len(messages), "groups": [asdict(one) for one in groups]})
     else:
         _print(group_lines(groups))
-        _print(["", f"{len(found)} messages. {risk}"] if found else ["no parked message is meant"])
+        _print(["", f"{len(messages)} messages. {risk}"] if messages else ["no parked message matches"])
 
 
 class _Progress:
-    """Prints progress to stderr, a line in a second at most."""
+    """Prints progress to stderr, at most a line in a second."""
 
     def __init__(self, clock: Clock, of: int) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The command `exactlyonce`: finds the command that is asked for, and loads nothing else.
+"""The command `exactlyonce`: runs a command by name, and loads no other command.
 
 Other distributions add commands as entry points of the group `exactlyonce.commands`. A command is a function without arguments
 that reads `sys.argv` and returns its exit code.
@@ -15,25 +15,25 @@ from typing import Final, NamedTuple
 
 from exactlyonce import __version__
 
-# Exit codes of commands.
+# Exit codes.
 
 
 DONE: Final = 0
 NOT_DONE: Final = 1
 NOT_POSSIBLE: Final = 2
-"""Not understood, or not possible with the present settings."""
+"""The command was not understood, or is not possible with the present settings."""
 
 
-# The end of a command whose output nobody reads any more, as after `| head`.
+# Output to a closed pipe, as after `| head`.
 
 
 def piped(run: Callable[[], int]) -> int:
-    """Run a command and return its exit code: `NOT_DONE`, without a trace, once its reader has closed the pipe."""
+    """Run a command and return its exit code: `NOT_DONE`, without a trace, once the reader has closed the pipe."""
     try:
         code = run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Otherwise the interpreter would try to write what is left, and complain.
+        # Otherwise the interpreter would try to write the rest, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_DONE
     return code
@@ -46,10 +46,10 @@ class Command(NamedTuple):
     """A command of this project.
 
     Attributes:
-        help: what it does.
+        help: the purpose, for the list of commands.
         place: `module:function`; None if another distribution adds the command.
-        needs: a module that is optional, and that it needs.
-        cure: what to install where the command or that module is missing.
+        needs: an optional module that the command needs.
+        cure: the distribution to install if the command or the module is missing.
     """
 
     help: str
@@ -58,7 +58,7 @@ class Command(NamedTuple):
     cure: str = ""
 
 
-_DEV: Final = "It is part of exactlyonce-dev: install the wheel of that distribution, which 'make dist' builds."
+_DEV: Final = "It is part of exactlyonce-dev: run 'make dist', and install the wheel of that distribution."
 _SPARK: Final = "It needs Spark: install the wheel of exactlyonce with its extra 'spark', and Java 17."
 COMMANDS: Final = {
     "new": Command("write a small app that runs, is tested, and deploys", cure=_DEV),
@@ -72,7 +72,7 @@ COMMANDS: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the first argument names, with the arguments after it. Returns its exit code."""
+    """Run the command in the first argument, with the arguments after it. Returns the exit code."""
     name, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     added = {one.name: one for one in entry_points(group=GROUP)}
     match name:
@@ -87,26 +87,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(command, file=sys.stderr)
         return NOT_POSSIBLE
     sys.argv[:] = [f"exactlyonce {name}", *rest]
-    sys.path.insert(0, "")  # The app is in the present folder; the path of a script begins with its own.
+    sys.path.insert(0, "")  # The app is in the present folder, but the path begins with the folder of the script.
     run: Callable[[], int] = command.load()
     return piped(run)
 
 
 def _command(name: str, added: dict[str, EntryPoint]) -> EntryPoint | str:
-    """The place of a command; a sentence where it cannot run."""
+    """The place of a command; a sentence for a command that cannot run."""
     if name in added:
         return added[name]
     if name not in COMMANDS:
         return f"There is no command {name!r}; there are: {', '.join(sorted({*COMMANDS, *added}))}."
-    known = COMMANDS[name]
-    if known.place is None or (known.needs is not None and find_spec(known.needs) is None):
-        return f"'exactlyonce {name}' is not installed. {known.cure}"
-    return EntryPoint(name, known.place, GROUP)
+    command = COMMANDS[name]
+    if command.place is None or (command.needs is not None and find_spec(command.needs) is None):
+        return f"'exactlyonce {name}' is not installed. {command.cure}"
+    return EntryPoint(name, command.place, GROUP)
 
 
 def _help(added: dict[str, EntryPoint]) -> str:
-    known = {name: one.help for name, one in COMMANDS.items()}
-    helps = {**{name: f"of {one.value.partition('.')[0]}" for name, one in added.items()}, **known}
+    own = {name: one.help for name, one in COMMANDS.items()}
+    helps = {**{name: f"of {one.value.partition('.')[0]}" for name, one in added.items()}, **own}
     width = max(map(len, helps))
     lines = [f"  {name.ljust(width)}  {text}" for name, text in helps.items()]
     head = ["usage: exactlyonce [--version] COMMAND ...", "", "'exactlyonce COMMAND --help' explains a command.", ""]

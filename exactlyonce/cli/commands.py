@@ -35,36 +35,36 @@ from exactlyonce.local_settings import use_local_settings
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import read_json
 
-# Settings of a function app in Azure, read by the app's name with the Azure CLI, as the person who is signed in there.
+# Settings of a function app in Azure, read by the app's name with the Azure CLI and its signed-in user.
 
 
 _IDENTITY: Final = ("__clientId", "__credential")
-"""Of the app's managed identity, which exists in Azure only: here the commands run as who is signed in."""
+"""Settings of the app's managed identity, which exists in Azure only. Here commands run as the signed-in user."""
 _OF_THE_HOST: Final = ("APPLICATIONINSIGHTS_", "AzureFunctionsJobHost__", "FUNCTIONS_", "PYTHON_", "WEBSITE_")
-"""The host's and the worker's, which would send what a command does here as telemetry of the app."""
+"""Settings of the host and the worker: with them a command here would send telemetry in the name of the app."""
 _REFERENCE: Final = "@Microsoft."
-"""How a value begins that Azure takes from Key Vault or App Configuration."""
+"""Beginning of a value that Azure takes from Key Vault or App Configuration."""
 
 
 def use_azure_settings(name: str, environment: MutableMapping[str, str] = os.environ) -> None:
     """Add the settings of a function app in Azure to the environment.
 
     Args:
-        name: of the function app, in the subscription that is chosen in the Azure CLI.
+        name: name of the function app, in the present subscription of the Azure CLI.
         environment: takes the settings.
 
     Raises:
-        ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has another
-            value for a setting; or a setting of the library is a reference.
+        ConfigurationError: the Azure CLI is missing or refuses; there is no such app, or several; the environment has a
+            different value for a setting; or a setting of the library is a reference.
     """
-    found = dict(_settings(name))
-    other = sorted(one for one, value in found.items() if environment.get(one, value) != value)
+    settings = dict(_settings(name))
+    other = sorted(one for one, value in settings.items() if environment.get(one, value) != value)
     if other:
         raise ConfigurationError(
             f"The environment sets {', '.join(other)} to other values than the function app {name!r}: remove them from the "
             "environment, since a mixture could send messages to the queues of another application."
         )
-    environment.update(found)
+    environment.update(settings)
 
 
 def _settings(name: str) -> Iterator[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _settings(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _az(*arguments: str) -> list[Any]:
-    """What a command of the Azure CLI prints."""
+    """The list that a command of the Azure CLI prints."""
     az = shutil.which("az")
     if az is None:
         raise ConfigurationError("--azure needs the Azure CLI: install it, and run 'az login'.")
@@ -106,57 +106,57 @@ def _az(*arguments: str) -> list[Any]:
 
 _RISK: Final = """\
 After a failover that lost writes, or after a container was restored, the session token in an entity's ledger may be ahead of
-the account. Then no message to the entity can be finished. This command replaces the token by that of a write made now, if no
-replica answers at the old one.
-It cannot restore lost pages. If the newest page of the entity is gone, messages that only a page would know are refused until
-it would have expired. If older ones are gone, a copy of a message that they knew is processed again: look into the queues and
-poison queues for old messages first. The command lists the kept messages that were lost.
+the account. Then no message to the entity can be finished. This command replaces the token by the token of a write made now, if
+no replica answers at the old token.
+The command cannot restore lost pages. If the newest page of the entity is gone, messages that only a page would know are
+refused until the page would have expired. If older pages are gone, a copy of a message marked there is processed again: look
+for old messages in the queues and poison queues first. The command lists the kept messages that were lost.
 Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENEWING: Final = """\
 Under a new identity the message is applied even if it was processed before: its copies are no longer recognized. Nothing was
-changed. If it certainly was not processed, say --yes to go on; otherwise discard it."""
+changed. If the message certainly was not processed, say --yes to go on; otherwise discard it."""
 _RISK_OF_DISCARDING: Final = """\
 A discarded message is gone for good, body and all. Copies that still come are processed like any other message; and a read
 model in order waits for a number that it lacks. Nothing was changed. Say --yes to go on."""
 _RISK_OF_RENUMBERING: Final = """\
-The entity forgets these sequences, in which it numbers what it sends to receivers that take messages in order, and begins fresh
-ones. Renumber an entity that was restored from a backup, so that it does not give out numbers a second time: such receivers
-refuse these messages, or drop them. Between an old sequence and a fresh one no order holds, so a read model in order may apply
+The entity forgets these sequences, in which it numbers messages to receivers that take them in order, and begins fresh
+sequences. Renumber an entity that was restored from a backup, so that no number is given out twice: such receivers refuse or
+drop these messages. Between an old sequence and a fresh one no order holds, so a read model in order may apply
 later messages first. Nothing was changed. Say --yes to go on."""
-_NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with what 'parked' lists"
+_NOT_PARKED: Final = "there is no such parked message: compare ENTITY and MESSAGE with the output of 'parked'"
 _REFUSED: Final = {
-    "too old": "it is too old to be sent under the identity it has",
-    "undated": "it has no time",
-    "ahead": "its time is more than a day ahead",
+    "too old": "the message is too old to be sent under its present identity",
+    "undated": "the message has no time",
+    "ahead": "the message's time is more than a day ahead",
 }
 _AS_NEW: Final = """\
-its receiver could not know whether it was processed before. See what the store holds about it with --as-new"""
+its receiver could not recognize a copy. --as-new shows the stored evidence"""
 
 
-def run(given: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run a command and return its exit code. Output goes to stdout, errors to stderr."""
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     try:
-        return asyncio.run(_run(application_in(given.app, given.azure), given))
+        return asyncio.run(_run(application_in(options.app, options.azure), options))
     except ConfigurationError as error:
         return _refused(error, NOT_POSSIBLE)
     except ExactlyOnceError as error:
         return _refused(error, NOT_DONE)
 
 
-async def _run(once: ExactlyOnce, given: argparse.Namespace) -> int:
+async def _run(once: ExactlyOnce, options: argparse.Namespace) -> int:
     try:
-        code: int = await _COMMANDS[given.command](once, given)
+        code: int = await _COMMANDS[options.command](once, options)
         return code
     finally:
         await once.close()
 
 
-async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    operator, place = await once.operator(), _place(given.entity)
-    if given.as_new and (code := await _renewed(operator, given, place)) != DONE:
+async def _requeue(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator, place = await once.operator(), _place(options.entity)
+    if options.as_new and (code := await _renewed(operator, options, place)) != DONE:
         return code
-    requeued = await operator.requeue(place, given.message, given.to)
+    requeued = await operator.requeue(place, options.message, options.to)
     match requeued.outcome:
         case "sent":
             _print([f"sent as {plain(requeued.sent)}"])
@@ -167,77 +167,79 @@ async def _requeue(once: ExactlyOnce, given: argparse.Namespace) -> int:
     return DONE if requeued.outcome == "sent" else NOT_DONE
 
 
-async def _renewed(operator: Operator, given: argparse.Namespace, place: str) -> int:
-    """Show the evidence about a parked message, and give it a new identity; `DONE` if it can be sent."""
-    evidence = await operator.evidence(place, given.message)
+async def _renewed(operator: Operator, options: argparse.Namespace, place: str) -> int:
+    """Show the evidence about a parked message, and give it a new identity. `DONE` if the message can be sent now."""
+    evidence = await operator.evidence(place, options.message)
     if evidence is None:
         _print([_NOT_PARKED])
         return NOT_DONE
     _print(evidence_lines(evidence))
-    if not given.yes:
+    if not options.yes:
         _print(["", _RISK_OF_RENEWING])
         return NOT_POSSIBLE
-    renewed = await operator.renew(place, given.message)
+    renewed = await operator.renew(place, options.message)
     if renewed.outcome == "not needed":
-        _print(["", "its receiver takes it under the identity it has: requeue it without --as-new"])
+        _print(["", "the receiver takes the message under its present identity: requeue it without --as-new"])
         return NOT_DONE
     return DONE
 
 
-async def _discard(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    operator, place = await once.operator(), _place(given.entity)
-    parked = await operator.parked_message(place, given.message)
+async def _discard(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    operator, place = await once.operator(), _place(options.entity)
+    parked = await operator.parked_message(place, options.message)
     if parked is None:
         _print([_NOT_PARKED])
         return NOT_DONE
-    if not given.yes:
+    if not options.yes:
         _print([*discarding_lines(parked), "", _RISK_OF_DISCARDING])
         return NOT_POSSIBLE
-    there = await operator.discard(place, given.message)
+    there = await operator.discard(place, options.message)
     _print(["discarded" if there else _NOT_PARKED])
     return DONE if there else NOT_DONE
 
 
-async def _inspect(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    _, ref = _entity(once, given)
-    _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=given.bodies))
+async def _inspect(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    _, ref = _entity(once, options)
+    _print(inspected_lines(ref, await (await once.operator()).inspect(ref), bodies=options.bodies))
     return DONE
 
 
 async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
     books = [one async for page in (await once.operator()).books() for one in page]
-    _print(book_lines(books) if books else ["there is no book that has not ended"])
+    _print(book_lines(books) if books else ["all books have ended"])
     return DONE
 
 
-async def _sweep(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity = None if given.type is None else _type(once, given.type)
-    older_than = None if given.older_than is None else timedelta(seconds=given.older_than)
-    swept = await once.sweep(entity, older_than, given.limit)
+async def _sweep(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity = None if options.type is None else _type(once, options.type)
+    older_than = None if options.older_than is None else timedelta(seconds=options.older_than)
+    swept = await once.sweep(entity, older_than, options.limit)
     _print([f"{swept.swept} swept, {len(swept.failed)} failed, {swept.left} left"])
     _print(f"{plain(what)}: {plain(reason)}" for what, reason in swept.failed)
     return NOT_DONE if swept.failed or swept.left else DONE
 
 
-async def _tend(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
+async def _tend(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
     await once.tend(entity, EntityKey(ref.id, ref.partition))
     _print(["done; 'inspect' shows what is still held"])
     return DONE
 
 
-async def _replay(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
+async def _replay(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
     _print(
-        [f"{await once.replay(entity, EntityKey(ref.id, ref.partition), given.first, given.last)} messages sent again"]
+        [
+            f"{await once.replay(entity, EntityKey(ref.id, ref.partition), options.first, options.last)} messages sent again"
+        ]
     )
     return DONE
 
 
-async def _renumber(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
+async def _renumber(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
     operator = await once.operator()
-    if not given.yes:
+    if not options.yes:
         ledger = (await operator.inspect(ref)).ledger
         _print([*sequence_lines(() if ledger is None else ledger.sequences), "", _RISK_OF_RENUMBERING])
         return NOT_POSSIBLE
@@ -246,9 +248,9 @@ async def _renumber(once: ExactlyOnce, given: argparse.Namespace) -> int:
     return DONE
 
 
-async def _reset_token(once: ExactlyOnce, given: argparse.Namespace) -> int:
-    entity, ref = _entity(once, given)
-    if not given.yes:
+async def _reset_token(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    entity, ref = _entity(once, options)
+    if not options.yes:
         _print([_RISK])
         return NOT_POSSIBLE
     reset = await (await once.operator()).reset_token(entity, ref)
@@ -285,16 +287,16 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
     """The application in a module.
 
     Args:
-        name: `module`, or `module:name` where there are several.
-        azure: name of a function app in Azure, whose settings are used; None for those of this machine.
+        name: `module`, or `module:name` for a module with several applications.
+        azure: name of a function app in Azure, whose settings are used; None for the settings of this machine.
 
     Raises:
-        ConfigurationError: the settings cannot be read, or there is not one application.
+        ConfigurationError: the settings cannot be read, or there is no application, or more than one.
     """
     module_name, _, attribute = name.partition(":")
     if azure is not None:
         use_azure_settings(azure)
-    # The file is a developer's. Mixed with the settings of another account, it would send messages to the wrong queues.
+    # The file is a developer's. Mixed with settings of another account, it would send messages to the wrong queues.
     if not any(one.startswith("COSMOS__") for one in os.environ):
         use_local_settings(Path.cwd())
     try:
@@ -303,12 +305,12 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
         raise ConfigurationError(
             f"There is no module {error.name!r}. Run this in the folder of the function app, with its packages installed."
         ) from None
-    found = {name: one for name, one in vars(module).items() if isinstance(one, ExactlyOnce)}
-    chosen = [one for name, one in found.items() if attribute in ("", name)]
+    applications = {name: one for name, one in vars(module).items() if isinstance(one, ExactlyOnce)}
+    chosen = [one for name, one in applications.items() if attribute in ("", name)]
     if len({id(one) for one in chosen}) != 1:
         raise ConfigurationError(
-            f"{module_name} has {', '.join(sorted(found)) or 'nothing'} at its top level that ExactlyOnce made. Name one, as "
-            f"in --app {module_name}:once."
+            f"{module_name} has {', '.join(sorted(applications)) or 'no application'} at its top level. Name one application, "
+            f"such as --app {module_name}:once."
         )
     return chosen[0]
 
@@ -320,15 +322,15 @@ def _type(once: ExactlyOnce, name: str) -> Entity[Any]:
     return by_name[name]
 
 
-def _entity(once: ExactlyOnce, given: argparse.Namespace) -> tuple[Entity[Any], EntityRef]:
+def _entity(once: ExactlyOnce, options: argparse.Namespace) -> tuple[Entity[Any], EntityRef]:
     """The entity that TYPE and KEY name."""
-    entity = _type(once, given.type)
-    parts = _array(given.key)
-    return entity, entity.ref(given.key if parts is None else EntityKey(parts[-1], tuple(parts[:-1])))
+    entity = _type(once, options.type)
+    parts = _array(options.key)
+    return entity, entity.ref(options.key if parts is None else EntityKey(parts[-1], tuple(parts[:-1])))
 
 
 def _place(text: str) -> str:
-    """The key of an entity as the library writes it: a copy of what 'parked' lists may have other blanks."""
+    """The key of an entity as the library writes it: a copy from the output of 'parked' may have other blanks."""
     parts = _array(text)
     if parts is None or not isinstance(parts[0], str) or not isinstance(parts[-1], str):
         raise ConfigurationError(
@@ -338,7 +340,7 @@ def _place(text: str) -> str:
 
 
 def _array(text: str) -> list[Any] | None:
-    """A JSON array of two values or more; None if the text is anything else."""
+    """A JSON array of two values or more; None for any other text."""
     try:
         value = read_json(text) if text.startswith("[") else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""The command `exactlyonce doctor`: looks at an application and its accounts, and says what to change. It changes nothing."""
+"""The command `exactlyonce doctor`: examines an application and its accounts, and changes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _PACKAGES: Final = ("azure-cosmos", "azure-functions", "azure-storage-queue", "a
 def main(arguments: Sequence[str] | None = None) -> int:
     """Examine an application.
 
-    Returns 0 if nothing has to be changed, 1 if something has, or could not be looked at, 2 if it cannot start.
+    Returns 0 if nothing has to be changed, 1 for a fault or a part that could not be examined, 2 if the application cannot
+    start.
     """
     parser = argparse.ArgumentParser(
         "exactlyonce doctor",
@@ -47,18 +48,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--app", default="function_app", metavar="MODULE[:NAME]", help="as for 'exactlyonce ops'")
     add_azure(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        once = application_in(given.app, given.azure)
+        once = application_in(options.app, options.azure)
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return NOT_POSSIBLE
-    found = asyncio.run(_examined(once, sys.modules[given.app.partition(":")[0]]))
-    if given.json:
-        print(json.dumps({"versions": dict(_versions()), "findings": [asdict(one) for one in found]}, indent=2))
+    findings = asyncio.run(_examined(once, sys.modules[options.app.partition(":")[0]]))
+    if options.json:
+        print(json.dumps({"versions": dict(_versions()), "findings": [asdict(one) for one in findings]}, indent=2))
     else:
-        print("\n".join(_lines(found)))
-    return NOT_DONE if any(one.level in ("wrong", "unknown") for one in found) else DONE
+        print("\n".join(_lines(findings)))
+    return NOT_DONE if any(one.level in ("wrong", "unknown") for one in findings) else DONE
 
 
 async def _examined(once: ExactlyOnce, module: ModuleType) -> list[Finding]:
@@ -72,17 +73,17 @@ def _versions() -> Iterator[tuple[str, str]]:
     yield "exactlyonce", __version__
     yield "Python", platform.python_version()
     for name in _PACKAGES:
-        with suppress(PackageNotFoundError):  # An optional one.
+        with suppress(PackageNotFoundError):  # The package is optional.
             yield name, version(name)
 
 
-def _lines(found: Iterable[Finding]) -> Iterator[str]:
+def _lines(findings: Iterable[Finding]) -> Iterator[str]:
     yield ", ".join(f"{name} {number}" for name, number in _versions())
-    found = list(found)
+    findings = list(findings)
     for level, head in _HEADS.items():
-        chosen = [one for one in found if one.level == level]
+        chosen = [one for one in findings if one.level == level]
         if chosen:
             yield f"\n{head}:"
         yield from (f"- {plain(one.subject)}: {plain(one.text)}" for one in chosen)
-    if not any(one.level in ("wrong", "unknown") for one in found):
+    if not any(one.level in ("wrong", "unknown") for one in findings):
         yield "\nNothing has to be changed."

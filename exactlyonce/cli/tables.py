@@ -21,7 +21,7 @@ from exactlyonce.values.frozen_json import Json
 Cell = object
 NOTHING = "-"
 _PROCESSED: Final = "which has processed it"
-_UNKNOWN: Final = "where nothing shows that the message was processed; or what showed it was deleted by now"
+_UNKNOWN: Final = "without proof that it processed the message; or the proof was deleted by now"
 _KINDS: Final[Mapping[str, str]] = {
     "f": "foreign",
     "i": "inner",
@@ -67,7 +67,7 @@ def group_lines(groups: Sequence[Group]) -> Iterator[str]:
 
 
 def sequence_lines(sequences: Sequences) -> Iterator[str]:
-    """How far an entity has numbered what it sends."""
+    """The sequences in which an entity numbers its messages."""
     yield from table(
         ("DESTINATION", "RECEIVER", "CHANNEL", "LAST"),
         [(one.destination, one.receiver, one.channel, one.last) for one in sequences],
@@ -75,7 +75,7 @@ def sequence_lines(sequences: Sequences) -> Iterator[str]:
 
 
 def discarding_lines(parked: ParkedMessage) -> Iterator[str]:
-    """The parked message that is to be discarded."""
+    """The parked message to discard."""
     yield f"message  {plain(parked.message)}"
     yield f"parked   {plain(parked.at)}: {plain(parked.reason)}"
     yield from _place_lines(parked)
@@ -105,7 +105,7 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
 
 
 def evidence_lines(evidence: Evidence) -> Iterator[str]:
-    """What the store holds about a parked message."""
+    """The stored evidence about a parked message."""
     parked, sent = evidence.parked, evidence.envelope.time
     yield f"message  {plain(parked.message)}, of type {plain(evidence.envelope.type)}"
     yield f"hash     {evidence.hash}"
@@ -117,35 +117,35 @@ def evidence_lines(evidence: Evidence) -> Iterator[str]:
     if parked.destination is not None:
         yield f"to       {plain(parked.destination)}, which it may have reached before"
     if parked.renewed is not None:
-        yield f"renewed  {plain(parked.renewed)}: it got a new identity with this time, and may have been sent under it"
-    for entity, known in evidence.receivers:
-        yield f"entity   {plain(entity)}, {_known(known)}"
+        yield f"renewed  {plain(parked.renewed)}: a new identity with this time was given, and may have been sent"
+    for entity, proof in evidence.receivers:
+        yield f"entity   {plain(entity)}, {_known(proof)}"
     if not evidence.receivers:
-        yield "entity   no entity of this application could have received it"
+        yield "entity   no entity of this application could have received the message"
 
 
-def _known(known: Proof | bool | str) -> str:
-    """What an entity knows of a parked message."""
-    if isinstance(known, Proof):
-        at = "" if known.since is None else f", since {plain(time_of(known.since))}"
-        place = f"page:{known.page}" if known.place == "page" else f"the {known.place}"
+def _known(proof: Proof | bool | str) -> str:
+    """The evidence of a possible receiver."""
+    if isinstance(proof, Proof):
+        at = "" if proof.since is None else f", since {plain(time_of(proof.since))}"
+        place = f"page:{proof.page}" if proof.place == "page" else f"the {proof.place}"
         return f"{_PROCESSED}: its {'mark' if at else 'entry'} is in {place}{at}; discard it"
-    if isinstance(known, str):
-        return f"which cannot be looked at: {known}"
-    return f"{_PROCESSED}: discard it" if known else _UNKNOWN
+    if isinstance(proof, str):
+        return f"whose documents cannot be read: {proof}"
+    return f"{_PROCESSED}: discard it" if proof else _UNKNOWN
 
 
-def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterator[str]:
-    """What the store holds of an entity."""
+def inspected_lines(ref: EntityRef, inspected: Inspected, *, bodies: bool) -> Iterator[str]:
+    """The stored documents of an entity."""
     yield f"entity   {plain(ref)}, parked messages under {plain(ref.key)}"
-    ledger = found.ledger
+    ledger = inspected.ledger
     if ledger is None:
         yield "ledger   none: no message has been processed on the document, or its ledger was removed"
     elif ledger == Ledger():
         yield "ledger   none: there is no document"
     else:
         yield from _ledger_lines(ledger)
-    belongings = sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
+    belongings = sorted(inspected.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
     yield from _section(
         "pages",
         ("ID", "CUT FROM", "FIRST", "LAST"),
@@ -167,7 +167,7 @@ def inspected_lines(ref: EntityRef, found: Inspected, *, bodies: bool) -> Iterat
     if bodies:
         yield ""
         yield "state"
-        yield pretty(found.body) if found.body is not None else "none: the entity is absent or deleted"
+        yield pretty(inspected.body) if inspected.body is not None else "none: the entity is absent or deleted"
 
 
 def _ledger_lines(ledger: Ledger) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _moment(since: int | None) -> datetime | None:
 
 
 def book_lines(books: Sequence[ListedBook]) -> Iterator[str]:
-    """What processes prove of their transactions, the latest at the top."""
+    """The books of processes, the latest at the top."""
     yield from table(
         ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK"),
         [

@@ -1,4 +1,4 @@
-"""The application as its functions, timers and scripts see it."""
+"""The application: the entry for functions, timers and scripts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from exactlyonce.values.envelope import PartitionValue
 State = TypeVar("State")
 Sent = TypeVar("Sent", bound=Model)
 PROVED_SOON = timedelta(minutes=2)
-"""Time within which a process writes its book that answers requests, unless settings say otherwise."""
+"""Time within which a process that answers requests writes its book, unless settings say otherwise."""
 _ENTITIES = "entity types, which are instances of Entity"
 _DESTINATIONS = "destinations, each a Destination, which may lead to an Entity by to=, or an Api"
 
@@ -55,13 +55,13 @@ class ExactlyOnce:
 
     Args:
         entities: the entity types whose messages this application processes.
-        destinations: where handlers may send to, and the services that they may call. Destinations that only `send` and
+        destinations: the destinations of handlers, and the services that they may call. Destinations that only `send` and
             `context.send` name need no types.
-        settings: of the library.
+        settings: the library's settings.
         storage: the account for queues and blobs; None if settings name neither.
         service_bus: the namespace for queues and topics; None if settings name none.
         runtime: time and chance.
-        accounts: in place of those that settings name, such as accounts in memory.
+        accounts: replaces the accounts that settings name, for example by accounts in memory.
 
     Raises:
         ConfigurationError: entities or message types contradict each other, or a setting is missing.
@@ -100,14 +100,14 @@ class ExactlyOnce:
     def from_environment(
         cls, *entities: Entity[Any], destinations: Iterable[Destination | Api] = (), transport: str | None = None
     ) -> ExactlyOnce:
-        """An application with the settings of this environment; `Settings` lists their names.
+        """An application with the settings of the environment; `Settings` lists the names.
 
         Args:
             entities, destinations: as for the constructor.
-            transport: `storage` or `servicebus`, in place of `EXACTLYONCE__transport`.
+            transport: `storage` or `servicebus`; overrides `EXACTLYONCE__transport`.
 
         Raises:
-            ConfigurationError: naming everything that is missing or wrong.
+            ConfigurationError: naming every missing or wrong setting.
         """
         destinations = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
         settings, connections = load_all((one.name for one in destinations), transport)
@@ -121,40 +121,40 @@ class ExactlyOnce:
 
     @property
     def destinations(self) -> tuple[Destination | Api, ...]:
-        """Where handlers may send to, and the services that they may call."""
+        """The destinations of handlers, and the services that handlers may call."""
         apis = self._parts.caller.apis
         return tuple(apis.get(one.name, one) for one in self._destinations)
 
     @property
     def needs(self) -> Needs:
-        """What has to exist in its accounts: containers, queues and topics."""
+        """The containers, queues and topics that the application requires."""
         return Needs.of(self._entities, self._destinations, self._settings)
 
     @property
     def configuration(self) -> tuple[Settings, Connections]:
-        """The settings and connections that it was made with, for tools that look at its accounts."""
+        """The settings and connections of the application, for tools that examine its accounts."""
         return self._settings, self._connections
 
     @property
     def routes(self) -> Routes:
-        """Its destinations: their limits, and the entities that they lead to."""
+        """The destinations: limits, and the entities that they lead to."""
         return self._parts.routes
 
     def observe(self, observer: Observer) -> None:
-        """Report to an observer, in place of one for the process's OpenTelemetry SDK. After the first use it has no effect."""
+        """Report to an observer, not to the process's OpenTelemetry SDK. After the first use this has no effect."""
         self._parts.sender.runtime.observer_slot.look(lambda: observer)
 
     @told
     async def process(self, message: Delivered, entity: Entity[Any], *, adapter: Adapter | None = None) -> None:
-        """Process a message of a storage queue, or of Service Bus. Returning acknowledges it; raising gives it back.
+        """Process a message of a storage queue, or of Service Bus. Returning acknowledges the message; raising gives it back.
 
         Args:
-            message: as the trigger delivers it.
-            entity: the type whose handlers take this queue's messages.
-            adapter: makes an envelope of a body that is not one.
+            message: the message as the trigger delivers it.
+            entity: the type whose handlers take the queue's messages.
+            adapter: makes an envelope from a body of another format.
 
         Raises:
-            ExactlyOnceError: naming message and entity. The next delivery finds whatever this one changed.
+            ExactlyOnceError: naming message and entity. The next delivery continues from the stored documents.
         """
         self._require_own(entity)
         await self._parts.receiver.take(message, entity, adapter)
@@ -171,14 +171,15 @@ class ExactlyOnce:
     ) -> None:
         """Process the messages of a trigger with `cardinality="many"`. Messages for one entity share commits.
 
-        The host acknowledges all of them or none. So a message that fails brings the others back as duplicates, each of which
-        costs a read. A message that was delivered too often is settled, as by `settle`, so that it no longer fails its batch.
+        The host acknowledges all messages or none. So a failing message brings all messages of the batch back, processed
+        messages as duplicates at the cost of a read each. A message with too many deliveries is settled, as by `settle`, and no
+        longer fails its batch.
 
         Args:
-            messages: as the trigger delivers them.
+            messages: the messages as the trigger delivers them.
             entity, queue, adapter: as for `settle`.
-            give_up_after: deliveries in which a message is processed; later deliveries settle it. Set it below the queue's
-                `maxDeliveryCount`.
+            give_up_after: the number of deliveries in which a message is processed; later deliveries settle it. Set it below
+                the queue's `maxDeliveryCount`.
 
         Raises:
             ExactlyOnceError: of the class of the first failure; all messages come again.
@@ -190,23 +191,23 @@ class ExactlyOnce:
     async def settle(
         self, message: Delivered, entity: Entity[Any], *, queue: str, adapter: Adapter | None = None
     ) -> Outcome:
-        """Decide about a message that its queue gave up on. Returning acknowledges it.
+        """Decide about a message that its queue gave up on. Returning acknowledges the message.
 
-        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or on that of a subscription.
-        A message that was processed is finished: its outputs are published. A message that failed because of the store, a queue
-        or settings returns to its queue, after a longer delay each time, until it is too old; so does, for a few rounds, a
-        message that this process did not see fail. Any other message is parked with the reason, and so is a message that cannot
-        be read: `exactlyonce ops` lists them.
+        For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`, or on the dead letters of a
+        subscription. A processed message is finished: its outputs are published. A message that failed because of the store, a
+        queue or settings returns to its queue, after a longer delay each time, until it is too old. A message whose failure
+        this process did not see returns for a few rounds. Any other message, also an unreadable message, is parked, for
+        `exactlyonce ops` to list with the reason.
 
         Args:
-            message: as the trigger delivers it.
+            message: the message as the trigger delivers it.
             entity: the type whose handlers take the queue's messages.
-            queue: the destination whose queue the message comes from.
-            adapter: the one that the queue's function uses.
+            queue: the destination of the message's queue.
+            adapter: the adapter of the queue's function.
 
         Raises:
             TryAgainLater: neither the store nor the queue answered. The message stays.
-            ConfigurationError: there is no such destination. The message stays.
+            ConfigurationError: there is no destination of this name. The message stays.
         """
         self._require_own(entity)
         await self._parts.startup.begin()
@@ -216,13 +217,13 @@ class ExactlyOnce:
     async def call(self, message: Delivered) -> None:
         """Make the call that a handler committed with `context.call`. For the trigger on the queue of an `Api`.
 
-        Returning acknowledges it: its reply was sent, or the call was sent to its queue once more, to be tried again later.
+        Returning acknowledges the message: the reply was sent, or the call was sent to its queue once more, for a later try.
 
         Args:
-            message: as the trigger delivers it.
+            message: the message as the trigger delivers it.
 
         Raises:
-            TryAgainLater: a queue did not take what was sent. The call comes again, under the same idempotency key.
+            TryAgainLater: a queue did not take the reply or the call. The call comes again, under the same idempotency key.
             InvalidMessage, MalformedMessage: the message is no call.
             ConfigurationError: this application has no such `Api`, or no destination for the reply.
         """
@@ -230,16 +231,17 @@ class ExactlyOnce:
 
     @told
     async def settle_call(self, message: Delivered) -> None:
-        """Decide about a call that its queue gave up on: it returns to its queue while its key is known, and is answered then.
+        """Decide about a call that its queue gave up on: it returns to its queue for the lifetime of its key; then it is
+        answered.
 
         For triggers on `<queue>-poison`; with Service Bus on `<queue>/$DeadLetterQueue`. The reply has the outcome "unknown".
 
         Args:
-            message: as the trigger delivers it.
+            message: the message as the trigger delivers it.
 
         Raises:
-            As `call` does; the message stays. A call to an `Api` that this process does not know is answered once its key is
-            known no more.
+            As `call` does; the message stays. A call to an `Api` that this process does not have is answered after the lifetime
+            of its key.
         """
         await self._parts.caller.settle(message)
 
@@ -247,16 +249,15 @@ class ExactlyOnce:
     async def sweep(
         self, entity: Entity[Any] | None = None, older_than: timedelta | None = None, limit: int | None = None
     ) -> Swept:
-        """Publish what processes that died have left owed, release messages that are due, and tend read models with gaps.
+        """Publish owed outputs of processes that died, release messages that are due, and tend read models with gaps.
 
-        Call it from a timer, every minute. It may run at any time, on several instances. An entity that fails does not stop the
-        others.
+        Call `sweep` from a timer, every minute, at any time and on several instances. A failed entity does not stop the run.
 
         Args:
             entity: the type whose entities are swept; None for all types.
-            older_than: how long records beside an entity must have owed outputs, and a read model have held messages; None for
-                the setting.
-            limit: sweep at most this many entities; None for as many as fit into a minute.
+            older_than: the least age of outputs owed by records beside an entity, and of messages held by a read model; None
+                for the setting.
+            limit: most entities to sweep; None for as many as fit into a minute.
 
         Raises:
             ConfigurationError: there is no such entity type, the limit is below 1, or an account is not set up as required.
@@ -283,7 +284,7 @@ class ExactlyOnce:
         return self._parts.operator
 
     async def ownership(self) -> Ownership:
-        """The owner of the library's container, also where it is not this application. Raises as `operator` does."""
+        """The owner of the library's container, which may be another application. Raises as `operator` does."""
         await self._parts.startup.begin()
         await self._parts.resources.verify()
         return self._parts.resources.ownership
@@ -299,21 +300,22 @@ class ExactlyOnce:
     ) -> None:
         """Send a message from outside of handlers. Data too large for its queue travels as a blob, if there is a container.
 
-        Sending a message again requires the `time` of the first send. Without it, copies that are sent further apart than the
-        retention less a day are processed as two messages: the first may be forgotten by then. A destination with
-        `stable_time=True` promises that time to receivers, for whom copies are cheaper to know then.
+        To send a message again, give the `time` of the first send. Without it, copies sent further apart than the retention
+        less a day are processed as two messages: the first may be forgotten. A destination with `stable_time=True` promises the
+        same time in all copies to receivers, which then recognize copies at less cost.
 
         Args:
             destination: a destination of the application, or its logical name.
             message: an instance of a registered message type.
-            message_id: the caller's id; the same id and source mean the same message, however often it is sent.
+            message_id: the caller's id; the same id and source mean the same message in every send.
             source: the sender.
-            time: when the message came about, with a time zone; None for the present.
+            time: the time of the message's event, with a time zone; None for the present.
 
         Raises:
             UnknownDestination, OutputTooLarge, ValueError: as for `context.send`; or the time has no time zone, or is missing
                 for a destination with `stable_time=True`.
-            TryAgainLater: the queue, or the container for blobs, may not have taken it; send it again under the same id.
+            TryAgainLater: the queue, or the container for blobs, may not have taken the message; send it again under the same
+                id.
         """
         await self._parts.startup.begin()
         await self._parts.sender.send(name_of(destination), message, message_id, source, time)
@@ -328,22 +330,22 @@ class ExactlyOnce:
         scope: str | None = None,
         keys: Keys = "any",
     ) -> func.HttpResponse:
-        """Answer an HTTP request with what the handler of its message replies.
+        """Answer an HTTP request with the reply of the message's handler.
 
         The header `Idempotency-Key` identifies the request. A retry gets the committed answer, byte for byte; errors are
-        problem+json. A key is known for the application's retention, within the entity and the caller.
+        problem+json. A key is recognized for the application's retention, within the entity and the caller.
 
         Args:
-            request: as the trigger gives it.
-            entity: the type whose handler takes the message; its strategy keeps answers, as all but `Resequencer` do.
-            message: an instance of a registered message type; or a function that makes one, with the content of the body as
-                its argument, as `read_json` reads it (None for an empty body), or without arguments. What a body of another
-                form makes it raise, such as `ValidationError`, `ValueError` or `KeyError`, is answered with 400. So is a number
-                that has more digits than a double keeps, unless the function takes the content.
-            scope: the caller; None for the authenticated one, if there is one. Callers do not share keys.
-            keys: "uuid7" to take only keys that carry their time: a key that is too old to be known is refused, so none is
-                applied twice. "any" takes all keys, and may apply one again after the retention; a UUID of version 7 is judged
-                by its time here, too. So give each request a key of its own, and not the id of something older.
+            request: the request as the trigger gives it.
+            entity: the type whose handler takes the message; any strategy except `Resequencer` keeps answers.
+            message: an instance of a registered message type; or a function that makes the message, with an argument for the
+                content of the body, as `read_json` reads it (None for an empty body), or without arguments. Exceptions of the
+                function for an unexpected body, such as `ValidationError`, `ValueError` or `KeyError`, are answered with 400.
+                So is a number with more digits than a double keeps, unless the function takes the content.
+            scope: the caller; None for the authenticated caller, if there is one. Callers do not share keys.
+            keys: "uuid7" to take only keys that carry their time: a key too old to be recognized is refused, so none is
+                applied twice. "any" takes all keys, and may apply a key again after the retention; a UUID of version 7 is
+                judged by its time here, too. So give each request a fresh key, not the id of an older thing.
 
         Raises:
             ConfigurationError: as `ask` does.
@@ -365,21 +367,21 @@ class ExactlyOnce:
         """Process a message without a queue, and return the committed answer of its handler.
 
         Args:
-            entity: the type whose handler takes the message; its strategy keeps answers, as all but `Resequencer` do.
+            entity: the type whose handler takes the message; any strategy except `Resequencer` keeps answers.
             message: an instance of a registered message type.
-            key: the caller's id of the request; with the same source and entity it means the same request.
-            fingerprint: of the request as it was sent, at most 128 characters; a retry has the same.
+            key: the caller's id for the request; with the same source and entity it means the same request.
+            fingerprint: a hash of the request as sent, at most 128 characters, the same in every retry.
             source: the caller.
-            time: when the request came about, the same in every retry; None for the present. Then a key may be applied again
-                after the retention. A key that is a UUID of version 7 is judged by the time that it carries.
+            time: the time of the request, the same in every retry; None for the present. Then a key may be applied again
+                after the retention. A key that is a UUID of version 7 is judged by the key's own time.
 
         Raises:
             KeyReused: another request had the key.
-            ValueError: the key, the fingerprint, the source or the time cannot be.
-            TooOldToJudge, MessageFromTheFuture: the time does not let anybody judge whether it is a retry.
-            TryAgainLater: the outcome is not known. Repeat the request with the same key.
+            ValueError: the key, the fingerprint, the source or the time is impossible.
+            TooOldToJudge, MessageFromTheFuture: by its time the request cannot be told from a retry.
+            TryAgainLater: the outcome is unknown. Repeat the request with the same key.
             HandlerError: nothing was changed; the key may be used again.
-            ConfigurationError: no timer sweeps, so a caller that does not come back could leave outputs owed; or the entity
+            ConfigurationError: no timer sweeps, so outputs could stay owed if the caller does not come back; or the entity
                 keeps no answers.
         """
         self._require_swept(entity)
@@ -393,23 +395,23 @@ class ExactlyOnce:
         batches: bool = False,
         subscription: str | None = None,
     ) -> None:
-        """Register the functions of all queues that lead here, and a timer that sweeps, as `sweep_on`, if there is none.
+        """Register the functions of all queues that lead here, and a timer as by `sweep_on`, unless there is a timer.
 
         A destination that leads to an entity type of the application gets `process_<name>` on its queue, and `settle_<name>` on
-        its poison queue or dead letters; an `Api` gets `call_<name>` and `settle_<name>`. Settings say which transport it is,
-        which connection and which queue. A queue whose function has options, such as an adapter, needs functions of your own:
-        then name all other destinations.
+        its poison queue or dead letters; an `Api` gets `call_<name>` and `settle_<name>`. Transport, connection and queue
+        follow the settings. A queue whose function has options, such as an adapter, needs functions of your own: then name all
+        other destinations.
 
         Args:
-            app: the function app, or a blueprint of it.
-            destinations: those to serve; none for all that lead here.
-            sessions: whether the queues of Service Bus that lead to entities have sessions.
-            batches: whether functions take what Service Bus has for entities in batches.
-            subscription: the subscription of the application, where destinations that lead to entities are topics.
+            app: the function app, or a blueprint of the app.
+            destinations: the destinations to serve; none for all that lead here.
+            sessions: whether the Service Bus queues that lead to entities have sessions.
+            batches: whether functions take messages for entities from Service Bus in batches.
+            subscription: the application's subscription, if destinations that lead to entities are topics.
 
         Raises:
-            ConfigurationError: it is not known which destinations lead here, or where one of them leads; two of them come by
-                one queue; or an option does not fit the transport.
+            ConfigurationError: it is unknown which destinations lead here, or where a destination leads; two destinations share
+                a queue; or an option does not fit the transport.
         """
         named = declared("The destinations of serve_on", destinations, (Destination, Api), _DESTINATIONS)
         if self._settings.transport == "storage" and (sessions or batches or subscription is not None):
@@ -428,12 +430,12 @@ class ExactlyOnce:
     async def open_request(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
         """Open a request: store its message, and give it an address. Nothing is carried out yet.
 
-        The response is 201 with the address in `Location`, which `serve_request` serves. A request that is opened and never
-        carried out is deleted by clean-up. Errors are problem+json.
+        The response is 201 with the address in `Location`, which `serve_request` serves. Clean-up deletes an opened request
+        that is never carried out. Errors are problem+json.
 
         Args:
-            request: as the trigger gives it; its path is the collection that the address lies in.
-            entity: the type whose handler takes the message; its strategy is `Outbox`.
+            request: the request as the trigger gives it; its path is the collection of the addresses.
+            entity: the type whose handler takes the message, with the strategy `Outbox`.
             message: as for `answer`.
 
         Raises:
@@ -446,16 +448,16 @@ class ExactlyOnce:
     async def serve_request(
         self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey
     ) -> func.HttpResponse:
-        """Serve a request that was opened, at the address that opening it gave.
+        """Serve an opened request, at the address that `open_request` gave.
 
-        POST carries it out, once however often it comes and however late, and answers with what the handler replied; GET gives
-        the answer once more, or 409 while there is none, and HEAD the same without a body; DELETE closes the request. From then
-        on nothing is known of it, and all of them answer 404, but DELETE 204. Other methods are 405 with `Allow`.
+        POST carries the request out, exactly once, at any time and in any number of tries, and answers with the handler's reply.
+        GET gives the answer again, or 409 before there is one, and HEAD the same without a body. DELETE closes the request; from
+        then on POST, GET and HEAD answer 404, and DELETE 204. Other methods are 405 with `Allow`.
 
         Args:
-            request: as the trigger gives it; the route has a parameter `request`.
+            request: the request as the trigger gives it; the route has a parameter `request`.
             entity: the type whose handler takes the message.
-            key: of the entity, from the route.
+            key: key of the entity, from the route.
 
         Raises:
             ConfigurationError: as `open_request` does; or the route has no parameter `request`.
@@ -464,17 +466,18 @@ class ExactlyOnce:
         return await OpenedDoor(self._parts.requests, self._parts.show).serve(request, entity, key)
 
     def sweep_on(self, app: func.FunctionApp | func.Blueprint, schedule: str = EVERY_MINUTE) -> None:
-        """Register a timer that calls `sweep`. An application that answers requests needs one: nobody redelivers a request.
+        """Register a timer that calls `sweep`. An application that answers requests needs the timer: no queue redelivers a
+        request.
 
         Args:
-            app: the function app, or a blueprint of it.
+            app: the function app, or a blueprint of the app.
             schedule: six fields of NCRONTAB.
         """
         register_sweeper(app, self.sweep, schedule)
         self._is_swept = True
 
     async def read(self, entity: Entity[State], key: str | EntityKey) -> State | None:
-        """The state of an entity as some replica has it, for display; None if it is absent or deleted.
+        """The state of an entity in some replica, for display; None for an absent or deleted entity.
 
         Raises:
             TryAgainLater: the store did not answer.
@@ -491,19 +494,19 @@ class ExactlyOnce:
         /,
         *,
         partition: PartitionValue | tuple[PartitionValue, ...] | None = None,
-        **given: Any,
+        **parameters: Any,
     ) -> AsyncIterator[tuple[EntityKey, State]]:
-        """The entities of a type that are there, each with its key, as replicas have them; for display.
+        """The present entities of a type, each with its key, as replicas have them; for display.
 
         Args:
             entity: the type.
-            where: a condition in the SQL of Cosmos DB, with `c` for the document, such as `c.total > @least`. Part of the
-                program: never made from what somebody else sends, which goes into parameters.
-            partition: the value of the partition key, or its values from the top; None for all, which costs more.
-            given: values of the parameters, such as `least=100`.
+            where: a condition in the SQL of Cosmos DB, with `c` for the document, such as `c.total > @least`. The condition is
+                part of the program: values from other people go into parameters.
+            partition: the value of the partition key, or its values from the top; None for all partitions, at a higher cost.
+            parameters: values of the parameters, such as `least=100`.
 
         Raises:
-            ConfigurationError: the store does not take the condition; or the partition has too few values, or too many.
+            ConfigurationError: the store does not take the condition; or the partition has too few or too many values.
             TryAgainLater: the store did not answer.
             StoredDataError: a document does not fit the state model.
         """
@@ -514,12 +517,12 @@ class ExactlyOnce:
                 f"Entity {entity.name!r} has the partition key {', '.join(entity.paths)}; "
                 f"partition= has {len(within)} value(s)."
             )
-        async for page in self._parts.resources.listing.bodies(entity.name, Condition(where, given), within):
+        async for page in self._parts.resources.listing.bodies(entity.name, Condition(where, parameters), within):
             for ref, body in page:
                 yield EntityKey(ref.id, ref.partition), entity.shape.read(ref, body)
 
     async def tend(self, entity: Entity[Any], key: str | EntityKey) -> None:
-        """Handle the gaps of a read model, and release the messages that can be released. For timers and operators.
+        """Handle the gaps of a read model, and release messages without a gap. For timers and operators.
 
         Raises:
             ConfigurationError: the entity is not a resequenced read model.
@@ -532,22 +535,22 @@ class ExactlyOnce:
             raise error
 
     async def replay(self, entity: Entity[Any], key: str | EntityKey, first: int, last: int) -> int:
-        """Send the outputs of a stream's versions again, with their ids and numbers; return how many messages were sent.
+        """Send the outputs of a stream's versions again, with the same ids and numbers; return the number of messages.
 
         Raises:
             ConfigurationError: the entity keeps no version stream.
             TryAgainLater: the store or a queue did not answer.
-            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
+            StoredDataError, NonDeterministicHandler: the stream does not give the same outputs again.
         """
         await self._parts.startup.ready()
         return await self._parts.maintenance.replay(entity, entity.ref(key), (first, last))
 
     async def quiesce(self) -> None:
-        """Finish what is under way, and write down at once what was sent. For scripts and measurements."""
+        """Finish the work under way, and write the book at once. For scripts and measurements."""
         await self._parts.lanes.quiesce()
 
     async def close(self) -> None:
-        """Finish what is under way, write down that this process has ended, and close the clients."""
+        """Finish the work under way, write the end of the process into its book, and close the clients."""
         await self._parts.lanes.quiesce()
         await self._parts.books.end()
         await self._parts.resources.close()
@@ -585,11 +588,11 @@ class ExactlyOnce:
         require_answers(entity)
         if not self._is_swept:
             raise ConfigurationError(
-                "Nothing sweeps this application. If a caller does not come back, nobody else would publish what its request "
-                "owes. Call once.serve_on(app), or once.sweep_on(app), where the functions are declared."
+                "No timer sweeps this application, so outputs of a request would stay owed if its caller does not come back. "
+                "Call once.serve_on(app), or once.sweep_on(app), where the functions are declared."
             )
         if self._settings.proved_within is None:
-            # Nobody redelivers a request, so the sweeper is not to wait for long.
+            # No queue redelivers a request, so the sweeper must not wait for long.
             self._parts.books.within = PROVED_SOON
 
     def _require_own(self, entity: Entity[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Claim checks: the data of a message that is too large for its queue travels as a blob, and the message carries its address.
+"""Claim checks: data too large for a queue travels as a blob, and the message carries the blob's address.
 
 The envelope attribute is the "Dataref" extension of CloudEvents; the pattern is the claim check of "Enterprise Integration
 Patterns".
@@ -28,20 +28,20 @@ class ClaimChecks:
     """Moves message data into blobs and back.
 
     Attributes:
-        blobs: the container; None if there is none.
+        blobs: the container; None without blobs.
     """
 
     blobs: AsyncBlobs | None
 
     def claims(self, envelope: Envelope) -> bool:
-        """Whether the data of a message is in a blob only. A CloudEvent may also have both; then they are the same."""
+        """Whether the data of a message is in a blob only. A CloudEvent may also have both, with the same content."""
         return envelope.reference is not None and envelope.data == _NOTHING
 
     async def redeemed(self, envelope: Envelope) -> Envelope:
         """The message with its data. Only blobs of the application's own container are fetched.
 
         Raises:
-            MalformedMessage: the address is outside of the container, there is no such blob, or it is not JSON or too large.
+            MalformedMessage: the address is outside of the container, or the blob does not exist, is not JSON, or is too large.
             TryAgainLater: the blob could not be read.
         """
         blobs, name = self._place(envelope)
@@ -60,14 +60,15 @@ class ClaimChecks:
             raise MalformedMessage(f"{subject} is not JSON. {error}") from None
 
     async def left(self, envelope: Envelope) -> Envelope:
-        """Write the data of a message to a blob; return the message that refers to it. The same message gives the same blob.
+        """Write the data of a message to a blob, the same blob for the same message; return the message with the blob's
+        address.
 
-        The blob's name is a hash of the message's key and data: another message sent under the same id by mistake does not
-        replace the data of the first.
+        The blob's name is a hash of the message's key and data: a different message sent under the same id by mistake does not
+        replace the first data.
 
         Raises:
             OutputTooLarge: the data is too large for a blob.
-            MalformedMessage: even without its data the message could not be read.
+            MalformedMessage: even without data the message could not be read.
             TryAgainLater: the blob may not have been written.
         """
         assert self.blobs is not None  # noqa: S101  # Callers check for a container.

@@ -1,4 +1,4 @@
-"""The wiring of an application: its parts, and which of them share what."""
+"""The wiring of an application: makes the parts, and shares publishers, drivers and books among them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from exactlyonce.values.envelope import Envelope, key_of, message_key
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends messages of registered types under ids that its caller gives.
+    """Sends messages of registered types under the caller's ids.
 
     Attributes:
         publisher: sends to the destinations' queues.
         routes: checks destinations and sizes.
-        claims: writes data that is too large for its queue to a blob.
+        claims: writes data too large for a queue to a blob.
         runtime: time, and the observer.
     """
 
@@ -59,7 +59,7 @@ class Sender:
     async def send(
         self, destination: str, message: object, message_id: str, source: str, time: datetime | None = None
     ) -> None:
-        """As `ExactlyOnce.send`, which documents it."""
+        """Send a message; documented at `ExactlyOnce.send`."""
         stable = destination in self.routes.stable
         if time is None and stable:
             raise ValueError(
@@ -82,7 +82,7 @@ class Sender:
         wire = envelope.to_json()
         if self.routes.blobs is not None and self.routes.is_too_large(destination, wire.size):
             wire = (await self.claims.left(envelope)).to_json()
-        wire = Envelope.read(wire.text).to_json()  # An envelope that its receiver could not read must not be sent.
+        wire = Envelope.read(wire.text).to_json()  # Raises for an envelope that no receiver could read.
         self.routes.check(destination, wire.size)
         output = Output(key_of(envelope), destination, wire)
         if await self.publisher.publish(Publish((output,))) is not PUBLISHED:
@@ -90,7 +90,7 @@ class Sender:
 
 
 SWEEP_TRIES: Final = 3
-"""Tries of the sweeper on one entity: it runs every minute, so it need not try for long."""
+"""Tries of the sweeper on one entity. The sweeper runs every minute, so few tries are enough."""
 
 
 @dataclass(frozen=True)
@@ -99,23 +99,23 @@ class Parts:
 
     Attributes:
         resources: clients of the accounts.
-        startup: to be awaited before anything is asked of them.
-        routes: where handlers may send to.
+        startup: the checks, awaited before the first request to an account.
+        routes: the destinations of handlers.
         driver: performs the effects of processing.
-        books: of this process.
-        retrying: how often, and for how long, a delivery is tried.
+        books: the books of this process.
+        retrying: limits the tries of a delivery in number and time.
         lanes: make the attempts at deliveries.
         receiver: processes deliveries.
         asker: asks entities for answers.
-        requests: that callers open.
+        requests: the requests that callers open.
         caller: makes calls to other services.
         sender: sends from outside of handlers.
         poison: settles messages that a queue gave up on.
         sweeper: publishes outputs that have been owed for long.
         maintenance: tends, replays and reads single entities.
         operator: carries out operators' requests.
-        texts: whether the texts of others' exceptions may be logged.
-        show: makes of an exception what may be logged of it.
+        texts: whether the texts of exceptions outside of the library may be logged.
+        show: reduces an exception to the part that may be logged.
     """
 
     resources: Accounts
@@ -145,10 +145,10 @@ def wire(
     runtime: Runtime,
     accounts: Callable[[Runtime, Callable[[datetime], None]], Accounts],
 ) -> Parts:
-    """Make the parts of an application. `accounts` takes its runtime and where to report the store's time. No client is opened.
+    """Make the parts of an application. `accounts` takes a runtime, and a callback for the store's time. No client is opened.
 
     Raises:
-        ConfigurationError: settings do not fit the destinations or the connections; it names all that is wrong.
+        ConfigurationError: settings do not fit the destinations or the connections; the text names all problems.
     """
     destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
     store_time = StoreTime(runtime.clock)
@@ -203,7 +203,7 @@ def wire(
 def _caller(
     named: tuple[Destination | Api, ...], resources: Accounts, routes: Routes, startup: Startup, runtime: Runtime
 ) -> Caller:
-    """The caller. It sends a call again on purpose, so its publisher marks what it sends, and remembers nothing."""
+    """The caller. It repeats calls on purpose, so its publisher marks every send, and remembers nothing."""
     return Caller(
         apis={one.name: one for one in named if isinstance(one, Api)},
         wire=resources.wire,
@@ -227,7 +227,7 @@ def _drivers(resources: Accounts, publisher: Publisher, runtime: Runtime) -> _Dr
     """Drivers that differ in their publisher, and share the books of the process.
 
     Replay resends on purpose, so its publisher remembers nothing. Settling and sweeping resume a half-finished publish, so
-    theirs remembers what was accepted. Both mark what they send, or a broker that drops copies would drop it.
+    their publisher remembers the accepted messages. Both mark every send, or a broker that drops copies would drop the message.
     """
     resume_publisher = Publisher(resources.addresses, runtime.new_transaction)
     replay_publisher = Publisher(resources.addresses, runtime.new_transaction, remembers=False)

@@ -1,8 +1,8 @@
 """Tools for tests of applications and adapters. The library itself never imports them.
 
-`run` runs a handler without a store; `assert_deterministic` runs it twice, and finds its other inputs, such as clocks. `App`
+`run` runs a handler without a store; `assert_deterministic` runs it twice, and detects clocks and other hidden inputs. `App`
 runs a whole application in memory, on a clock; `explore` runs it in every order and with faults, against invariants.
-`contracts` has a suite for each port to inherit from: an adapter that passes them can serve every protocol.
+`contracts` has a suite for each port to inherit from: an adapter that passes can serve every protocol.
 """
 
 from exactlyonce.testing.app import App, Killed, Parked

@@ -1,4 +1,4 @@
-"""An application in memory, for tests of flows: its own handlers, strategies and receiver, on a clock that tests move."""
+"""An application in memory, for tests of flows: real handlers, strategies and receiver, on a clock that tests move."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ Result = TypeVar("Result")
 
 
 class Killed(Exception):
-    """The process was killed before it answered a caller."""
+    """The process was killed before the caller had an answer."""
 
 
 @dataclass(frozen=True)
 class Parked:
-    """A message that could not be processed, and waits for an operator.
+    """A parked message.
 
     Attributes:
-        entity: key of the entity that it is for.
+        entity: key of the entity that the message is for.
         id: key of the message.
-        message: as it was sent.
-        reason: why it was parked.
+        message: the message as sent.
+        reason: the reason for parking.
     """
 
     entity: str
@@ -64,20 +64,20 @@ class App:
 
     Args:
         entities: the entity types, as for `ExactlyOnce`.
-        destinations: where handlers may send to, and the services that they may call. The messages of a destination with `to=`
-            are delivered to that type; others keep what arrives.
-        queues: by destination without `to=` the entity type whose handlers take its messages.
+        destinations: the destinations of handlers, and the services that they may call. A destination with `to=` delivers
+            to that entity type; any other destination keeps its messages.
+        queues: for destinations without `to=`, the entity types that take their messages.
         apis: for each service that handlers call, the function that plays it. As the `Api` promises, a call with a final
             answer is not carried out again.
         now: the time of day at the start.
-        blobs: whether there is a container for blobs, as the setting `EXACTLYONCE__blobContainer` gives an application.
+        blobs: whether there is a container for blobs, as by the setting `EXACTLYONCE__blobContainer`.
 
     Attributes:
-        host: what delivers the messages; for tools such as `explore`.
+        host: the host that delivers messages; for tools such as `explore`.
 
     Raises:
-        ConfigurationError: as `ExactlyOnce` does; `queues` names a destination or an entity type that there is not; `apis` a
-            service that is not among the destinations; or the packages are missing that an application needs.
+        ConfigurationError: as `ExactlyOnce` does; `queues` names an unknown destination or entity type; `apis` a service
+            that is not among the destinations; or a package that an application needs is missing.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class App:
         blobs: bool = False,
     ) -> None:
         try:
-            from exactlyonce.testing.in_memory import Host  # noqa: PLC0415  # It loads SDKs of Azure; `run` needs none.
+            from exactlyonce.testing.in_memory import Host  # noqa: PLC0415  # Loads SDKs of Azure; `run` needs none.
         except ImportError as error:
             raise ConfigurationError(
                 f"App(...) needs {error.name}: install exactlyonce[azure], as applications do."
@@ -112,7 +112,7 @@ class App:
 
     @property
     def once(self) -> ExactlyOnce:
-        """The application, for functions that take it; await them with `run`."""
+        """The application, to pass to its functions; await them with `run`."""
         return self.host.once
 
     @property
@@ -128,19 +128,19 @@ class App:
         message_id: str | None = None,
         source: str = "test",
     ) -> None:
-        """Send a message, and deliver it and all that follows from it, except what has a delay.
+        """Send a message. Deliver it and all messages that follow, except delayed messages.
 
         Args:
-            to: a destination; or an entity type, whose first queue gets the message. A type without a queue gets it directly.
+            to: a destination; or an entity type, whose first queue gets the message. Without a queue the type gets it directly.
             message: an instance of a registered message type.
-            message_id: the same id and source mean the same message; None for a new one.
+            message_id: the same id and source mean the same message; None for a new message.
             source: the sender.
 
         Raises:
-            ExactlyOnceError: why the first message was given up that could not be processed, with the error of its handler as
-                its cause. It was delivered as often as a queue does it, and is parked; all others are delivered.
-            Exception: what the function raised that plays a service, unless that is an `OSError`.
-            UnknownDestination: there is no such destination.
+            ExactlyOnceError: the first message that failed was given up, with the error of its handler as the cause. It was
+                delivered as often as a queue does, and is parked; all other messages are delivered.
+            Exception: an exception of a function that plays a service, except `OSError`.
+            UnknownDestination: there is no destination of this name.
             ConfigurationError: there is no such entity type, or the message is not of a registered type.
         """
         envelope = self.envelope(message, message_id, source)
@@ -151,12 +151,12 @@ class App:
             self.run(self.host.take(to, envelope))
 
     def given(self, entity: Entity[State], key: str | EntityKey, state: State) -> None:
-        """Let an entity exist with a state, as if a message that left no other trace had made it.
+        """Store an entity with a state, as if made by a message without any other trace.
 
         Args:
-            entity: its type.
-            key: of the entity.
-            state: that the next message finds. No message is known to have led to it, and none is kept or owed.
+            entity: the entity type.
+            key: key of the entity.
+            state: the state for the next message. No message is remembered for it, and no message is kept or owed.
 
         Raises:
             ConfigurationError: the entity exists.
@@ -164,7 +164,7 @@ class App:
         """
         ref = entity.ref(key)
         document = entity.shape.write(ref, state, None)
-        if isinstance(entity.strategy, Outbox):  # It takes a document without a ledger for damaged.
+        if isinstance(entity.strategy, Outbox):  # To an Outbox a document without a ledger is damaged.
             document = entity_document(document, Ledger(version=1, type=entity.name, left=1))
         saved = self.host.accounts.documents.save_entity(SaveEntity(ref, document, None))
         if not isinstance(saved, Saved):
@@ -173,7 +173,7 @@ class App:
             )
 
     def envelope(self, message: object, id: str | None = None, source: str = "test") -> Envelope:
-        """A message from outside, as it travels; with a new id if it has none."""
+        """A message from outside, as an envelope; None for a new id."""
         name, data = encode(message)
         fresh = (number for number in map("m-{}".format, self._numbers) if (source, number) not in self._named)
         id = id or next(fresh)
@@ -181,12 +181,12 @@ class App:
         return Envelope(source, id, name, data, self.now)
 
     def ask(self, entity: Entity[Any], message: object, *, key: str | None = None, source: str = "test") -> Answered:
-        """Process a message as a request, and return the committed answer; what follows from it is delivered.
+        """Process a message as a request. Return the committed answer, and deliver the messages that follow.
 
         Args:
             entity: the type whose handler takes the message.
             message: an instance of a registered message type.
-            key: the same key and source mean the same request; None for a new one.
+            key: the same key and source mean the same request; None for a new request.
             source: the caller.
 
         Raises:
@@ -203,11 +203,11 @@ class App:
         return self.run(asking)
 
     def advance(self, by: timedelta | None = None, **parts: float) -> None:
-        """Move the clock: what had a delay is delivered when its time comes, and the sweeper runs every minute.
+        """Move the clock: delayed messages are delivered at their times, and the sweeper runs every minute.
 
         Args:
-            by: how far.
-            parts: in place of it, those of a `timedelta`, such as `minutes=15`.
+            by: the time to advance.
+            parts: the parts of a `timedelta` in place of `by`, such as `minutes=15`.
 
         Raises:
             ExactlyOnceError: as `send` does.
@@ -220,11 +220,11 @@ class App:
         self._raise_failure()
 
     def run(self, job: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine, such as an HTTP function of the application, and deliver what it sends.
+        """Run a coroutine, such as an HTTP function of the application, and deliver the messages that it sends.
 
         Raises:
-            ExactlyOnceError: as `send` does; and whatever the coroutine raises.
-            Killed: the process was killed meanwhile.
+            ExactlyOnceError: as `send` does; also any exception of the coroutine.
+            Killed: the process was killed during the run.
         """
         kills = self.host.kills
         try:
@@ -239,18 +239,18 @@ class App:
         return result
 
     def duplicate_everything(self, seed: int = 0) -> None:
-        """From now on every message is delivered twice, and all that wait are delivered in any order, drawn by the seed."""
+        """From now on deliver every message twice, and waiting messages in an order drawn by the seed."""
         self.host.twice = Random(seed)
 
     def send_again(self, destination: str | Destination, which: int = -1) -> None:
-        """Deliver another copy of a message that arrived at a destination, as a queue or its sender may do at any time.
+        """Deliver another copy of an arrived message, as a queue or its sender may do at any time.
 
         Args:
-            destination: where it arrived; the messages of outsiders arrive there, too.
-            which: its position among `outputs(destination)`; the latest, unless another is named.
+            destination: the destination; messages from outside arrive there, too.
+            which: position of the message in `outputs(destination)`; by default the latest.
 
         Raises:
-            UnknownDestination: there is no such destination.
+            UnknownDestination: there is no destination of this name.
             IndexError: no such message arrived.
             ExactlyOnceError: as `send` does.
         """
@@ -265,14 +265,14 @@ class App:
     def kill(
         self, when: Literal["before", "after"], step: str, *, of: Entity[Any] | None = None, skip: int = 0
     ) -> None:
-        """Kill the process at a step. The next one knows what is stored, and nothing else; messages under way come again.
+        """Kill the process at a step. The next process knows only the stored documents; messages under way come again.
 
         Args:
-            when: before the step, or after it, before the process knows that it was done.
-            step: the effect, as [the protocols](../docs/protocols/README.md) name them: "SaveEntity", "Publish", "SaveBatch",
+            when: before the step, or after it, before the process has the reply.
+            step: the effect, as in [the protocols](../docs/protocols/README.md): "SaveEntity", "Publish", "SaveBatch",
                 "WritePage", "Stage", "Park" or "WriteOnce".
-            of: the type of the entities whose steps are meant; None for all types.
-            skip: how many such steps go on before.
+            of: the entity type of the step; None for all types.
+            skip: number of such steps that go on before.
 
         Raises:
             ConfigurationError: there is no such step.
@@ -280,15 +280,15 @@ class App:
         self.host.interruptions.plan(when, step, None if of is None else of.name, skip)
 
     def lose(self, *writes: Lost | None, times: int = 1, of: Entity[Any] | None = None) -> None:
-        """Lose what the next writes to the store are answered, in this order; those after them are answered.
+        """Lose the replies to the next writes to the store, in this order; later writes are answered.
 
-        It costs nothing but time if the application is right: an attempt whose reply is lost reads again what became of it.
+        A correct application only needs more time: after a lost reply an attempt reads the outcome.
 
         Args:
-            writes: for each write "reply" (it is applied, and the reply is lost), "request" (it is not applied, and there is no
-                reply), or None (it is answered).
-            times: how often all of them come, one after the other.
-            of: the type of the entities whose writes are meant; None for all writes.
+            writes: for each write "reply" (applied, but the reply is lost), "request" (not applied, and no reply), or None
+                (applied and answered).
+            times: repetitions of the whole sequence.
+            of: the entity type of the writes; None for all writes.
         """
         if of is None:
             self.host.losses.planned.extend(writes * times)
@@ -298,28 +298,28 @@ class App:
                 self.host.interruptions.plan(lost, None, of.name, skip)
 
     def trouble(self, api: Api, *troubles: Trouble, times: int = 1) -> None:
-        """Make trouble for the next tries of calls to a service, in this order; those after them have none.
+        """Disturb the next tries of calls to a service, in this order; later tries are undisturbed.
 
         Args:
             api: the service.
-            troubles: for each try "down" (the request does not arrive), "lost" (it is carried out, and the answer is lost), how
-                long the answer takes, or another answer in place of the service's.
-            times: how often all of them come, one after the other.
+            troubles: for each try "down" (the request does not arrive), "lost" (carried out, but the answer is lost), the time
+                until the answer, or an answer in place of the service's.
+            times: repetitions of the whole sequence.
         """
         self.host.wire.troubles[api.name].extend(troubles * times)
 
     def slow(self, destination: str | Destination, *delays: timedelta, times: int = 1) -> None:
-        """Let the next messages to a destination take time, in this order; those after them take none.
+        """Delay the next messages to a destination, in this order; later messages arrive at once.
 
-        So messages overtake each other, and are handled at times of their own. `advance` delivers them.
+        So messages overtake each other, and are handled at different times. `advance` delivers them.
 
         Args:
-            destination: where they arrive.
-            delays: of each message, beside the delay that its handler asked for.
-            times: how often all of them come, one after the other.
+            destination: the destination.
+            delays: the delay of each message, on top of its handler's delay.
+            times: repetitions of the whole sequence.
 
         Raises:
-            UnknownDestination: there is no such destination.
+            UnknownDestination: there is no destination of this name.
         """
         name = _name(destination)
         self._arrived(name)
@@ -330,7 +330,7 @@ class App:
         return tuple(self.host.wire.tries[api.name])
 
     def state(self, entity: Entity[State], key: str | EntityKey) -> State | None:
-        """The state of an entity; None if it is absent or deleted."""
+        """The state of an entity; None for an absent or deleted entity."""
         reading = self.once.read(entity, key)
         return self.run(reading)
 
@@ -338,39 +338,39 @@ class App:
         """The messages that arrived at a destination, or the calls to a service, in order; copies count once.
 
         Raises:
-            UnknownDestination: there is no such destination.
+            UnknownDestination: there is no destination of this name.
         """
         return tuple(map(self.read, self._arrived(_name(destination)).values()))
 
     def _arrived(self, name: str) -> Mapping[str, Envelope]:
         if name not in self.host.sent:
-            known = ", ".join(sorted(self.host.sent)) or "none"
-            raise UnknownDestination(f"There is no destination {name!r}; known are: {known}. Add it to destinations=.")
+            names = ", ".join(sorted(self.host.sent)) or "none"
+            raise UnknownDestination(f"There is no destination {name!r}; known are: {names}. Add it to destinations=.")
         return self.host.sent[name]
 
     def parked(self) -> tuple[Parked, ...]:
-        """The messages that could not be processed, in order."""
+        """The parked messages, in order."""
         return tuple(
             Parked(one.entity, one.message, self.read(Envelope.read(one.envelope.text)), one.reason)
             for one in self.run(self.host.parked())
         )
 
     def taker(self, to: str | Destination | Entity[Any]) -> Entity[Any]:
-        """The entity type whose handlers take the messages for a destination, or that type itself.
+        """The entity type that takes the messages for a destination, or that type itself.
 
         Raises:
-            ConfigurationError: none of this application takes them.
+            ConfigurationError: no type of this application takes the messages.
         """
         name = to.name if isinstance(to, Entity) else _name(to)
-        known = {entity.name: entity for entity in self.once.entities} if isinstance(to, Entity) else self.host.takers
-        if name not in known:
+        takers = {entity.name: entity for entity in self.once.entities} if isinstance(to, Entity) else self.host.takers
+        if name not in takers:
             raise ConfigurationError(
                 f"{to!r} is no entity type of this application, and no destination that leads to one."
             )
-        return known[name]
+        return takers[name]
 
     def read(self, envelope: Envelope) -> Any:
-        """A message as its sender made it; its data, if nobody here has a model of it."""
+        """A message as its sender made it; the data, if there is no model of the message."""
         model = self._models.get(envelope.type) or model_named(envelope.type)
         envelope = self.host.loop.run(self.host.redeemed(envelope))
         if envelope.type == CALL_TYPE:
@@ -391,7 +391,7 @@ def _name(destination: str | Destination | Api) -> str:
 
 
 def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Service]) -> dict[str, Service]:
-    """The function that plays each service, by the name of its `Api`."""
+    """The function for each service, by the name of the `Api`."""
     require("apis= of an App", apis, Mapping, "a dict from each Api to the function that plays it")
     for api, service in apis.items():
         require("A service in apis=", api, Api, "the Api that destinations= has")
@@ -404,7 +404,7 @@ def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Se
 def _takers(
     entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...], queues: Mapping[str, Entity[Any]]
 ) -> dict[str, Entity[Any]]:
-    """By destination the entity type, as this application uses it, whose handlers take its messages."""
+    """By destination the entity type of this application that takes the messages."""
     types = {entity.name: entity for entity in entities}
     require("queues= of an App", queues, Mapping, "a dict from destinations to entity types")
     for entity in queues.values():

@@ -1,4 +1,4 @@
-"""Finds handlers that are not deterministic, on which a version stream and every repeated attempt rely."""
+"""Determinism: tests of handlers, on which a version stream and every repeated attempt rely."""
 
 from __future__ import annotations
 
@@ -28,11 +28,8 @@ from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import Json
 from exactlyonce.values.round_trips import written
 
-# Finds leaks: calls of a handler that give another result every time, to clocks, chance, files, and values of one process.
-#
-# A profile function sees every call that Python code makes, to Python or C, with the calling frame. So nothing is patched,
-# and it does not matter under which name a handler imported a function. Calls that C code makes are not seen, such as
-# `Field(default_factory=datetime.now)`: there only the results differ.
+# Leaks: a profile function sees every call from Python code, with the frame, under any import name. Calls from C code, such
+# as `Field(default_factory=datetime.now)`, are not seen: only the results of the runs differ.
 
 
 CLOCK: Final = "Take the time from context.now."
@@ -65,11 +62,11 @@ _ONLY_THROUGH: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("os.stat", "os.lstat"), frozenset({"pathlib", "os", "posixpath", "ntpath", "genericpath"})),
     "os.environ": frozenset({"os", "collections", "_collections_abc"}),
 }
-"""Calls that libraries make all the time without harm: reported only if a handler makes them or these modules do."""
+"""Harmless calls that libraries make all the time: reported only if a handler or one of these modules makes them."""
 _HARMLESS: Final = frozenset({"exactlyonce", "importlib", "logging", "opentelemetry", "structlog", "warnings"})
 """Packages that call clocks and chance without returning the results to the handler."""
 _PASSING_ON: Final = frozenset({"dataclasses", "functools", "pydantic"})
-"""Packages that call given functions: the call counts as their caller's."""
+"""Packages that call passed functions: the call counts as their caller's."""
 
 _SEED: Final = random.Random.seed.__code__
 _ENVIRON: Final = type(os.environ).__getitem__.__code__
@@ -83,12 +80,12 @@ _LIBRARIES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A call that gives another result every time.
+    """A call with a different result every time.
 
     Attributes:
-        call: such as `time.time()`.
-        place: file and line of the handler's code that made it.
-        advice: what to do instead.
+        call: the call, such as `time.time()`.
+        place: file and line in the handler's code.
+        advice: the replacement.
     """
 
     call: str
@@ -100,13 +97,13 @@ class Leak:
 
 
 class Watch:
-    """Records leaks while it is entered; it can be entered again.
+    """Records leaks between enter and exit; may be entered again.
 
     Args:
-        handler: the code of its package counts as the user's, wherever it is installed.
+        handler: the handler, whose whole package counts as the user's code, wherever it is installed.
 
     Attributes:
-        leaks: each once, in order.
+        leaks: each leak once, in order.
     """
 
     def __init__(self, handler: Callable[..., Any]) -> None:
@@ -120,7 +117,7 @@ class Watch:
         self._seeded.clear()
         self._before = sys.getprofile()
         self._collects = gc.isenabled()
-        gc.disable()  # A collection calls functions of others, which may ask a clock.
+        gc.disable()  # A collection calls foreign functions, which may ask a clock.
         sys.setprofile(self._see)
         return self
 
@@ -155,15 +152,15 @@ class Watch:
             self._note(frame, "socket.connect", OUTSIDE)
 
     def _see_seed(self, frame: FrameType) -> None:
-        """Note a generator without a seed; one with a seed is deterministic."""
-        given = frame.f_locals
-        if given.get("a") is not None:
-            self._seeded.append(given["self"])
+        """Note a generator without a seed; a generator with a seed is deterministic."""
+        arguments = frame.f_locals
+        if arguments.get("a") is not None:
+            self._seeded.append(arguments["self"])
         else:
             self._note(frame, "random.Random", CHANCE)
 
     def _note(self, frame: FrameType, call: str, advice: str) -> None:
-        """Record a call for the nearest frame of the handler's own code, under the name by which it was called there."""
+        """Record a call for the nearest frame of the handler's own code, under the name in that code."""
         through: list[FrameType] = []
         at: FrameType | None = frame
         while at is not None and not self._is_own(at.f_code):
@@ -196,7 +193,7 @@ def _package_of(frame: FrameType) -> str:
 
 
 def _name_of(frame: FrameType) -> str:
-    """The name of a function as its caller would write it."""
+    """The name of a function as the caller would write it."""
     name, me = frame.f_code.co_name, frame.f_locals.get("self")
     if me is not None and me is not _SHARED:
         kind = next((one for one in type(me).__mro__ if name in vars(one)), type(me))
@@ -230,11 +227,11 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 class NonDeterministic(AssertionError):
-    """A handler gave two results in the same circumstances, or may do so the next time.
+    """A handler gave two results for the same input, or may do so.
 
     Attributes:
-        leaks: calls that give another result every time.
-        differences: what differed.
+        leaks: calls with a different result every time.
+        differences: the differences of the results.
     """
 
     def __init__(self, text: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) -> None:
@@ -253,9 +250,9 @@ def assert_deterministic(
     entity: EntityRef | None = None,
     now: datetime = NOW,
 ) -> Ran[Any]:
-    """Run a handler twice in the same circumstances; fail if the results differ, or if it called a clock, chance or the like.
+    """Run a handler twice on the same input; fail if the results differ, or if the handler called a clock, chance or the like.
 
-    The second time the sets of state and message have another order, as they may in another process.
+    In the second run the sets of state and message have another order, as in another process.
 
     Args:
         handler: a handler, decorated or not.
@@ -268,13 +265,13 @@ def assert_deterministic(
 
     Raises:
         NonDeterministic: naming the calls and their places, the differences, and what to do.
-        Exception: whatever the handler raises the first time.
+        Exception: any exception of the handler in the first run.
     """
 
     def once(turned: Callable[[Any], Any] = lambda value: value) -> Ran[Any]:
-        given, sent = turned(deepcopy(state)), turned(deepcopy(message))
+        before, sent = turned(deepcopy(state)), turned(deepcopy(message))
         with watch:
-            return run(handler, given, sent, message_id=message_id, source=source, entity=entity, now=now)
+            return run(handler, before, sent, message_id=message_id, source=source, entity=entity, now=now)
 
     watch = Watch(handler)
     first = once()
@@ -329,7 +326,7 @@ def _differences(first: Ran[Any], second: Ran[Any]) -> Iterator[str]:
 
 
 class _Turned(set[Any]):
-    """A set with another order, as it may have in another process."""
+    """A set with another order, as in another process."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(list(super().__iter__())[::-1])
@@ -343,7 +340,7 @@ class _TurnedFrozen(frozenset[Any]):
 
 
 def _turned(value: Any) -> Any:
-    """A value of which this test has a copy, with all of its sets in another order."""
+    """A value that the test owns, with all sets in another order."""
     if isinstance(value, (set, frozenset)):
         return (_Turned if isinstance(value, set) else _TurnedFrozen)(value)
     if type(value) in (list, tuple):
@@ -369,7 +366,7 @@ def _type_of(sent: Sent) -> str:
 
 
 def _json(value: Any) -> Any:
-    """A state, or the events in place of it, as they are stored."""
+    """A state, or the events in its place, as stored JSON."""
     if isinstance(value, (list, tuple)):
         return [[type(one).__name__, _json(one)] for one in value]
     return None if value is None else written(type(value), value)

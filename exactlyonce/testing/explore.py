@@ -1,4 +1,4 @@
-"""Explores an application: all orders of its messages, and the faults between, until a story breaks an invariant."""
+"""Explores an application: runs all orders of its messages, with faults, until a story breaks an invariant."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 EntityState = TypeVar("EntityState")
 MOST_STATES: Final = 100_000
-"""At which an exploration gives up, unless it is given another limit."""
+"""Default limit of states, at which an exploration gives up."""
 _WIDTH: Final = 100
-_NAMED: Final = 3  # Message types that are named where an exploration gives up.
+_NAMED: Final = 3  # Message types that an exploration names on giving up.
 _PRINTED_EVERY: Final = 3.0  # Seconds.
 
 
 class InvariantBroken(AssertionError):
-    """A story breaks an invariant, or a message fails in it.
+    """A story breaks an invariant, or a message fails.
 
     Attributes:
-        story: the shortest there is, a line for each turn of an instance.
-        states: how many states were looked at.
+        story: the shortest story, a line for each turn of an instance.
+        states: number of explored states.
     """
 
     def __init__(self, violation: str, story: tuple[str, ...], states: int) -> None:
@@ -46,7 +46,7 @@ class InvariantBroken(AssertionError):
 
 
 class Unexplored(AssertionError):
-    """Nothing is proved: there are more states than the limit, or no story ends within the bounds as `in_the_end` wants it."""
+    """Nothing is proved: there are more states than the limit, or no story ends within the bounds as `in_the_end` demands."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Explored:
     """No story breaks an invariant.
 
     Attributes:
-        states: how many states were looked at.
-        steps: how many steps lead from one to another.
-        depth: how many steps lead to the last state.
-        unexplored: what was not explored, a phrase for each.
+        states: number of explored states.
+        steps: number of steps between states.
+        depth: number of steps to the last state.
+        unexplored: a phrase for each limit of the exploration.
     """
 
     states: int
@@ -71,12 +71,12 @@ class Explored:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an exploration is.
+    """The progress of an exploration.
 
     Attributes:
-        states: how many were looked at.
-        depth: how many steps lead to the latest of them.
-        seconds: since the exploration began.
+        states: number of explored states.
+        depth: number of steps to the latest state.
+        seconds: seconds since the start.
     """
 
     states: int
@@ -89,7 +89,7 @@ class Progress:
 
 
 class Seen:
-    """What anybody sees of the application at a moment of a story; the argument of an invariant."""
+    """The visible part of the application at a moment of a story; the argument of an invariant."""
 
     def __init__(self, app: App, application: Application, state: State) -> None:
         self._app = app
@@ -97,11 +97,11 @@ class Seen:
         self._state = state
 
     def state(self, entity: Entity[EntityState], key: str | EntityKey) -> EntityState | None:
-        """The committed state of an entity; None if it is absent or deleted."""
+        """The committed state of an entity; None for an absent or deleted entity."""
         ref = entity.ref(key)
         body = read_entity(ref, self._state.documents.newest(ref)).body
-        found: EntityState | None = None if body is None else entity.shape.read(ref, body)
-        return found
+        committed: EntityState | None = None if body is None else entity.shape.read(ref, body)
+        return committed
 
     def __repr__(self) -> str:
         return "Seen()"
@@ -110,17 +110,17 @@ class Seen:
         """The messages that arrived at a destination during the exploration, in the order of their ids; copies count once."""
         name = destination.name if isinstance(destination, Destination) else destination
         sent = (self._application.messages[number] for number in self._state.arrived)
-        found = {(one.envelope.source, one.envelope.id): one.envelope for one in sent if one.destination == name}
-        return tuple(self._app.read(found[key]) for key in sorted(found))
+        envelopes = {(one.envelope.source, one.envelope.id): one.envelope for one in sent if one.destination == name}
+        return tuple(self._app.read(envelopes[key]) for key in sorted(envelopes))
 
     def failed(self) -> tuple[Any, ...]:
-        """The messages that failed, and were given up; empty unless `may_fail` allows it."""
+        """The messages that failed and were given up; empty without `may_fail`."""
         messages = self._application.messages
         return tuple(self._app.read(messages[number].envelope) for number in sorted(self._state.failed))
 
 
 Invariant = Callable[[Seen], object]
-"""Looks at a moment, and asserts; or returns False, or a sentence that says what is wrong."""
+"""Looks at a moment, and asserts; or returns False, or a sentence with the fault."""
 
 
 def explore(
@@ -141,37 +141,37 @@ def explore(
 ) -> Explored:
     """Run the handlers of an application in every order, on several instances, with faults; fail with the shortest story.
 
-    The exploration starts from what the application holds, with all messages waiting that have a delay: a delayed message
-    may come at any moment, and a kept one may be released at any moment. The application itself does not change. A fault is
-    a crash, a request or a reply that is lost, a read by a replica that is behind, or a copy of a message. Time stands still;
-    what else the sweeper does, poison messages and requests over HTTP are left out. A call to a service gets its answer at
-    any moment; that its outcome is unknown is a fault.
+    The exploration starts from the stored documents of the application, with all delayed messages waiting: a delayed message
+    may come, and a kept message may be released, at any moment. The application itself does not change. A fault is a crash, a
+    lost request or reply, a read by a lagging replica, or a copy of a message. Time stands still. Poison messages, requests
+    over HTTP and all work of the sweeper except releases are left out. A call to a service gets its answer at any moment; an
+    unknown outcome of a call is a fault.
 
     Args:
         app: the application, in the state from which to start.
-        messages: each with its destination, or the entity type that takes it. They wait in their queues, in no order.
-        invariant: holds at every moment; None for none. That no message fails always holds, unless `may_fail` says otherwise.
-        in_the_end: holds once all messages are processed; None for none.
+        messages: messages, each with its destination or entity type. They wait in their queues, in no order.
+        invariant: holds at every moment; None for no invariant. Without `may_fail`, every message also has to succeed.
+        in_the_end: holds once all messages are processed; None for no invariant.
         instances: processes that take messages.
-        faults: most faults of a story.
-        interruptions: how often in a story an instance takes a message, or goes on, while another is in the middle of its work.
-        releases: how often a message that comes later than it was sent (`at=`, `delay=`) may follow from others of its type. A
-            reminder that sets the next one would go on for ever.
+        faults: most faults in a story.
+        interruptions: how often in a story an instance takes a message, or goes on, in the middle of another instance's work.
+        releases: how often delayed messages (`at=`, `delay=`) of a type may follow from each other. A reminder that sets the
+            next reminder would go on for ever.
         leave_out: message types, and entity types, whose messages are not delivered.
-        may_fail: whether a handler may raise. Its message is given up then; one that met a replica that is behind comes again.
-        most_states: most states to look at.
-        progress: called every two thousand states, and after each step deeper. None prints a line every few seconds to stderr
-            if that is a terminal.
-        reduced: whether to leave out what leads to nothing new. False is for tests of `explore`.
+        may_fail: whether a handler may raise. Then the message is given up; after a read by a lagging replica it comes again.
+        most_states: limit of explored states.
+        progress: called every two thousand states, and at each further step of depth. None prints a line every few seconds to
+            stderr on a terminal.
+        reduced: whether to leave out steps without new results. False is for tests of `explore`.
 
     Returns:
-        How much was explored, and what was not.
+        The size of the exploration, and its limits.
 
     Raises:
         InvariantBroken: with the story.
         Unexplored: there are more states than `most_states`; or `in_the_end` does not hold, but might after more `releases`.
-        ConfigurationError: nobody takes a message; `leave_out` names what is no type of messages or of this application's
-            entities; or yieldcheck is missing.
+        ConfigurationError: a message has no entity type; `leave_out` names neither a message type nor an entity type of this
+            application; or yieldcheck is missing.
     """
     bounds = Bounds(instances, faults, interruptions, may_fail, releases, _left_out(app, leave_out), reduced)
     exploration = _Exploration(app, messages, bounds, _Judge(app, invariant, in_the_end))
@@ -189,7 +189,7 @@ def _left_out(app: App, types: Iterable[type | Entity[Any]]) -> LeftOut:
 
 
 class _Line:
-    """Prints the progress to stderr, if that is a terminal: a line every few seconds."""
+    """Prints progress to stderr, a line every few seconds, if stderr is a terminal."""
 
     def __init__(self) -> None:
         self._next = _PRINTED_EVERY
@@ -201,16 +201,16 @@ class _Line:
 
 
 class _Judge:
-    """Says what is wrong with a state.
+    """Judges states.
 
     Args:
-        app: that is explored.
+        app: the explored application.
         invariant, in_the_end: as for `explore`.
 
     Attributes:
-        application: whose states it judges.
-        ends: whether a story has come to its end, or need not, without an `in_the_end`.
-        doubts: whether `in_the_end` did not hold where a message still waits that would be one release too many.
+        application: the model whose states are judged.
+        ends: whether a story has ended, or there is no `in_the_end`.
+        doubts: whether `in_the_end` failed in a state with a waiting message beyond the limit of releases.
     """
 
     application: Application
@@ -225,7 +225,7 @@ class _Judge:
         self.doubts = False
 
     def accuse(self) -> None:
-        """From now on `in_the_end` has to hold there, too."""
+        """From now on `in_the_end` has to hold in states of doubt, too."""
         self._accusing = True
         self._known.clear()
 
@@ -233,7 +233,7 @@ class _Judge:
         over = self.application.is_good_end(state)
         cut_off = over and self.application.is_cut_off(state)
         moment = over, cut_off, state.documents, state.arrived, state.failed
-        if moment not in self._known:  # Also so that a moment is judged in the same words again.
+        if moment not in self._known:  # A repeated moment also gets the same words.
             self._known[moment] = self._judged(Seen(self._app, self.application, state), over=over, cut_off=cut_off)
         return self._known[moment]
 
@@ -253,10 +253,10 @@ class _Exploration:
     """An exploration of an application: a search for each number of faults and interruptions.
 
     Args:
-        app: that is explored.
-        messages: that wait, besides those of the application.
-        bounds: of the exploration.
-        judge: says what is wrong with a state.
+        app: the explored application.
+        messages: the waiting messages, besides those of the application.
+        bounds: the bounds of the exploration.
+        judge: judges states.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class _Exploration:
         judge: _Judge,
     ) -> None:
         try:
-            from yieldcheck import check  # noqa: PLC0415  # Nothing else needs it.
+            from yieldcheck import check  # noqa: PLC0415  # Only explorations need it.
         except ImportError:
             raise ConfigurationError(
                 "explore(...) needs the package yieldcheck, which exactlyonce-dev brings: install it."
@@ -291,7 +291,7 @@ class _Exploration:
                 split=(lambda state: state.split) if bounds.reduced else None,
             )
 
-        for allowed in bounds.allowed():  # The simplest stories first: one in which less goes wrong says more.
+        for allowed in bounds.allowed():  # The simplest stories first: a story with fewer faults says more.
             report = search(*allowed)
             if report.violation is not None:
                 raise InvariantBroken(report.violation, _told(report.path), report.states)
@@ -324,7 +324,7 @@ def _application(app: App, bounds: Bounds, judge: _Judge) -> Application:
 
 
 def _too_many(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
-    """Why a search gave up, and what makes most of its states."""
+    """The reason for giving up a search, and the message types with most of the states."""
     most = report.kinds.most_common(_NAMED)
     share = round(100 * sum(count for _, count in most) / max(1, report.states))
     return (
@@ -335,7 +335,7 @@ def _too_many(report: Report[State, Move], application: Application, bounds: Bou
 
 
 def _leave_out(application: Application) -> str:
-    """What to leave out: messages that follow from others of their type, if there are any."""
+    """Advice on messages to leave out: those that follow from others of their type, if there are any."""
     endless = sorted({one.kind for one in application.messages if one.beyond})
     return (
         f"leave out what goes on for ever: leave_out=({', '.join(endless)},)"
@@ -345,7 +345,7 @@ def _leave_out(application: Application) -> str:
 
 
 def _too_short(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
-    """Why an end proves nothing, with the story that leads there."""
+    """The reason why an end proves nothing, with the story of that end."""
     waiting = sorted({one.kind for one in application.messages if one.beyond})
     return (
         f"{report.violation}\nThat may be right: {_list(waiting)} would come once more, but not more than {bounds.releases} "
@@ -375,7 +375,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any], object]]) -> list[Waiting]:
-    """The messages that wait at the start: those that the application has yet to process, and those that are given."""
+    """The messages that wait at the start: those of the application and those of the test."""
     waiting: list[Waiting] = []
     numbers = count(1)
     for one in app.host.unprocessed:
@@ -385,13 +385,13 @@ def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any],
             waiting.append(Waiting(one.destination, one.entity, one.envelope))
     for to, message in messages:
         name = to if isinstance(to, str) else to.name
-        # Of a source of its own: its ids are none of those that the test has given.
+        # A source of its own: the ids differ from all ids of the test.
         waiting.append(Waiting(name, app.taker(to), app.envelope(message, f"explored-{next(numbers)}", "explore")))
     return waiting
 
 
 def _replies(app: App, destination: str, envelope: Envelope) -> tuple[Waiting, ...]:
-    """The replies that a message in a queue may get, most likely first; none for one that is no call."""
+    """The possible replies to a message in a queue, most likely first; none unless the message is a call."""
     if destination not in app.host.apis:
         return ()
     replies = app.host.loop.run(app.host.replies(destination, envelope))
@@ -404,7 +404,7 @@ def _replies(app: App, destination: str, envelope: Envelope) -> tuple[Waiting, .
 
 
 def _broken(invariant: Invariant | None, seen: Seen) -> str | None:
-    """What an invariant says against a moment."""
+    """The objection of an invariant to a moment; None without one."""
     if invariant is None:
         return None
     name = getattr(invariant, "__name__", repr(invariant))
@@ -422,7 +422,7 @@ def _numbered(story: Iterable[str]) -> str:
 
 
 def _told(path: Iterable[Move]) -> tuple[str, ...]:
-    """The story of a path: a line for each message that an instance takes, and for each time that it goes on with one."""
+    """The story of a path: a line for each message that an instance takes, and for each time of going on."""
     lines: list[str] = []
     last: int | None = None
     for move in (one for together in path for one in (*together.before, together)):

@@ -1,7 +1,7 @@
 """The guarantee as pure predicates over records, for tests, the model checker and the audit.
 
-Each predicate returns the violations; none means that the property holds for these facts. Properties of the published TLA+
-specification keep their names. Messages are compared by the hashes of their keys, since marks have nothing else of them.
+Each predicate returns the violations; without any, the property holds for the facts. Properties of the published TLA+
+specification keep their names. Messages are compared by hashes of their keys, since marks keep nothing else.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CommitRecord = ColocatedRecord | StreamEntry
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One message's change of one entity, as recorded in one document. Attributes that the document lacks are None or empty.
+    """One message's change of one entity, as recorded in one document. Attributes absent from the document are None or empty.
 
     Attributes:
-        entity: its key.
+        entity: key of the entity.
         message: hash of the message's key.
-        tx, version: of the commit.
-        outputs, digest: ids of the outputs, and of their content.
-        place: of the message, if it was taken in a sequence.
+        tx, version: transaction and entity version of the commit.
+        outputs, digest: ids of the outputs, and hash of their content.
+        place: channel and number of the message, if it was taken in a sequence.
     """
 
     entity: str
@@ -57,13 +57,13 @@ class Commit:
 
     @classmethod
     def of_mark(cls, entity: EntityRef, mark: Mark, version: int) -> Commit:
-        """The commit in a mark. The ids of its outputs derive from the mark; what was kept has a mark of its own release."""
+        """The commit in a mark. The ids of outputs derive from the mark; kept messages have marks of their own release."""
         ids = (derived_id(entity, mark.hash, index) for index, to in enumerate(mark.sent) if to != KEPT)
         return cls(entity.key, mark.hash, None, version, tuple(ids))
 
     @classmethod
     def of_entry(cls, entity: EntityRef, entry: OutboxEntry, ledger: Ledger) -> Commit:
-        """The commit in an entry of a ledger's outbox, which has its outputs to the letter."""
+        """The commit in an entry of a ledger's outbox, which has the complete outputs."""
         outputs = tuple(entry.owed_outputs(entity, ledger.to, ledger.sequences))
         ids = tuple(output.id for output in outputs)
         return cls(entity.key, entry.cause, entry.tx, None, ids, digest(outputs))
@@ -75,13 +75,13 @@ class Facts:
 
     Attributes:
         commits: from ledgers, records and companions; a commit may appear several times.
-        published: every copy of every output that a queue accepted from these entities.
-        acknowledged: entity and key of the message of acknowledged deliveries.
-        owing: entity and hash of the message of commits whose outputs are not known to be published.
+        published: every copy of every output that a queue accepted from the entities.
+        acknowledged: entity and message key of acknowledged deliveries.
+        owing: entity and message hash of commits whose outputs are not known to be published.
         skipped: read model and place of skipped messages.
-        late: read model and key of messages that arrived after they were skipped.
-        fallen: entity and version to which a ledger went back, though nobody had put its document back.
-        undone: commits before a document was put back. They count no more, but what they sent is out.
+        late: read model and key of messages that arrived after being skipped.
+        fallen: entity and version of ledgers that went back without a restore of the document.
+        undone: commits before a restore of the document. They no longer count, but their outputs are out.
     """
 
     commits: tuple[Commit, ...] = ()
@@ -98,7 +98,7 @@ class Facts:
 class Violation:
     """A property that does not hold, its entity and message, and the evidence.
 
-    The predicates name a message by its hash, and `violations` by its key where the facts have that.
+    The predicates name a message by its hash, and `violations` by its key if the facts have the key.
     """
 
     property: str
@@ -112,7 +112,7 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
 
     Args:
         facts: observed facts.
-        drained: the queue is empty and nothing is under way, so that everything that must happen eventually has happened.
+        drained: whether the queue is empty and nothing is under way, so that all that must happen eventually has happened.
     """
     always = (
         at_most_one_state_change(facts.commits),
@@ -124,9 +124,9 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
         in_sequence(facts),
     )
     in_the_end = (nothing_lost(facts), termination(facts)) if drained else ()
-    found = tuple(violation for broken in (*always, *in_the_end) for violation in broken)
-    keys = {message_hash(key): key for _, key in facts.acknowledged | facts.late} if found else {}
-    return tuple(replace(one, message=keys.get(one.message, one.message)) for one in found)
+    violations = tuple(violation for broken in (*always, *in_the_end) for violation in broken)
+    keys = {message_hash(key): key for _, key in facts.acknowledged | facts.late} if violations else {}
+    return tuple(replace(one, message=keys.get(one.message, one.message)) for one in violations)
 
 
 def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
@@ -141,12 +141,12 @@ def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
             versions[commit.entity, commit.message].add(commit.version)
         if commit.place is not None:
             places[commit.entity, commit.message].add(commit.place)
-    found: tuple[tuple[str, Mapping[tuple[str, str], Collection[object]]], ...] = (
+    repeated: tuple[tuple[str, Mapping[tuple[str, str], Collection[object]]], ...] = (
         ("by {} transactions", transactions),
         ("in {} versions", versions),
         ("at {} places", places),
     )
-    for where, all_distinct in found:
+    for where, all_distinct in repeated:
         for (entity, message), distinct in all_distinct.items():
             if len(distinct) > 1:
                 detail = f"committed {where.format(len(distinct))}"
@@ -154,7 +154,7 @@ def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
 
 
 def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
-    """Each version of an entity comes from one message: no change was lost to a concurrent one."""
+    """Each version of an entity comes from one message: no concurrent change was lost."""
     by_version: dict[tuple[str, int], set[str]] = defaultdict(set)
     for commit in commits:
         if commit.version is not None:
@@ -167,7 +167,7 @@ def versions_are_distinct(commits: Iterable[Commit]) -> Iterator[Violation]:
 
 
 def versions_rise(facts: Facts) -> Iterator[Violation]:
-    """A ledger never goes back to an earlier version, unless somebody puts its document back."""
+    """A ledger never goes back to an earlier version, except by a restore of the document."""
     for entity, version in facts.fallen:
         yield Violation("versions_rise", entity, "", f"its ledger went back to version {version}")
 
@@ -175,7 +175,7 @@ def versions_rise(facts: Facts) -> Iterator[Violation]:
 def at_most_one_output(facts: Facts) -> Iterator[Violation]:
     """All copies published under one id have the same destination and content.
 
-    A message whose commit was undone may be handled once more on another state: each of its commits has a content.
+    A message with an undone commit may be handled again on another state: each of its commits has a content.
     """
     contents: dict[str, set[Output]] = defaultdict(set)
     for output in facts.published:
@@ -213,7 +213,7 @@ def no_ghost_output(facts: Facts) -> Iterator[Violation]:
 
 
 def in_sequence(facts: Facts) -> Iterator[Violation]:
-    """A read model takes the messages of each channel in the order of their numbers, and records each that it skips."""
+    """A read model takes the messages of each channel in the order of their numbers, and records each skipped message."""
     taken: dict[tuple[str, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for commit in facts.commits:
         if commit.place is not None:

@@ -1,4 +1,4 @@
-"""An application on accounts in memory, and the host that delivers its messages, on virtual time."""
+"""An application on accounts in memory, and a host that delivers its messages, on virtual time."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _MAX_BYTES: Final = 48 * 1024
 
 
 class Queues:
-    """Queues in memory: they take everything, and tell the host.
+    """Queues in memory: they take every message, and tell the host.
 
     Args:
         arrived: called with the destination and each output.
-        interruptions: of publishing; None for none.
+        interruptions: the interruptions of publishing; None for none.
     """
 
     max_bytes = _MAX_BYTES
@@ -76,13 +76,13 @@ class MemoryAccounts:
     """Store, queues and blobs in memory: `Accounts` of an application.
 
     Args:
-        settings: of the application.
-        entities, destinations: of the application.
-        clock: of the accounts.
-        losses: of the store.
-        interruptions: of steps on the store; None for none.
-        queues: of all destinations.
-        wire: to the services that it calls.
+        settings: the settings of the application.
+        entities, destinations: as for the application.
+        clock: the clock of the accounts.
+        losses: the lost replies of the store.
+        interruptions: the interruptions of steps on the store; None for none.
+        queues: the queues of all destinations.
+        wire: the wire to the called services.
         blobs: whether there is a container for blobs.
     """
 
@@ -124,7 +124,7 @@ class MemoryAccounts:
 
 Result = TypeVar("Result")
 MOST_DELIVERIES: Final = 5
-"""Deliveries after which a queue gives a message up, as `maxDequeueCount` of host.json says by default."""
+"""Deliveries after which a queue gives a message up: the default of `maxDequeueCount` in host.json."""
 MINUTE: Final = 60.0
 """Seconds between two runs of the sweeper."""
 
@@ -134,10 +134,10 @@ class Delivery:
     """A message in a queue.
 
     Attributes:
-        entity: the type whose handlers take it; None for a call.
+        entity: the type whose handlers take the message; None for a call.
         destination: the queue.
         body: the envelope, as JSON.
-        times: how often it was delivered.
+        times: number of deliveries.
     """
 
     entity: Entity[Any] | None
@@ -156,32 +156,32 @@ class Delivery:
 
 
 class Host:
-    """Runs an application in memory: one delivery at a time, and a sweeper every minute. Nobody waits for a call.
+    """Runs an application in memory: one delivery at a time, and a sweeper every minute. No delivery waits for a call.
 
-    A message that fails goes to the end of the line, and is given up after `MOST_DELIVERIES`. So does one whose process was
-    killed; the next process knows nothing but what is stored.
+    A failed message goes to the end of the line, and is given up after `MOST_DELIVERIES`. So does a message whose process was
+    killed; the next process knows only the stored documents.
 
     Args:
-        entities, destinations: of the application.
+        entities, destinations: as for the application.
         services: by the name of an `Api` the function in its place.
-        takers: by destination the entity type whose handlers take its messages. Others keep what arrives.
+        takers: by destination the entity type that takes the messages. Any other destination keeps its messages.
         start: the time of day at the start.
         blobs: whether there is a container for blobs.
 
     Attributes:
         once: the application.
-        loop, clock: its time.
-        wire: to the services that it calls.
-        losses: of the store.
-        interruptions: of steps.
-        kills: how often the process was killed.
+        loop, clock: the application's time.
+        wire: the wire to the called services.
+        losses: the lost replies of the store.
+        interruptions: the interruptions of steps.
+        kills: number of times that the process was killed.
         sent: by destination the distinct messages that arrived, by source and id.
-        failures: why messages were given up, in order.
-        slow: by destination how long its next messages take.
-        twice: chance that orders deliveries, each of which comes twice; None while each comes once, in order.
+        failures: the errors of messages that were given up, in order.
+        slow: by destination the delays of the next messages.
+        twice: random order of deliveries, each made twice; None for single deliveries in order.
         takers: as given.
-        apis: the services that it calls, by name.
-        parts: of the application.
+        apis: the called services, by name.
+        parts: the parts of the application.
         delayed: deliveries whose time has not come.
     """
 
@@ -237,11 +237,11 @@ class Host:
         self._delivering = False
         self._at_rest = -1
         self._rests_until: str | None = None
-        self.loop.run(self.once.sweep())  # Starts the application; one that is swept may answer.
+        self.loop.run(self.once.sweep())  # Starts the application; a swept application may answer requests.
         self.loop.call_later(MINUTE, self._every_minute)
 
     def kill(self) -> None:
-        """End the process, whatever is under way, and start another one. Its book is lost, but for what the store has of it."""
+        """End the process in the middle of its work, and start another. The book is lost, except for its stored version."""
         self.kills += 1
         self.parts.lanes.abandon()
         self.parts.driver.books.abandon()
@@ -252,7 +252,7 @@ class Host:
         self.loop.create_task(self._sweep())
 
     async def take(self, entity: Entity[Any], envelope: Envelope) -> None:
-        """Process a message that is in no queue. Raises `ExactlyOnceError`."""
+        """Process a message without a queue. Raises `ExactlyOnceError`."""
         message = Delivery(entity, entity.name, envelope.to_json().text, times=1).message()
         await self._in_spite_of_kills(lambda: self.once.process(message, entity))
 
@@ -260,19 +260,19 @@ class Host:
         """All parked messages, with their bodies."""
         operator = await self.once.operator()
         listed = [one async for page in operator.parked() for one in page]
-        found = [await operator.parked_message(one.entity, one.message) for one in listed]
-        return tuple(one for one in found if one is not None)
+        messages = [await operator.parked_message(one.entity, one.message) for one in listed]
+        return tuple(one for one in messages if one is not None)
 
     async def redeemed(self, envelope: Envelope) -> Envelope:
-        """A message with its data, which may be in a blob."""
+        """A message with its data, also from a blob."""
         claims = ClaimChecks(self.accounts.blobs)
         return await claims.redeemed(envelope) if claims.claims(envelope) else envelope
 
     async def replies(self, destination: str, call: Envelope) -> tuple[Output, ...]:
-        """The replies that a call may get now: its answer, if that is final, and that its outcome is unknown. None is sent.
+        """The possible replies to a call now: the answer, if final, and the reply for an unknown outcome. None is sent.
 
         Raises:
-            ConfigurationError: no function plays the service. Anything that the function raises, `OSError` apart.
+            ConfigurationError: no function plays the service. Any exception of the function except `OSError` is raised, too.
         """
         self._require_service(destination)
         sent: list[Output] = []
@@ -297,7 +297,7 @@ class Host:
 
     @property
     def unprocessed(self) -> tuple[Delivery, ...]:
-        """What is delivered later, or waits, or is tried again after a pause; and calls that are under way."""
+        """Delayed and waiting messages, messages before their next try, and calls under way."""
         return (*self.delayed, *self._waiting, *self._under_way)
 
     def has_arrived(self, output: Output) -> bool:
@@ -305,12 +305,12 @@ class Host:
         return key_of(Envelope.read(output.envelope.text)) in self.sent[output.destination]
 
     def arrive(self, destination: str, output: Output) -> None:
-        """Take what was sent to a destination."""
+        """Take a message that was sent to a destination."""
         envelope = Envelope.read(output.envelope.text)
         self.sent[destination].setdefault(key_of(envelope), envelope)
         taker = self.takers.get(destination)
         if taker is not None or destination in self.apis:
-            # A call that comes again comes once, or each of its tries would double its copies.
+            # A repeated call comes once, or each try would double its copies.
             twice = self.twice is not None and not (taker is None and envelope.requeued)
             slow = self.slow[destination].popleft().total_seconds() if self.slow[destination] else 0.0
             for _ in range(1 + twice):
@@ -358,7 +358,7 @@ class Host:
             self._line_up(delivery)
 
     async def _in_spite_of_kills(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do something, and again where its process was killed meanwhile."""
+        """Do the work, again for each process that was killed meanwhile."""
         while True:
             kills = self.kills
             try:
@@ -399,12 +399,12 @@ class Host:
     async def _sweep(self) -> None:
         await self._in_spite_of_kills(self._swept)
         if not await self._is_held():
-            # There is nothing to sweep until the next write, or until something is owed, or due.
+            # There is nothing to sweep until the next write, debt or due time.
             self._at_rest = self.accounts.documents.writes
             self._rests_until = self.accounts.listing.first_owing()
 
     async def _swept(self) -> None:
-        await self.once.sweep()  # Of the process that there is now.
+        await self.once.sweep()  # In the present process.
 
     async def _is_held(self) -> bool:
         """Whether a read model holds a message."""

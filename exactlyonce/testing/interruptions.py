@@ -1,4 +1,4 @@
-"""Steps at which a reply is lost, or the process is killed, as tests ask for it."""
+"""Planned interruptions of steps: lost replies, and kills of the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.stores.memory.partitions import Fate, NoTrouble
 from exactlyonce.stores.port import AsyncStore
 
-# Lost replies of the store, as tests ask for them.
+# Lost replies of the store.
 
 
 Lost = Literal["reply", "request"]
@@ -25,10 +25,10 @@ _FATES: Final[dict[Lost | None, Fate]] = {"reply": Fate.LOST_AFTER, "request": F
 
 
 class Losses(NoTrouble):
-    """Loses what is planned, and nothing else.
+    """Loses the planned replies, and no others.
 
     Attributes:
-        planned: what is lost of each of the next writes; None for nothing.
+        planned: the loss of each of the next writes; None for an answered write.
     """
 
     def __init__(self) -> None:
@@ -40,23 +40,23 @@ class Losses(NoTrouble):
 
 Reply = TypeVar("Reply")
 Interruption = Literal["reply", "request", "before", "after"]
-"""A step loses its reply, or its request, so that nothing is applied; or the process is killed before the step, or after it."""
+"""A step loses its reply, or its request, so that nothing is applied; or the process is killed before or after the step."""
 WRITES: Final[frozenset[str]] = frozenset(
     one.__name__ for one in (SaveEntity, SaveBatch, WritePage, Stage, Park, WriteOnce)
 )
-"""Steps that write to the store and are answered."""
+"""Steps that write to the store and have replies."""
 STEPS: Final = WRITES | {Publish.__name__}
 
 
 @dataclass
 class Planned:
-    """An interruption that has not happened yet.
+    """A planned interruption.
 
     Attributes:
-        what: happens.
-        steps: the names of the effects that it may happen to.
-        type: of the entity whose steps are meant; None for any.
-        skip: how many such steps go on before.
+        what: the interruption.
+        steps: the names of the effects that may be interrupted.
+        type: type of the entity; None for any.
+        skip: number of such steps that go on before.
     """
 
     what: Interruption
@@ -66,13 +66,13 @@ class Planned:
 
 
 class Interruptions:
-    """Interrupts what is planned, and nothing else. Each plan counts the steps that it means by itself.
+    """Interrupts the planned steps, and no others. Each plan counts its own steps.
 
     Args:
         kill: ends the process.
 
     Attributes:
-        planned: what has not happened yet.
+        planned: the interruptions still to come.
     """
 
     def __init__(self, kill: Callable[[], None]) -> None:
@@ -90,7 +90,7 @@ class Interruptions:
         self.planned.append(Planned(what, WRITES if step is None else frozenset((step,)), type, skip))
 
     def next(self, step: str, type: str) -> Interruption | None:
-        """What happens to a step, which is about to begin; None if nothing does."""
+        """The interruption of a step that is about to begin; None for no interruption."""
         meant = [one for one in self.planned if step in one.steps and one.type in (None, type)]
         due = next((one for one in meant if one.skip == 0), None)
         for one in meant:
@@ -101,10 +101,10 @@ class Interruptions:
         return due.what
 
     def kill(self) -> None:
-        """End the process, in the middle of what it does.
+        """End the process in the middle of its work.
 
         Raises:
-            CancelledError: in the task that did it, as in all others of the process.
+            CancelledError: in the calling task, as in all other tasks of the process.
         """
         self._kill()
         raise asyncio.CancelledError
@@ -114,8 +114,8 @@ class InterruptedStore:
     """A store whose steps are interrupted.
 
     Args:
-        store: performs them.
-        interruptions: of them.
+        store: performs the steps.
+        interruptions: the planned interruptions.
     """
 
     def __init__(self, store: AsyncStore, interruptions: Interruptions) -> None:
@@ -123,13 +123,13 @@ class InterruptedStore:
         self._interruptions = interruptions
 
     async def perform(self, effect: Effect[Reply]) -> Reply | Busy:
-        """Perform an effect, unless it is interrupted."""
+        """Perform an effect, unless a plan interrupts it."""
         entity: Any = getattr(effect, "entity", None)
         happens = None if entity is None else self._interruptions.next(type(effect).__name__, entity.type)
         if happens == "before":
             self._interruptions.kill()
         if happens == "request":
-            return UNKNOWN  # type: ignore[return-value]  # Every write may be answered so.
+            return UNKNOWN  # type: ignore[return-value]  # Every write may have this reply.
         reply = await self._store.perform(effect)
         if happens == "after":
             self._interruptions.kill()

@@ -1,7 +1,7 @@
 """An event loop on virtual time: hours pass in no time, and one seed runs the same way everywhere.
 
-Nothing here waits, and nothing reads a clock of the machine. Callbacks that are ready run in the order in which they became
-ready, as asyncio promises to the code above; what varies from seed to seed is when replies arrive.
+Nothing here waits, and nothing reads a clock of the machine. Ready callbacks run in the order of becoming ready, as asyncio
+promises; seeds differ in the times at which replies arrive.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ START: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 class Overdue(Exception):
-    """Something was still under way when everything should have come to rest."""
+    """Work was still under way at a time when all should be at rest."""
 
 
 class Interrupted(Exception):
-    """Something happened after which there is no need to go on."""
+    """An event after which there is no need to go on."""
 
 
 class _Task(asyncio.Task[Any]):
     """Hashes to its number, not to its address: sets of tasks have the same order in every run."""
 
-    def __init__(self, number: int, *given: Any, **more: Any) -> None:
+    def __init__(self, number: int, *arguments: Any, **more: Any) -> None:
         self._number = number
-        super().__init__(*given, **more)
+        super().__init__(*arguments, **more)
 
     def __hash__(self) -> int:
         return self._number
@@ -44,13 +44,13 @@ class _Task(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
-    """What tasks, futures and timers need of a loop, and no more: there is no I/O here.
+    """The part of an event loop that tasks, futures and timers need. There is no I/O here.
 
     Args:
-        limit: how many timers may go off in all.
+        limit: most timers that may go off in all.
 
     Attributes:
-        complaints: exceptions that nobody took care of.
+        complaints: exceptions without a handler.
     """
 
     def __init__(self, limit: int) -> None:
@@ -67,10 +67,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self._now
 
     def run(self, job: Coroutine[Any, Any, Result]) -> Result:
-        """Run until a coroutine is done, and then all that is ready; return its result, or raise as it does.
+        """Run until a coroutine is done, and then all ready callbacks; return the result, or raise as the coroutine does.
 
         Raises:
-            Overdue: it waits for what nothing planned brings about; or there were too many timers.
+            Overdue: the coroutine waits for an event that nothing planned brings about; or there were too many timers.
         """
         task = self.create_task(job)
         with suppress(Interrupted):
@@ -80,7 +80,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return task.result()
 
     def run_for(self, seconds: float) -> None:
-        """Run what is ready, and what is planned for the next seconds. Raises `Overdue` if there are too many timers."""
+        """Run the ready callbacks, and the timers of the next seconds. Raises `Overdue` after too many timers."""
         end = self._now + seconds
         with suppress(Interrupted):
             self.run_until_idle(inf, lambda: not self._timers or self._timers[0][0] > end)
@@ -94,8 +94,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             unless: whether there is no need to go on.
 
         Raises:
-            Interrupted: there is none.
-            Overdue: something is planned for later than the deadline; or there were too many timers.
+            Interrupted: `unless` is true.
+            Overdue: a timer is planned for after the deadline; or there were too many timers.
         """
         around = asyncio._get_running_loop()  # noqa: SLF001  # Made for event loops. A test may be a coroutine itself.
         asyncio._set_running_loop(self)  # noqa: SLF001
@@ -110,7 +110,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             while ready:
                 handle = ready.popleft()
                 if not handle.cancelled():
-                    handle._run()  # noqa: SLF001  # How loops run what is due, here and in the standard library.
+                    handle._run()  # noqa: SLF001  # Loops run handles so, here and in the standard library.
             if unless():
                 raise Interrupted
             if not timers:
@@ -183,7 +183,7 @@ class VirtualClock:
     """The loop's time as the drivers' clock, and as the store's.
 
     Args:
-        loop: whose time it is.
+        loop: the loop with the time.
         ahead: seconds by which the clock is wrong.
         start: the time of day at the loop's start.
     """

@@ -25,7 +25,7 @@ SentModel = TypeVar("SentModel", bound=Model)
 
 @dataclass(frozen=True)
 class Sent:
-    """A message a handler sent; `destination` is None if it was announced."""
+    """A message that a handler sent; `destination` is None for an announced message."""
 
     destination: str | None
     message: Any
@@ -35,7 +35,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class WrittenOnce:
-    """A blob a handler wrote."""
+    """A blob that a handler wrote."""
 
     name: str
     content: bytes
@@ -48,13 +48,13 @@ class Ran(Generic[Result]):
     """The result of a handler.
 
     Attributes:
-        state: the new one; of an event-sourced entity, the events.
-        sent: the messages that it sent and announced, in order; those of `at=` that it cancelled itself among them.
-        deleted: whether it deleted the entity.
-        blobs: those that it wrote.
-        answer: what it replied; None if it did not.
-        calls: those to other services.
-        cancelled: ids of the kept messages that it cancelled.
+        state: the new state; of an event-sourced entity, the events.
+        sent: the sent and announced messages, in order, with messages of `at=` that the handler cancelled itself.
+        deleted: whether the handler deleted the entity.
+        blobs: the written blobs.
+        answer: the reply; None without a reply.
+        calls: the calls to other services.
+        cancelled: ids of the kept messages that the handler cancelled.
     """
 
     state: Result
@@ -87,15 +87,15 @@ def run(
 
     Args:
         handler: a handler, decorated or not.
-        state: the state before. It is not copied: a handler that changes it changes the caller's.
+        state: the state before. It is not copied: a handler that changes the state changes the caller's.
         message: an instance of a registered message type.
-        message_id, source, entity: `context.new_id()` and `context.random` derive from them.
+        message_id, source, entity: the origin of `context.new_id()` and `context.random`.
         now: the value of `context.now`.
-        destinations: those of the application, and the services that it calls; None for any.
+        destinations: the destinations of the application, and the called services; None for any.
         kept: ids of messages that the entity sent with `at=`, and that were not released.
 
     Raises:
-        UnknownDestination: the handler sends to another destination than those given, or announces what none of them receives.
+        UnknownDestination: the handler sends to another destination, or announces a message that no destination receives.
         NoStateReturned: the handler returned None without deleting the entity.
     """
     context = _Recorder(
@@ -117,7 +117,7 @@ def run(
 
 
 class _Recorder(Context):
-    """A context that knows every destination or the given ones, and records copies of sent messages and written blobs."""
+    """A context with every destination or the given destinations. It records copies of sent messages and written blobs."""
 
     def __init__(
         self, origin: Origin, now: datetime, destinations: Iterable[Destination | Api] | None, kept: frozenset[str]
@@ -155,7 +155,7 @@ class _Recorder(Context):
 
 
 class _Given(Routes):
-    """Routes on which replies of every type come back."""
+    """Routes on which a reply of any type finds a destination."""
 
     def replies(self, then: type) -> str:
         return message_type(then).name

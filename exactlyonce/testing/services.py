@@ -1,4 +1,4 @@
-"""Services in the place of those that an application calls: functions, and the trouble that a test makes between."""
+"""Services of a test, in place of the services that an application calls, and their troubles."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Request:
     """A try of a call, as the service gets it.
 
     Attributes:
-        method: of the request.
-        path: below the `base` of the `Api`, with the query.
+        method: the HTTP method.
+        path: the path below the `base` of the `Api`, with the query.
         key: idempotency key, the same in every try and copy of the call.
-        body: JSON; None for none.
-        headers: all of them, credentials included, so they are not shown.
+        body: JSON; None for no body.
+        headers: all headers, credentials included, so they are not shown.
     """
 
     method: str
@@ -32,9 +32,9 @@ class Response:
     """An answer of a service.
 
     Attributes:
-        status: code of HTTP.
-        body: JSON, or text where the header `Content-Type` says that it is not JSON; None for none.
-        headers: of the answer, such as `Retry-After`.
+        status: HTTP status code.
+        body: JSON, or text if the header `Content-Type` names another type; None for no body.
+        headers: the headers, such as `Retry-After`.
     """
 
     status: int = 200
@@ -43,11 +43,11 @@ class Response:
 
 
 Service = Callable[[Request], Response]
-"""Carries a request out. It may raise `OSError`, as where nobody answers: what it did before then is done."""
+"""Carries a request out. May raise `OSError`, as for a service that does not answer; effects before the exception stay."""
 
 Trouble = Literal["down", "lost"] | timedelta | Response
 """Trouble of one try.
 
-"down": the request does not arrive. "lost": it is carried out, and its answer is lost. A time: the answer takes so long, and is
-lost if that is longer than the `timeout` of the `Api`. A response: it comes in place of the service's; nothing is carried out.
+"down": the request does not arrive. "lost": carried out, but the answer is lost. A time: the delay of the answer, which is
+lost after the `timeout` of the `Api`. A response: comes in place of the service's, and nothing is carried out.
 """

@@ -1,4 +1,4 @@
-"""The wire of an application in memory. Its other end are functions of the test."""
+"""The wire of an application in memory, to the test's functions."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from exactlyonce.testing.services import Request, Response, Service, Trouble
 from exactlyonce.values.frozen_json import Json, read_json
 
 CALLED: Final[ContextVar[Api]] = ContextVar("called")
-"""The `Api` of the call that a task makes; two may have the same address."""
+"""The `Api` of the call that a task makes; two of them may have the same address."""
 
 
 class MemoryWire:
-    """Hands requests to the functions that stand for services.
+    """Hands requests to the functions that play services.
 
     A service honours keys for as long as its `Api` promises: a call with a final answer is not carried out again.
 
     Args:
-        services: by the name of the `Api`.
+        services: the functions, by the name of the `Api`.
         clock: for slow answers, and the lifetime of keys.
 
     Attributes:
-        tries: by the name of the `Api` what was sent, in order.
-        troubles: by the name of the `Api` those of its next tries, in order.
-        errors: what services raised and should not have.
+        tries: the sent requests in order, by the name of the `Api`.
+        troubles: the troubles of the next tries in order, by the name of the `Api`.
+        errors: unexpected exceptions of services.
     """
 
     def __init__(self, services: Mapping[str, Service], clock: Clock) -> None:
@@ -62,7 +62,7 @@ class MemoryWire:
             return type(error).__name__
         if trouble == "lost":
             return "ServerDisconnectedError"
-        assert isinstance(trouble, timedelta)  # noqa: S101  # No other is left.
+        assert isinstance(trouble, timedelta)  # noqa: S101  # The only kind left.
         await self._clock.sleep(min(trouble, api.timeout).total_seconds())
         return "TimeoutError" if trouble > api.timeout else _received(response, api)
 

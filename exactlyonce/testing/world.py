@@ -42,13 +42,13 @@ from exactlyonce.values.lifetimes import Lifetimes
 
 
 class SeededTrouble:
-    """Draws the fate of writes and the age of views; the same seed gives the same.
+    """Draws the fate of writes and the age of views; the same seed gives the same troubles.
 
     Args:
         random: the source of chance.
         fates: probability of each fate other than `ANSWERED`.
-        stale: probability that a read is served by a replica that is behind.
-        lag: how many writes such a replica is behind at most.
+        stale: probability that a lagging replica serves a read.
+        lag: most writes by which a replica lags.
     """
 
     def __init__(self, random: Random, fates: Mapping[Fate, float], stale: float = 0.0, lag: int = 0) -> None:
@@ -98,27 +98,27 @@ class ManualClock:
 
 
 class InstantClock(ManualClock):
-    """A clock on which a sleep takes no time: it moves the clock."""
+    """A clock that moves at once with every sleep."""
 
     async def sleep(self, seconds: float) -> None:
         self.advance(seconds)
         await asyncio.sleep(0)
 
 
-# The history of a memory store, from every version of its documents, the overwritten ones included.
+# The history of a memory store, from every version of its documents, including overwritten versions.
 
 
 class _Told(NamedTuple):
-    """What a write of a document tells.
+    """The evidence of one write of a document.
 
     Attributes:
-        document: that was written; None if it was deleted.
-        commits: of the write; in what a document owes, commits of earlier writes are repeated.
-        ledger: of an entity.
-        record: stream entry or record.
-        skipped: number that a read model gave up.
-        late: message that came for such a number.
-        owing: by entity and hash of the message, the transactions that the document owes the outputs of; None in companions.
+        document: the written document; None for a deletion.
+        commits: the commits of the write; owed commits of earlier writes are repeated.
+        ledger: the ledger of an entity.
+        record: the stream entry or record.
+        skipped: the number that a read model gave up.
+        late: a message that came for a skipped number.
+        owing: by entity and message hash, the transactions whose outputs the document owes; None in companions.
     """
 
     document: Json | None
@@ -131,17 +131,17 @@ class _Told(NamedTuple):
 
 
 class StoreHistory:
-    """The commits that a store's documents record.
+    """The commits recorded in a store's documents.
 
-    Where a document was put back to what it was, the writes in between tell nothing of its history any more.
+    After a document was put back to a former content, the writes between no longer count.
 
     Args:
-        store: to read.
+        store: the store to read.
         put_back: ETags of writes that put documents back, as a restore does.
 
     Attributes:
-        fallen: entity and version to which a ledger went back, though nobody had put its document back.
-        undone: the commits of writes that were taken back.
+        fallen: entity and version of ledgers that went back without a restore of the document.
+        undone: the commits of undone writes.
     """
 
     def __init__(self, store: MemoryPartitions, put_back: Container[str] = ()) -> None:
@@ -156,8 +156,7 @@ class StoreHistory:
 
     @property
     def commits(self) -> list[Commit]:
-        """From records, marks and entries of outboxes, and from the documents of numbers. Of marks that one commit added, the
-        versions follow their times."""
+        """From records, marks, entries of outboxes and documents of numbers. Marks of one commit have versions by time."""
         return [commit for one in self._all for commit in one.commits]
 
     @property
@@ -178,7 +177,7 @@ class StoreHistory:
 
     @property
     def owing(self) -> frozenset[tuple[str, str]]:
-        """Entity and hash of the message of commits that owe outputs by their newest documents, and that no book pays."""
+        """Entity and message hash of commits that owe outputs by their newest documents, without a book that pays."""
         owing = (one for told in self._told.values() if told for one in told[-1].owing.items())
         return frozenset(commit for commit, tx in owing if tx is None or not self._is_paid(tx))
 
@@ -203,7 +202,7 @@ class StoreHistory:
                 told.append(self._of_entity(ref, version.document, told[-1].ledger if told else Ledger(), entries))
 
     def _take_back(self, told: list[_Told], document: Json | None) -> None:
-        """Forget what was written since a document was what it is again."""
+        """Undo the writes since the document had this content before."""
         while told and told[-1].document != document:
             self.undone += told.pop().commits
 
@@ -220,7 +219,7 @@ class StoreHistory:
 
 
 def _marked(ref: EntityRef, before: Ledger, ledger: Ledger) -> Iterator[Commit]:
-    """The commits of the marks that a save added to those that stayed: the oldest leave, as many as `left` counts more."""
+    """The commits of the marks that a save added. The oldest marks leave: their number is the growth of `left`."""
     if ledger.protocol != OUTBOX:
         return
     stayed = split(before.marks)[max(ledger.left - before.left, 0) :]
@@ -237,7 +236,7 @@ def _of_companion(version: Version, before: list[_Told], batch: str, entries: di
         case NumberedMessage(held=None, message=str(message)):
             if any(told.skipped is not None for told in before):
                 return _Told(version.document, late=(one.entity, message))
-            # The entity in the same batch has the transaction, if the message sent anything.
+            # If the message sent anything, the entity in the same batch has the transaction.
             released = Commit.of(one.entity, one)
             commit = entries.get((one.entity, released.message)) or replace(released, tx=batch)
             return _Told(version.document, (replace(commit, place=released.place),))
@@ -285,13 +284,13 @@ class World:
     """The part that survives a crash: store, queues, and acknowledged messages.
 
     Args:
-        destinations: where handlers may send to.
+        destinations: the destinations of handlers.
         random: source of transaction ids and jitter.
         trouble: fates of the store's writes and reads.
         outcome: fates of sends; see `MemoryTransport`.
-        clock: of all processes and of the store.
-        store: in place of a `MemoryStore` of its own.
-        lifetimes: of messages.
+        clock: the clock of all processes and of the store.
+        store: the store; None for a fresh `MemoryStore`.
+        lifetimes: the lifetimes of messages.
     """
 
     def __init__(
@@ -324,7 +323,7 @@ class World:
         backoff: Backoff | None = None,
         observer: Observer | None = None,
     ) -> Process:
-        """Start a process that remembers nothing yet; `memory` is the budget of its memories, in bytes."""
+        """Start a process without memories; `memory` is the budget of its memories, in bytes."""
         runtime = Runtime(
             self.clock, self.random, lambda: f"{self.random.getrandbits(128):032x}", ObserverSlot(observer)
         )
@@ -353,14 +352,14 @@ class World:
         )
 
     def backup(self, entity: EntityRef) -> Backup:
-        """What the partition of an entity holds now."""
+        """The present documents in the partition of an entity."""
         partition = self.store._entity(entity)  # noqa: SLF001
         return Backup(entity, {id: one.document for id, one in partition.view(len(partition.log)).items()})
 
     def put_back(self, backup: Backup) -> None:
         """Put the documents of a partition back, as a restore does. No process may remember them.
 
-        What was acknowledged since counts as never delivered, unless its change is still there.
+        Acknowledged messages count as never delivered afterwards, unless their changes are still there.
         """
         partition = self.store._entity(backup.entity)  # noqa: SLF001
         for id in partition.ids(len(partition.log)):
@@ -378,7 +377,7 @@ class World:
 
 
 class Process:
-    """The part that does not survive a crash: a driver with its book, and its lanes."""
+    """The part that a crash ends: a driver with its book, and its lanes."""
 
     def __init__(self, world: World, driver: AsyncDriver, retrying: Retrying, lanes: Lanes) -> None:
         self._world = world
@@ -388,7 +387,7 @@ class Process:
         self._jobs: set[asyncio.Future[Any]] = set()
 
     async def deliver(self, type: Entity[Any], envelope: Envelope, strategy: Strategy | None = None) -> None:
-        """Deliver a message once. Returning acknowledges it; raising gives it back."""
+        """Deliver a message once. Returning acknowledges the message; raising gives it back."""
         ref = type.ref_of(envelope)
         runner, strategy, lifetimes = (
             Runner(type, ref, self._world.routes),
@@ -405,23 +404,23 @@ class Process:
     async def run(
         self, entity: EntityRef, attempt: Callable[[Memory], Step[Result | Again]], memory: Memory | None = None
     ) -> Result:
-        """Run maintenance of an entity: sweep it, settle a message, replay its stream. Raises as `Retrying.process` does."""
+        """Run maintenance of an entity: a sweep, a settlement, a replay. Raises as `Retrying.process` does."""
         return await self.end_with_me(self._driver.process(self._retrying, entity, attempt, memory or Memory()))
 
     async def end_with_me(self, job: Coroutine[Any, Any, Result]) -> Result:
-        """Run a job that is cancelled if the process crashes."""
+        """Run a job that a crash of the process cancels."""
         task = asyncio.ensure_future(job)
         self._jobs.add(task)
         task.add_done_callback(self._jobs.discard)
         return await task
 
     async def close(self) -> None:
-        """Finish what is under way, and write the book, which proves what was published."""
+        """Finish the work under way, and write the book, which proves the published outputs."""
         await self._lanes.quiesce()
         await self._driver.books.end()
 
     async def crash(self) -> None:
-        """Stop at once, whatever is under way. The book is lost, but for what the store has of it."""
+        """Stop in the middle of the work. The book is lost, except for its stored version."""
         self._lanes.abandon()
         self._driver.books.abandon()
         for job in self._jobs:

@@ -119,7 +119,7 @@ async def test_two_applications_with_a_type_of_one_name_in_two_containers_cannot
 async def test_two_applications_of_different_names_cannot_share_a_library_container(place: Place) -> None:
     await place.start(ACCOUNTS, application="bank")
     text = await place.refusal(ORDERS, application="shop")
-    assert "It belongs to application 'bank'. Give this one a container of its own" in text
+    assert "It belongs to application 'bank'. Set EXACTLYONCE__container to a container of your own" in text
     assert [one["type"] for one in (await place.document())["types"]] == ["account"]
 
 

@@ -1,1 +1,1 @@
-"""The accounts of an application: their clients, who owns the container of the library, and what a start verifies."""
+"""The accounts of an application: clients, checks at the start, and the owner of the library's container."""

@@ -1,4 +1,4 @@
-"""Ownership of the library's container: the document that names its application, and the retention by which ages are judged."""
+"""Ownership of the library's container: a document with the application's name, entity types and retention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from exactlyonce.values.lifetimes import RETENTION, Expiry, Lifetimes, Retention
 REFRESH: Final = timedelta(hours=1)
 """Age from which the document is read again."""
 LEASE: Final = timedelta(hours=6)
-"""Age from which a document that was read is not relied on. After a change, old and new retention both hold for a day."""
+"""Age from which a read document is no longer relied on. After a change, old and new retention both hold for a day."""
 _AGAIN: Final = timedelta(minutes=1)
 """Time between two attempts to read the document."""
 _TRIES: Final = 10
@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What settings and entities declare of an application.
+    """The declaration of an application, by settings and entities.
 
     Attributes:
         library: the library's container.
         name: the application's name.
-        types: its entity types.
+        types: the application's entity types.
         retention: from the settings; None if they have none.
         delivery_limit: how long a message may wait in its queue.
         expiry: who deletes pages.
@@ -59,8 +59,8 @@ class Ownership:
     """Claims the library's container for an application, and gives the retention of its document.
 
     Args:
-        store: of the document.
-        declared: this application.
+        store: the store of the document.
+        declared: the declaration of this application.
         clock: dates reads of the document.
     """
 
@@ -75,7 +75,7 @@ class Ownership:
         self._tried_at: datetime | None = None
 
     def lifetimes(self) -> Lifetimes:
-        """The lifetimes of messages, by the document as it was last read.
+        """The lifetimes of messages, by the last read of the document.
 
         Raises:
             TryAgainLater: the document has not been read yet.
@@ -85,10 +85,10 @@ class Ownership:
         return self._current
 
     async def ready(self) -> None:
-        """Claim the container for this application, and read its document again if the last read is too old.
+        """Claim the container for this application, and read the document again if the last read is too old.
 
         Raises:
-            ConfigurationError: the container is another application's, or its document contradicts this one's declaration. The
+            ConfigurationError: the container belongs to another application, or the document contradicts the declaration. The
                 error names all differences.
             TryAgainLater: the document was never read, or too long ago.
             DamagedDocument, NewerSchema: the document cannot be trusted.
@@ -113,39 +113,39 @@ class Ownership:
                 raise
 
     async def stored(self) -> StoredApplication | None:
-        """The stored document, also that of another application; None before the first start."""
+        """The stored document, of any application; None before the first start."""
         return await self._store.load()
 
-    async def change_retention(self, new: timedelta, found: StoredApplication) -> bool:
-        """Start a change of the retention; False if the document has changed since it was read.
+    async def change_retention(self, new: timedelta, stored: StoredApplication) -> bool:
+        """Start a change of the retention; False if the document has changed since the read.
 
         Raises:
-            ConfigurationError: a change is under way, or the delivery limit is too long for it.
+            ConfigurationError: a change is under way, or the delivery limit is too long for the new retention.
         """
-        changed = replace(found.application, retention=found.application.retention.changed_to(new, found.now))
+        changed = replace(stored.application, retention=stored.application.retention.changed_to(new, stored.now))
         Lifetimes(changed.retention, self._declared.delivery_limit)
-        return await self._store.replace(changed, found.etag)
+        return await self._store.replace(changed, stored.etag)
 
-    async def forget(self, type: str, found: StoredApplication) -> bool:
-        """Remove an entity type from the document; False if the document has changed since it was read.
+    async def forget(self, type: str, stored: StoredApplication) -> bool:
+        """Remove an entity type from the document; False if the document has changed since the read.
 
         Raises:
             ConfigurationError: the document has no such type, or this application declares it.
         """
-        known = found.application.place_of(type)
-        if known is None:
-            names = ", ".join(repr(one.type) for one in found.application.types) or "none"
+        place = stored.application.place_of(type)
+        if place is None:
+            names = ", ".join(repr(one.type) for one in stored.application.types) or "none"
             raise ConfigurationError(f"There is no entity type {type!r}; there are: {names}.")
-        if known in self._declared.types:
+        if place in self._declared.types:
             raise ConfigurationError(
                 f"This application declares the entity type {type!r}, and would add it again: remove it from its code first."
             )
-        return await self._store.replace(found.application.without(type), found.etag)
+        return await self._store.replace(stored.application.without(type), stored.etag)
 
     async def _claim(self) -> None:
         began = self._clock.now()
         declared, first = self._declared, self._known is None
-        # A document that was deleted is restored as it was known.
+        # A deleted document is written again as this process last read it.
         mine = self._known or application_of(declared.name, declared.types, Retention(declared.retention or RETENTION))
         Lifetimes(
             mine.retention, declared.delivery_limit
@@ -160,9 +160,9 @@ class Ownership:
         raise TryAgainLater(f"The document of the application in container {declared.library!r} keeps changing.")
 
     def _as_of(self, stored: StoredApplication) -> Lifetimes:
-        """The lifetimes by a document, whose former retention is dropped once its change has settled."""
-        found = stored.application.retention
-        retention = Retention(found.current) if found.settled(stored.now) else found
+        """The lifetimes by a document, without the former retention once the change has settled."""
+        present = stored.application.retention
+        retention = Retention(present.current) if present.settled(stored.now) else present
         return Lifetimes(retention, self._declared.delivery_limit, self._declared.expiry)
 
     def _require_own(self, stored: StoredApplication, *, first: bool) -> None:
@@ -175,18 +175,18 @@ class Ownership:
             )
 
     def _problems(self, stored: StoredApplication, *, first: bool) -> Iterator[str]:
-        found, declared = stored.application, self._declared
-        if found.name != declared.name:
+        application, declared = stored.application, self._declared
+        if application.name != declared.name:
             yield (
-                f"It belongs to application {found.name!r}. Give this one a container of its own (EXACTLYONCE__container); or, "
-                "if it is the same application, the same name in EXACTLYONCE__application."
+                f"It belongs to application {application.name!r}. Set EXACTLYONCE__container to a container of your own; or, "
+                "if both are one application, set EXACTLYONCE__application to the same name."
             )
-        yield from found.contradicted_by(declared.types)
-        # Running processes go by the document: the retention is changed there, and settings follow within a day.
-        if first and declared.retention not in (None, found.retention.current, self._before(stored)):
+        yield from application.contradicted_by(declared.types)
+        # Running processes go by the document: operators change the retention there, and settings follow within a day.
+        if first and declared.retention not in (None, application.retention.current, self._before(stored)):
             yield (
-                f"Its retention is {found.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove the "
-                "setting, or change the stored retention with `exactlyonce ops retention`."
+                f"Its retention is {application.retention.current}, but EXACTLYONCE__retention is {declared.retention}: remove "
+                "the setting, or change the stored retention with `exactlyonce ops retention`."
             )
         try:
             self._as_of(stored)
@@ -196,9 +196,9 @@ class Ownership:
     @staticmethod
     def _before(stored: StoredApplication) -> timedelta | None:
         """The former retention, while a change is under way."""
-        found = stored.application.retention
-        return None if found.settled(stored.now) else found.previous
+        retention = stored.application.retention
+        return None if retention.settled(stored.now) else retention.previous
 
     def _is_younger(self, moment: datetime | None, age: timedelta) -> bool:
-        """Whether a moment is less than `age` ago. A moment in the future means that the clock was set back; then it is not."""
+        """Whether a moment is less than `age` ago. False for a moment in the future: the clock was set back."""
         return moment is not None and timedelta(0) <= self._clock.now() - moment < age

@@ -1,4 +1,4 @@
-"""The accounts of an application, as its parts see them: those of Azure, or others in memory."""
+"""The accounts of an application: their port, their needs, and their checks at the start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Accounts(Protocol):
 
     @property
     def listing(self) -> AsyncListing:
-        """The listings of that store."""
+        """The listings of the store."""
         ...
 
     @property
@@ -42,24 +42,24 @@ class Accounts(Protocol):
 
     @property
     def addresses(self) -> Mapping[str, Address]:
-        """By destination its queue or topic."""
+        """The queue or topic of each destination."""
         ...
 
     @property
     def blobs(self) -> AsyncBlobs | None:
-        """The container for blobs; None if there is none."""
+        """The container for blobs; None without blobs."""
         ...
 
     @property
     def wire(self) -> Wire:
-        """What sends the requests of calls."""
+        """The wire for the requests of calls."""
         ...
 
     async def ready(self) -> None:
-        """Verify the accounts, and that the library's container is this application's.
+        """Verify the accounts, and the owner of the library's container.
 
         Raises:
-            ConfigurationError, TryAgainLater: they are not set up as required, or did not answer.
+            ConfigurationError, TryAgainLater: an account is not set up as required, or did not answer.
             DamagedDocument, NewerSchema: the document of the application cannot be trusted.
         """
         ...
@@ -69,27 +69,27 @@ class Accounts(Protocol):
         ...
 
     def lifetime(self, end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-        """A generator that ends with the event loop, and then awaits `end` and closes the clients."""
+        """A generator for the time of the event loop: at its end the generator awaits `end` and closes the clients."""
         ...
 
     async def close(self) -> None:
-        """Close the clients. Calling it twice does no harm."""
+        """Close the clients. A second call does nothing."""
         ...
 
 
-# What an application needs in its accounts, for tools that create it.
+# Needs of an application, for tools that create accounts.
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What has to exist in the accounts of an application.
+    """The containers, queues and topics that an application requires.
 
     Attributes:
-        database: of Cosmos DB.
-        containers: for each container of its entities, the paths of the partition key.
-        library_container: where the library keeps its documents; its partition key is `/pk`, its `defaultTtl` -1.
-        queues: queues, or topics, that its destinations lead to.
-        blob_container: for large messages; None for none.
+        database: the database of Cosmos DB.
+        containers: for each container of entities, the paths of the partition key.
+        library_container: the library's container; its partition key is `/pk`, its `defaultTtl` -1.
+        queues: the queues or topics of the destinations.
+        blob_container: the container for large messages; None for no blobs.
     """
 
     database: str
@@ -111,14 +111,14 @@ class Needs:
         )
 
 
-# Start-up: what an application makes sure of before it asks any account for anything.
+# Start-up: the checks before the first request to an account.
 
 
 class Startup:
-    """Binds an application to its event loop, finds its observer, and verifies its accounts, each on first use.
+    """Binds an application to its event loop, looks for an observer, and verifies the accounts, each on first use.
 
     Args:
-        resources: verified before the store is asked, and closed when the event loop ends.
+        resources: the accounts: verified before the first request to the store, closed at the end of the event loop.
         runtime: holds the observer.
         end: awaited before the clients are closed.
     """
@@ -130,15 +130,15 @@ class Startup:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def begin(self) -> None:
-        """Bind the application to the running event loop, and look for an observer. No account is asked.
+        """Bind the application to the running event loop, and look for an observer. No account gets a request.
 
         Raises:
-            ConfigurationError: the application was used on another event loop before, to which its clients belong.
+            ConfigurationError: the application was used on another event loop, and its clients belong to that loop.
         """
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
-            await anext(self._lifetime)  # The end of the loop finishes this generator, which closes the clients.
+            await anext(self._lifetime)  # The end of the loop finishes the generator, and so closes the clients.
         if self._loop is not loop:
             raise ConfigurationError(
                 "The application is used from a second event loop. Let an `async def` function await it."
@@ -146,7 +146,7 @@ class Startup:
         self._runtime.observer_slot.look(lambda: observer_of_this_process(self._runtime.clock.now))
 
     async def ready(self) -> None:
-        """Begin, and verify the accounts and whose the library's container is.
+        """Begin, and verify the accounts and the owner of the library's container.
 
         Raises:
             As `begin` and `Accounts.ready` do.
@@ -155,16 +155,16 @@ class Startup:
         await self._resources.ready()
 
 
-# Finds the OpenTelemetry SDK of a process.
+# The OpenTelemetry SDK of a process.
 
 
 def observer_of_this_process(now: Callable[[], datetime]) -> Observer | None:
-    """An observer that reports to this process's SDK; None if it has none.
+    """An observer that reports to the process's SDK; None without an SDK.
 
     Args:
         now: the time of day.
     """
-    # Configuring an SDK imports the API, so a process that has not imported it has no SDK and need not load this adapter.
+    # Configuring an SDK imports the API: a process without that import has no SDK and need not load the adapter.
     if "opentelemetry" not in sys.modules:
         return None
     from exactlyonce.telemetry.opentelemetry import configured  # noqa: PLC0415

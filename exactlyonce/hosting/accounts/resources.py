@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class AzureResources:
-    """Clients of Cosmos DB, of queues of either kind, of blobs, and of services that are called, as the settings name them.
+    """Clients of Cosmos DB, of queues of either kind, of blobs, and of called services, as the settings name them.
 
     Args:
-        settings: of the library.
-        connections: to queues and blobs.
-        entities: their containers are verified.
-        destinations: each gets an address.
+        settings: the library's settings.
+        connections: the connections to queues and blobs.
+        entities: the entity types, whose containers are verified.
+        destinations: the destinations; each gets an address.
         runtime: time, and the observer, which gets the request units of every reply of Cosmos DB.
         dated: called with the time of every reply of Cosmos DB; None for no call.
 
     Raises:
-        ConfigurationError: settings do not fit the destinations or the account; it names all that is wrong.
+        ConfigurationError: settings do not fit the destinations or the account; the text names all faults.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class AzureResources:
         return StorageQueueTransport(storage.account, identity, delivery_limit=settings.delivery_limit)
 
     async def ready(self) -> None:
-        """Verify the accounts, and that the library's container is this application's.
+        """Verify the accounts, and the owner of the library's container.
 
         Raises:
             ConfigurationError, TryAgainLater: as `verify` and `Ownership.ready`.
@@ -139,13 +139,13 @@ class AzureResources:
         await self.ownership.ready()
 
     async def verify(self) -> None:
-        """Verify the accounts, once; until that passes, every call tries again.
+        """Verify the accounts until all checks pass, then never again.
 
         Storage queues are not verified: an identity that may only send may not read their properties, and a missing queue is
         created.
 
         Raises:
-            ConfigurationError: naming all that has to be changed, in Cosmos DB, in Service Bus and for blobs.
+            ConfigurationError: naming all faults in Cosmos DB, in Service Bus and for blobs.
             TryAgainLater: an account did not answer.
         """
         if self._verified:
@@ -166,9 +166,9 @@ class AzureResources:
         await verify(client, self._database, self._containers, self._library)
 
     async def lifetime(self, end: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-        """A generator that awaits `end` and closes all clients when the event loop ends.
+        """A generator that awaits `end` and closes all clients at the end of the event loop.
 
-        The host does not notify an application that its process ends, but an event loop that ends finishes its generators.
+        The host does not notify an application of the end of its process, but an ending event loop finishes its generators.
         """
         try:
             yield
@@ -177,7 +177,7 @@ class AzureResources:
             await self.close()
 
     async def close(self) -> None:
-        """Close all clients. Calling it twice does no harm."""
+        """Close all clients. A second call does nothing."""
         await self._connection.close()
         await self._transport.close()
         await self.wire.close()
@@ -187,7 +187,7 @@ class AzureResources:
             await identity.close()
 
     def _identity(self, client_id: str | None) -> AsyncTokenCredential | None:
-        """The credential of a user-assigned identity; None for the process's own, which every client finds by itself."""
+        """The credential of a user-assigned identity; None for the process's own, which every client finds alone."""
         if client_id is None:
             return None
         self._identities.append(default_credential(client_id))
@@ -195,13 +195,13 @@ class AzureResources:
 
 
 async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
-    """Make all checks, and raise their findings as one error, those that need a change first."""
-    found = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
-    for one in found:
+    """Make all checks, and raise their failures as one error; failures of the configuration come first."""
+    errors = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
+    for one in errors:
         if not isinstance(one, ConfigurationError | TryAgainLater):
             raise one
-    if any(isinstance(one, ConfigurationError) for one in found):
-        found.sort(key=lambda one: isinstance(one, TryAgainLater))
-        raise ConfigurationError("\n".join(str(one) for one in found)) from found[0]
-    for one in found:
+    if any(isinstance(one, ConfigurationError) for one in errors):
+        errors.sort(key=lambda one: isinstance(one, TryAgainLater))
+        raise ConfigurationError("\n".join(str(one) for one in errors)) from errors[0]
+    for one in errors:
         raise one

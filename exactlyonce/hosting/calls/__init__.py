@@ -1,1 +1,1 @@
-"""Making the calls that handlers committed."""
+"""Calls of handlers to services."""

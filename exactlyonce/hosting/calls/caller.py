@@ -1,9 +1,9 @@
 """The caller: takes calls from the queue of their `Api`, makes them, and sends their replies.
 
-A call is made again until it has a final answer, under one idempotency key, with a growing delay between its tries. It waits in
-its queue meanwhile: a try that has no final answer sends the call there once more, so tries outlive the delivery count of the
-host. Every copy of a call carries the time at which it was made, and the lifetime of the key counts from then on, though the
-service has not seen it yet. So no try, of whatever copy, arrives after the service has forgotten the key.
+A call is made again until a final answer comes, under one idempotency key, with a growing delay between the tries. Between
+tries the call waits in its queue: a try without a final answer sends the call there once more, so tries outlive the delivery
+count of the host. Every copy of a call carries the time of the commit, and the lifetime of the key counts from then on,
+although the service has not seen the key yet. So no try of any copy arrives after the service has forgotten the key.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import Envelope, key_of
 from exactlyonce.values.frozen_json import Json, is_json, read_json
 
-# What a reply carries of an answer. A reply is committed, so what is lost here would be lost for ever.
+# The content of a reply. A reply is committed: a lost part of the answer would be lost for ever.
 
 
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-"""Marks at the beginning of a body. They know better than its headers."""
+"""Byte order marks at the beginning of a body. A mark overrides the headers."""
 _INFLATED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-"""Encodings that the wire undoes, or that are none."""
+"""Encodings that the wire undoes, and names for no encoding."""
 
 
 def content_of(received: Received, names: tuple[str, ...]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def content_of(received: Received, names: tuple[str, ...]) -> dict[str, Any]:
 
     Args:
         received: the answer.
-        names: of the headers that replies carry.
+        names: the names of the headers that replies carry.
     """
     headers = {name: _text(received.headers[name.lower()]) for name in names if name.lower() in received.headers}
     kept: dict[str, Any] = {"status": received.status, "headers": headers, "body": None, "cut": received.body is None}
@@ -68,12 +68,12 @@ def content_of(received: Received, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _text(header: str) -> str:
-    """A header's value. Bytes that are not UTF-8 come as halves of surrogate pairs, which no queue takes."""
+    """A header's value. Bytes outside of UTF-8 come as halves of surrogate pairs, which no queue takes."""
     return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _decoded(body: bytes, media_type: str) -> str | None:
-    """A body as text; None if it is in no charset that is known, or not in the one that its sender names."""
+    """A body as text; None if the charset is unknown, or the body is not in the charset that the sender names."""
     headers = Message()
     headers["Content-Type"] = _text(media_type)
     charset = next((name for mark, name in _MARKS if body.startswith(mark)), headers.get_content_charset())
@@ -86,7 +86,7 @@ def _decoded(body: bytes, media_type: str) -> str | None:
 
 
 def _content(text: str, media_type: str) -> Any:
-    """A body as JSON, or else as text; None if it is empty. JSON that not every parser reads alike stays text."""
+    """A body as JSON, or else as text; None for an empty body. JSON that parsers read differently stays text."""
     if is_json(media_type):
         try:
             return read_json(text)
@@ -96,27 +96,27 @@ def _content(text: str, media_type: str) -> Any:
 
 
 FIRST_DELAY: Final = 2.0
-"""Longest delay before the second try, in seconds; it doubles before each further one."""
+"""Longest delay before the second try, in seconds; doubled before each further try."""
 LONGEST_DELAY: Final = 300.0
 """Longest delay before a try, in seconds, unless the service asks for more."""
 AFTER: Final = 1.0
-"""Seconds after the last moment at which a try may be under way: then a call comes back at the latest, to be answered."""
+"""Seconds after the last moment at which a try may be under way; then at the latest a call comes back, to be answered."""
 _LATE: Final = "too late for a try"
 _NO_CREDENTIALS: Final = "credentials"
 _REFUSED: Final = (401, 425, 429)
-"""Status codes by which a service says that it has not carried out this try, and may carry out another one."""
+"""Status codes by which a service says that the try was not carried out, and that a further try may be."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A call, as it was taken from its queue.
+    """A call, as taken from its queue.
 
     Attributes:
-        delivered: the envelope as delivered, its data in it or in a blob.
-        call: without its body, which a try needs and a reply does not.
-        made: when the call was made.
-        tried_before: whether a try may have gone before, whose outcome nobody knows.
+        delivered: the envelope as delivered, with the data or the address of a blob.
+        call: the call without its body: a try needs the body, a reply does not.
+        made: the time of the call.
+        tried_before: whether an earlier try may have gone out with an unknown outcome.
     """
 
     delivered: Envelope
@@ -125,10 +125,10 @@ class _Taken:
     tried_before: bool
 
     def all_tried(self, api: Api | None) -> datetime:
-        """When no try of any copy can be under way any more, in any process: only then the outcome is reported as unknown.
+        """The time after which no try of any copy can be under way anywhere. Only then is the outcome reported as unknown.
 
         Args:
-            api: as this process knows it; another one may have tried for as long as the call says.
+            api: the `Api` of this process, or None; another process may have tried for as long as the call says.
         """
         lifetime = timedelta(seconds=self.call.key_lifetime)
         return self.made + (lifetime if api is None else max(lifetime, api.key_lifetime))
@@ -141,14 +141,14 @@ class Caller:
     Attributes:
         apis: the services, by name.
         wire: sends the requests.
-        publisher: sends calls to their queues once more, and replies.
-        routes: limits of the queues.
+        publisher: sends calls to their queues once more, and sends replies.
+        routes: the limits of the queues.
         claims: fetches calls that are too large for their queue.
         begin: awaited before anything else.
         now: the present.
         random: draws delays.
-        show: makes of an exception what may be logged of it.
-        observer_slot: holds the observer, which is told of every try.
+        show: reduces an exception to the part that may be logged.
+        observer_slot: the observer, which is told of every try.
     """
 
     apis: Mapping[str, Api]
@@ -164,7 +164,7 @@ class Caller:
     _places: dict[str, asyncio.Semaphore] = field(default_factory=dict)
 
     async def take(self, message: Delivered) -> None:
-        """Make a call: as `ExactlyOnce.call`, which documents it."""
+        """Make a call; documented at `ExactlyOnce.call`."""
         taken = await self._read(message)
         api = self.apis.get(taken.call.api)
         if api is None:
@@ -178,14 +178,14 @@ class Caller:
             await self._unknown_or_again(taken, api, received)
 
     async def settle(self, message: Delivered) -> None:
-        """Decide about a call that its queue gave up on: as `ExactlyOnce.settle_call`, which documents it."""
-        # Its deliveries have ended somewhere, perhaps in the middle of a try.
+        """Decide about a call that its queue gave up on; documented at `ExactlyOnce.settle_call`."""
+        # An earlier delivery may have ended in the middle of a try.
         taken = replace(await self._read(message), tried_before=True)
         api = self.apis.get(taken.call.api)
         if api is not None:
             await self._unknown_or_again(taken, api, "given up by its queue")
             return
-        # Another process may know the service, and be at a try of a copy until the key's lifetime is over.
+        # Another process may know the service, and try a copy until the end of the key's lifetime.
         left = (taken.all_tried(None) - self.now()).total_seconds()
         if left > self._longest_delay:
             raise self._no_api(taken.call)
@@ -202,16 +202,16 @@ class Caller:
             raise ConfigurationError(
                 f"{about}: its reply goes to {call.replies!r}, which is no destination of this application. Declare it."
             )
-        # A delivery that was not acknowledged may have ended in the middle of a try.
+        # A delivery without acknowledgement may have ended in the middle of a try.
         tried = bool(dict(delivered.extensions).get(TRIED)) or (delivery_of(message) or 1) > 1
         return _Taken(delivered, call, delivered.time, tried)
 
     def _no_api(self, call: Call) -> ConfigurationError:
-        known = ", ".join(sorted(self.apis)) or "none"
-        return ConfigurationError(f"There is no Api {call.api!r}; known are: {known}. Declare it in destinations=.")
+        names = ", ".join(sorted(self.apis)) or "none"
+        return ConfigurationError(f"There is no Api {call.api!r}; known are: {names}. Declare it in destinations=.")
 
     async def _tried(self, taken: _Taken, api: Api) -> Received | str:
-        """One try, or why there is none. A call may have waited long for its place, and credentials may take long."""
+        """One try, or the reason for none. A call may have waited long for its place, and credentials may take long."""
         request = await self._prepared(taken, api)
         if self.now() > api.last_start(taken.made, timedelta(seconds=taken.call.key_lifetime)):
             return _LATE
@@ -222,14 +222,14 @@ class Caller:
         return received
 
     async def _unknown_or_again(self, taken: _Taken, api: Api, received: Received | str) -> None:
-        """Tell the caller that the outcome is unknown, once no process can be at a try of any copy; until then, come again."""
+        """Report an unknown outcome once no process can be trying any copy; until then, send the call to its queue again."""
         if self.now() > taken.all_tried(api):
             await self._reply(taken, api, None)
         else:
             await self._again(taken, api, received)
 
     async def _prepared(self, taken: _Taken, api: Api) -> Request | None:
-        """The request of a try; None if there are no credentials for it now."""
+        """The request of a try; None without credentials."""
         call = taken.call
         try:
             address = api.address(call.path)
@@ -246,10 +246,10 @@ class Caller:
         return Request(call.method, address, headers, body, api.timeout, api.most_bytes)
 
     async def _credentials(self, api: Api) -> Mapping[str, str] | None:
-        """What proves who calls; None if it cannot be had now. The function is the application's, and asks services of its own.
+        """The headers that prove the caller's identity; None if the application's function for credentials fails.
 
-        It has a task of its own: there it may raise what would end this one, and a cancellation from outside differs from a
-        `CancelledError` of its own.
+        The function has a task of its own: an exception cannot end the task of the call, and a cancellation from outside
+        differs from a `CancelledError` of the function.
         """
         if api.credentials is None:
             return {}
@@ -269,7 +269,7 @@ class Caller:
             return None
 
     async def _again(self, taken: _Taken, api: Api, received: Received | str) -> None:
-        """Send a call to its queue once more, for a try while there is time for one, or else to be answered."""
+        """Send a call to its queue once more: for a try while there is time, or else to be answered."""
         longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(taken.delivered.requeued, 10))
         asked = _asked_delay(received, self.now()) if isinstance(received, Received) else 0.0
         left = (taken.all_tried(api) - self.now()).total_seconds()
@@ -315,7 +315,7 @@ class Caller:
 
 
 def _may_be_carried_out(received: Received | str) -> bool:
-    """Whether a try without a final answer may have been carried out: not if none was made, or its service refused to."""
+    """Whether a try without a final answer may have been carried out: not if no request went out, or the service refused."""
     return (
         received.status not in _REFUSED if isinstance(received, Received) else received not in (_LATE, _NO_CREDENTIALS)
     )
@@ -327,15 +327,15 @@ class _NoCredentials(ExactlyOnceError):
 
 async def _asked(function: Credentials) -> dict[str, str]:
     with ApplicationsCode(lambda error: _NoCredentials(class_of(error))):
-        given: Any = function()
-        headers = dict(await given if inspect.isawaitable(given) else given)
+        returned: Any = function()
+        headers = dict(await returned if inspect.isawaitable(returned) else returned)
         if not all(isinstance(part, str) for pair in headers.items() for part in pair):
             raise TypeError("credentials= has to give names and values of headers, which are strings")
         return headers
 
 
 def _asked_delay(received: Received, now: datetime) -> float:
-    """The delay that an answer asks for with `Retry-After`, in seconds; 0 if it asks for none."""
+    """The delay that an answer asks for with `Retry-After`, in seconds; 0 without the header."""
     asked = received.headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
         return float(asked[:9])

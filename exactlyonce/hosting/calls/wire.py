@@ -1,4 +1,4 @@
-"""The wire: one HTTP request, and what came of it."""
+"""The wire: one HTTP request, and its answer or failure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Final, Protocol
 import aiohttp
 
 _NOT_FINAL: Final = frozenset({401, 408, 409, 425, 429})
-"""401 is about the credentials of one try, and may come before the service has looked for the key of an earlier one."""
+"""401 is about the credentials of one try, and may come before the service has looked for the key of an earlier try."""
 _SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it is sent.
+    """An HTTP request.
 
     Attributes:
-        method, address: of the request.
-        headers: the key and credentials among them, so it has no representation that could be logged.
-        body: JSON; None for none.
-        timeout: for all of it.
-        most_bytes: of the answer's body that are read.
+        method, address: the request line.
+        headers: the key and credentials among them, so the representation of a request has no headers.
+        body: JSON; None for no body.
+        timeout: the limit for the whole exchange.
+        most_bytes: the limit for the answer's body.
     """
 
     method: str
@@ -43,9 +43,9 @@ class Received:
     """An answer.
 
     Attributes:
-        status: code of HTTP.
+        status: the status code.
         headers: names in lower case.
-        body: as it came; None if it is longer than was to be read.
+        body: the bytes as received; None for a body above the limit.
     """
 
     status: int
@@ -54,7 +54,7 @@ class Received:
 
     @property
     def is_final(self) -> bool:
-        """Whether the service, or what is in front of it, has decided. Any other answer is asked for again."""
+        """Whether the service, or a gateway before it, has decided. After any other answer the call is tried again."""
         return self.status not in _NOT_FINAL and self.status < _SERVER_ERROR
 
 
@@ -62,7 +62,7 @@ class Wire(Protocol):
     """Sends requests."""
 
     async def send(self, request: Request) -> Received | str:
-        """Send a request; the class of the failure if there was no answer. Then the request may have been carried out."""
+        """Send a request. Returns the class of the failure without an answer: then the request may have been carried out."""
         ...
 
 
@@ -85,12 +85,12 @@ class HttpWire:
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Received(response.status, headers, await _body(response, request.most_bytes))
-        # Credentials may be no header (ValueError), and a broken answer may be anything to the parser of its body.
+        # Credentials may be no valid header (ValueError), and a broken answer may raise any of these from the parser.
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
             return type(error).__name__
 
     async def close(self) -> None:
-        """Close the client. A later use opens another one."""
+        """Close the client. A later use opens a new client."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

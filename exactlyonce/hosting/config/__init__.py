@@ -1,1 +1,1 @@
-"""The configuration of an application: its settings, its connections, and its host."""
+"""The configuration of an application: settings, connections, and checks of declarations."""

@@ -1,4 +1,4 @@
-"""Checks of an application's declarations, made before the first message."""
+"""Checks of an application's declarations, made at its construction."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
     """Refuse destinations that do not fit the handlers.
 
     Raises:
-        ConfigurationError: a handler names a `Destination` of its module that the application does not have; or one receives a
-            type, and leads to an entity type of the application that has no handler of it.
+        ConfigurationError: a handler names a `Destination` of its module that the application does not have; or a destination
+            receives a type, and leads to an entity type of the application without a handler for the type.
     """
-    known = {destination.name for destination in destinations}
+    declared = {destination.name for destination in destinations}
     for one in destinations:
         receiver = receiver_of(one, entities)
         for model in one.receives:
@@ -49,24 +49,24 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
                 )
     for entity in entities:
         for handler in entity.handlers:
-            if unknown := {one.name for one in _named_destinations(handler)} - known:
+            if unknown := {one.name for one in _named_destinations(handler)} - declared:
                 raise ConfigurationError(
-                    f"{_called(handler)} of entity {entity.name!r} names destination "
-                    f"{min(unknown)!r}, which is not of this application; declared are: {', '.join(sorted(known)) or 'none'}."
+                    f"{_called(handler)} of entity {entity.name!r} names destination {min(unknown)!r}, which is not of this "
+                    f"application; declared are: {', '.join(sorted(declared)) or 'none'}."
                 )
 
 
 def receiver_of(destination: Destination, entities: Iterable[Entity[Any]]) -> Entity[Any] | None:
-    """The entity type among these that a destination leads to; None if it leads elsewhere, or does not say where."""
+    """The entity type among `entities` that a destination leads to; None if it leads elsewhere, or has no `to=`."""
     name = destination.to if isinstance(destination.to, str) else getattr(destination.to, "name", None)
     return next((entity for entity in entities if entity.name == name), None)
 
 
 def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Destination]) -> None:
-    """Raise `ConfigurationError` if nobody knows how messages come to an entity type.
+    """Raise `ConfigurationError` if no way is known by which messages come to an entity type.
 
-    They come by a destination that leads to it; or as requests, unless a destination that does not say where it leads may lead
-    to it.
+    Ways are a destination that leads to the type, and requests. Requests do not count while a destination without `to=` may
+    lead to the type.
     """
     destinations = tuple(destinations)
     led_to = [receiver_of(one, entities) for one in destinations]
@@ -89,10 +89,10 @@ def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Desti
 
 
 def require_announced(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:
-    """Raise `ConfigurationError` if a handler announces a type that no destination receives, as far as its code shows.
+    """Raise `ConfigurationError` if a handler announces a type that no destination receives, as far as the code shows.
 
-    The code shows it where a message is made in the call: `context.announce(Paid(...))`. Others are refused when they are
-    announced.
+    The code shows the type of a message that is made in the call: `context.announce(Paid(...))`. Any other message is refused
+    when a handler announces it.
     """
     received, handled = subscribers_of(destinations), handled_by(entities)
     for entity in entities:
@@ -108,11 +108,11 @@ def handled_by(entities: Iterable[Entity[Any]]) -> frozenset[str]:
 
 
 def unheard_by(entities: tuple[Entity[Any], ...], received: Container[str]) -> Iterator[str]:
-    """What handlers may announce in vain: types that their code names, that a handler takes, and that nobody receives.
+    """Possible announcements in vain: types that a handler's code names, that a handler takes, and no destination receives.
 
     Args:
-        entities: of the application.
-        received: names of the message types that its destinations receive.
+        entities: the entity types of the application.
+        received: the names of the message types that the destinations receive.
     """
     handled = handled_by(entities)
     for entity in entities:
@@ -135,7 +135,7 @@ def unheard_by(entities: tuple[Entity[Any], ...], received: Container[str]) -> I
 
 
 def _announced(handler: Callable[..., Any]) -> Iterator[type]:
-    """The message types that the code of a handler makes where it announces them."""
+    """The message types that a handler's code makes inside of `announce(...)`."""
     function = inspect.unwrap(handler)
     if isinstance(function, FunctionType):
         for step, following in pairwise(get_instructions(function)):
@@ -150,12 +150,12 @@ def _called(handler: Callable[..., Any]) -> str:
 
 
 def _named_destinations(handler: Callable[..., Any]) -> Iterator[Destination]:
-    """The destinations that the code of a handler names; none where it has no code of its own, as a partial."""
+    """The destinations that a handler's code names; none for a handler without code of its own, such as a partial."""
     function = inspect.unwrap(handler)
     if isinstance(function, FunctionType):
         for name in function.__code__.co_names:
-            if isinstance(found := function.__globals__.get(name), Destination):
-                yield found
+            if isinstance(value := function.__globals__.get(name), Destination):
+                yield value
 
 
 def require_distinct(entities: tuple[Entity[Any], ...], destinations: tuple[Destination, ...]) -> None:

@@ -33,9 +33,9 @@ class StorageConnection:
 
     Attributes:
         account: a connection string, for local use; or the address of the queue service, reached with an identity.
-        client_id: of a user-assigned managed identity.
-        blob_service: the address of the blob service, reached with the same identity; None if it is not known. A connection
-            string serves for both.
+        client_id: the client id of a user-assigned managed identity.
+        blob_service: the address of the blob service, reached with the same identity; None if unknown. A connection string
+            serves for both.
     """
 
     account: str = field(repr=False)
@@ -44,7 +44,7 @@ class StorageConnection:
 
     @property
     def blobs(self) -> str | None:
-        """How to reach the account's blobs; None if that is not known."""
+        """A connection string or the address of the blob service; None if unknown."""
         return self.account if "=" in self.account else self.blob_service
 
     @classmethod
@@ -52,7 +52,7 @@ class StorageConnection:
         """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
 
         Raises:
-            ConfigurationError: there is no connection of that name, or it cannot be read.
+            ConfigurationError: there is no connection of that name, or the connection cannot be read.
         """
         for candidate in (name, f"AzureWebJobs{name}"):
             if text := setting(environment, candidate):
@@ -82,7 +82,7 @@ class ServiceBusConnection:
 
     Attributes:
         namespace: a connection string, for local use; or the namespace's host name, reached with an identity.
-        client_id: of a user-assigned managed identity.
+        client_id: the client id of a user-assigned managed identity.
     """
 
     namespace: str = field(repr=False)
@@ -93,14 +93,14 @@ class ServiceBusConnection:
         """Find a connection as the Functions host does: by name, with and without the prefix `AzureWebJobs`.
 
         Raises:
-            ConfigurationError: there is no connection of that name, or it cannot be read.
+            ConfigurationError: there is no connection of that name, or the connection cannot be read.
         """
         for candidate in (name, f"AzureWebJobs{name}"):
             if text := setting(environment, candidate):
                 from exactlyonce.transports.service_bus.sender import is_connection_string  # noqa: PLC0415  # As below.
 
                 if _BLANK.search(text) or not is_connection_string(text):
-                    # It is not quoted: it may be a key.
+                    # The text is not quoted: a key may be in it.
                     raise ConfigurationError(
                         f"{candidate} is no connection string of a Service Bus namespace: copy it from the namespace's own "
                         f"access policies, not from a queue's; or, to use an identity, remove it and set "
@@ -122,11 +122,11 @@ class ServiceBusConnection:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Connections of an application, besides Cosmos DB.
+    """The connections of an application, besides Cosmos DB.
 
     Attributes:
-        storage: the account for queues and blobs; None if nothing needs one.
-        service_bus: the namespace for queues and topics; None if nothing needs one.
+        storage: the account for queues and blobs; None if not needed.
+        service_bus: the namespace for queues and topics; None if not needed.
     """
 
     storage: StorageConnection | None = None
@@ -136,11 +136,11 @@ class Connections:
 def _connection_string(name: str, text: str) -> str:
     if text == "UseDevelopmentStorage=true":
         return _DEVELOPMENT_STORAGE
-    # Imported here: applications that do not send by a service do not wait for its SDK when they start.
+    # Imported here: applications without storage queues do not wait for the SDK when they start.
     from exactlyonce.transports.storage_queue import is_connection_string  # noqa: PLC0415
 
     if _BLANK.search(text) or not is_connection_string(text):
-        # It is not quoted: it may be a key.
+        # The text is not quoted: a key may be in it.
         raise ConfigurationError(
             f"{name} is no connection string of a storage account: copy it from the account's access keys, or, to use an "
             f"identity, remove it and set {name}__queueServiceUri."

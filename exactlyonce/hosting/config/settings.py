@@ -1,4 +1,4 @@
-"""Settings, read from environment variables named as the Functions host names its own."""
+"""Settings of the library, read from environment variables by the naming rules of the Functions host."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _SPAN: Final = re.compile(r"(?:(\d+)\.)?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
 
 
 def function_timeout(environment: Mapping[str, str] = os.environ) -> float | None:
-    """Seconds after which the host ends a function, and with it the process and all other functions in it.
+    """Seconds after which the host ends a function, and with it the process and all other functions there.
 
-    An application setting overrides host.json. None if neither sets a limit: then the plan does, 5 minutes at least. None also
-    for no limit, and for a text that cannot be read, which the host refuses.
+    An application setting overrides host.json. None if neither has a limit: then the plan's limit holds, at least 5 minutes.
+    None also for no limit, and for an unreadable text, which the host refuses.
     """
     limit = setting(environment, _IN_SETTINGS) or _of_host_json(setting(environment, _ROOT))
     span = _SPAN.fullmatch(limit) if isinstance(limit, str) else None
@@ -58,13 +58,13 @@ def _of_host_json(root: str | None) -> object:
 
 _COSMOS_NAME: Final = r"^[^/\\?#]{0,254}[^/\\?#\s]$"
 _SETTING: Final = r"^[A-Za-z0-9_.:-]+$"
-"""The name of a setting; what else it is may be a connection string, with its key."""
+"""The name of a setting. Any other text may be a connection string with a key."""
 
 
-def _of_json(given: object) -> object:
+def _of_json(value: object) -> object:
     """Decode JSON here: the settings source would stop at the first text that is not JSON."""
     try:
-        return json.loads(given) if isinstance(given, str) else given
+        return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         raise ValueError("it is not JSON") from None
 
@@ -93,7 +93,8 @@ def _require_room(seconds: float) -> float:
 
 
 class Settings(BaseSettings):
-    """The library's settings. Each loses blanks, line ends and byte order marks at its ends, and is refused with such inside.
+    """The library's settings. Each loses blanks, line ends and byte order marks at its ends; inside of a setting they are
+    refused.
 
     Attributes:
         account_endpoint: `COSMOS__accountEndpoint`, such as `https://name.documents.azure.com:443/`.
@@ -101,32 +102,32 @@ class Settings(BaseSettings):
         account_key: `COSMOS__accountKey`, for local use only; without one, Microsoft Entra ID is used.
         client_id: `COSMOS__clientId` of a user-assigned managed identity.
         library_container: `EXACTLYONCE__container`, where the library keeps its documents.
-        application: `EXACTLYONCE__application`, the application's name. The library's container belongs to one.
-        retention: `EXACTLYONCE__retention`, how long records of messages are kept (ISO 8601 duration or seconds). It is stored
-            at the application's first start; afterwards the setting has to agree with the stored one, or be absent.
+        application: `EXACTLYONCE__application`, the application's name. The library's container belongs to one application.
+        retention: `EXACTLYONCE__retention`, how long records of messages are kept (ISO 8601 duration or seconds). Stored at the
+            application's first start; afterwards the setting has to equal the stored retention, or be absent.
         transport: `EXACTLYONCE__transport`, the transport of outputs: `storage` for queues of a storage account, `servicebus`
             for queues and topics of Service Bus.
         connection: `EXACTLYONCE__connection`, the name of the storage connection: for queues, and for blobs.
         service_bus: `EXACTLYONCE__serviceBusConnection`, the name of the Service Bus connection.
         message_bytes: `EXACTLYONCE__maxMessageBytes`, the size limit of messages in the Service Bus namespace's tier.
-        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to the name of its queue or topic; a
-            destination that is not in it has a queue or topic of its own name.
-        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs, and for message data that is too large for its
-            queue. None for no blobs.
+        destinations: `EXACTLYONCE__destinations`, a JSON object from destination to the name of its queue or topic. Any other
+            destination has a queue or topic of the same name.
+        blob_container: `EXACTLYONCE__blobContainer`, the container for blobs, and for message data too large for a queue. None
+            for no blobs.
         delivery_limit: `EXACTLYONCE__deliveryLimit`, how long a message may wait in its queue (ISO 8601 duration or seconds).
-        delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, whatever
-            is under way; maintenance of an entity starts no further request then. At most half of the host's
+        delivery_timeout: `EXACTLYONCE__deliveryTimeout`, seconds after which a delivery is given back to its queue, even in the
+            middle of work; maintenance of an entity starts no further request then. At most half of the host's
             `functionTimeout`.
-        memory: `EXACTLYONCE__memory`, bytes of entity documents that a process remembers, so that it need not load them again.
-        expiry: `EXACTLYONCE__expiry`, who deletes what is older than the retention: `job`, the clean-up job; or `store`, the
-            store by itself, a day later, which needs no job for entities on `Outbox`.
-        proved_within: `EXACTLYONCE__provedWithin`, within what time a process writes down that its outputs were sent (ISO 8601
-            duration or seconds). If it dies before, the sweeper sends them again, as copies, a minute after that time. None for
-            10 minutes, or 2 in a process that answers requests.
-        sweep_after: `EXACTLYONCE__sweepAfter`, seconds after which the sweeper takes a read model that holds messages, and an
+        memory: `EXACTLYONCE__memory`, bytes of entity documents that a process remembers and need not load again.
+        expiry: `EXACTLYONCE__expiry`, the means to delete documents older than the retention: `job`, the clean-up job; or
+            `store`, the store alone, a day later: no job is needed for entities on `Outbox`.
+        proved_within: `EXACTLYONCE__provedWithin`, the time within which a process writes down that outputs were sent (ISO 8601
+            duration or seconds). If the process dies first, the sweeper sends copies, a minute after that time. None for 10
+            minutes, or 2 in a process that answers requests.
+        sweep_after: `EXACTLYONCE__sweepAfter`, seconds after which the sweeper takes a read model with held messages, and an
             entity whose records beside it owe outputs.
-        exception_text: `EXACTLYONCE__exceptionText`, "on" to log the texts of exceptions that are not the library's, which may
-            quote messages. Otherwise only their classes and frames are logged.
+        exception_text: `EXACTLYONCE__exceptionText`, "on" to log the texts of exceptions that are not the library's; such texts
+            may quote messages. Otherwise only classes and frames are logged.
     """
 
     model_config = SettingsConfigDict(extra="ignore")
@@ -237,11 +238,11 @@ class Settings(BaseSettings):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _bare(cls, given: object, about: ValidationInfo) -> object:
-        if not isinstance(given, str):
-            return given
+    def _bare(cls, value: object, about: ValidationInfo) -> object:
+        if not isinstance(value, str):
+            return value
         # JSON may have lines.
-        return trimmed(given) if about.field_name == "destinations" else bare(given)
+        return trimmed(value) if about.field_name == "destinations" else bare(value)
 
     @property
     def needs_storage(self) -> bool:
@@ -257,7 +258,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments first, then the environment; no files: the Functions host reads those."""
+        """Arguments first, then the environment; no files, which the Functions host reads."""
         del settings_cls, dotenv_settings, file_secret_settings
         return (init_settings, env_settings)
 
@@ -273,20 +274,20 @@ class Settings(BaseSettings):
         return settings
 
     @classmethod
-    def examine(cls, **given: Any) -> tuple[Settings, list[str]]:
-        """Read the environment; return the settings and all problems. A wrong setting has a harmless value, so that the others
-        can be examined further.
+    def examine(cls, **overriding: Any) -> tuple[Settings, list[str]]:
+        """Read the environment; return the settings and all problems. A wrong setting gets a harmless value, so that the rest
+        can be examined.
 
         Args:
-            given: settings, by variable, that override the environment.
+            overriding: settings, by variable, that override the environment.
         """
         try:
-            return cls(**given), []  # The environment gives the rest.
+            return cls(**overriding), []  # The environment gives the rest.
         except ValidationError as error:
-            # Neither the cause nor the given value is kept: it may be a key.
+            # Neither the cause nor the value is kept: a key may be in it.
             wrong = error.errors(include_input=False, include_url=False, include_context=False)
         fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
-        harmless = dict(given)
+        harmless = dict(overriding)
         problems = []
         for one in wrong:
             name = str(one["loc"][0])
@@ -302,7 +303,7 @@ def _problem(name: str, error: ErrorDetails, wanted: str) -> str:
 
 
 def require_none(problems: list[str]) -> None:
-    """Raise `ConfigurationError` with all that is wrong, if anything is."""
+    """Raise `ConfigurationError` with all problems, if there are any."""
     if problems:
         raise ConfigurationError(
             "Settings are missing or wrong. Set them as application settings, or in local.settings.json:\n"
@@ -310,7 +311,7 @@ def require_none(problems: list[str]) -> None:
         )
 
 
-# The environment: settings, and the connections that they name. One error names all that is wrong.
+# The environment: settings and connections. One error names all problems.
 
 
 _STORAGE_NAME: Final = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -318,14 +319,14 @@ _SERVICE_BUS_NAME: Final = re.compile(r"(?=.{1,260}\Z)[A-Za-z0-9](?:[A-Za-z0-9._
 
 
 def load_all(destinations: Iterable[str], transport: str | None = None) -> tuple[Settings, Connections]:
-    """Read the environment: the settings, and the connections that they name.
+    """Read the environment: the settings, and the connections named there.
 
     Args:
         destinations: names of the application's destinations.
-        transport: in place of `EXACTLYONCE__transport`.
+        transport: overrides `EXACTLYONCE__transport`; None for the setting.
 
     Raises:
-        ConfigurationError: naming everything that is missing or wrong, and what to set.
+        ConfigurationError: naming every missing or wrong setting, and the values to set.
     """
     settings, problems = Settings.examine(**({} if transport is None else {"EXACTLYONCE__transport": transport}))
     storage, service_bus = None, None
@@ -346,7 +347,7 @@ def load_all(destinations: Iterable[str], transport: str | None = None) -> tuple
 
 
 def require_fit(settings: Settings, connections: Connections, destinations: tuple[str, ...]) -> None:
-    """Raise `ConfigurationError` if settings do not fit the destinations or the connections; it names all that is wrong."""
+    """Raise `ConfigurationError`, naming all problems, if settings do not fit the destinations or the connections."""
     lacking = []
     if settings.needs_storage and connections.storage is None:
         lacking.append("Queues of a storage account, or blobs, need a storage connection: give storage=.")

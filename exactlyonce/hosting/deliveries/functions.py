@@ -1,4 +1,4 @@
-"""Functions that the library registers on a function app, for the queues that lead to an application."""
+"""Functions on a function app, registered for the queues that lead to an application."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NO_LETTER: Final = re.compile(r"\W", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A destination whose messages the functions of an application take.
+    """A destination whose messages the application's functions take.
 
     Attributes:
-        name: of the destination.
-        verb: what the function does with a message, for its name.
+        name: the name of the destination.
+        verb: the first part of the function's name.
         take: awaits a delivered message, or the messages of a batch.
         settle: awaits a message that the queue gave up on.
         sessions: whether the queue has sessions.
         batches: whether `take` awaits batches.
-        subscription: of the topic that the destination is; None for a queue.
+        subscription: the subscription, for a topic; None for a queue.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Served:
     subscription: str | None = None
 
     def register(self, app: func.FunctionApp | func.Blueprint, settings: Settings) -> None:
-        """Register a function on the queue, and one on its poison queue, or on its dead letters."""
+        """Register a function on the queue, and a function on the poison queue or the dead letters."""
         queue, ending = settings.destinations.get(self.name, self.name), _NO_LETTER.sub("_", self.name)
         taking, settling = partial(_function, f"{self.verb}_{ending}"), partial(_function, f"settle_{ending}")
         if settings.transport == "storage":
@@ -66,7 +66,7 @@ class Served:
 
 
 def require_own_queues(served: list[Served], settings: Settings) -> None:
-    """Raise `ConfigurationError` if two destinations come by one queue: each function would take messages of the other."""
+    """Raise `ConfigurationError` if two destinations share a queue: each function would take messages of the other."""
     names: dict[str, str] = {}
     for one in served:
         queue = settings.destinations.get(one.name, one.name)
@@ -78,7 +78,7 @@ def require_own_queues(served: list[Served], settings: Settings) -> None:
 
 
 def _function(name: str, take: Taking, kind: Any) -> Callable[..., Awaitable[None]]:
-    """A function of this name that takes this kind of argument, as the host and its worker read them from a function."""
+    """A function with this name and an argument of this kind, as the host and its worker read them from a function."""
 
     async def take_one(message: Any) -> None:
         await take(message)

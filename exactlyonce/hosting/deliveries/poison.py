@@ -1,13 +1,12 @@
 """The poison settler: finishes, returns, parks or puts aside messages that a queue gave up on.
 
-A message stays in its poison queue only while neither the store nor its queue answers, or, if it has no time, while the store
-does not. If a function on a poison queue fails,
-the host delivers its message again after 10 minutes, `maxDequeueCount` times in all; then it delivers the message no more, and
-after 7 days the message is gone. So a message that cannot be read or decided about is put aside in the library's container,
-where it stays until an operator has looked at it.
+A message stays in its poison queue only while neither the store nor the queue answers, or, without a time, while the store
+does not. If a function on a poison queue fails, the host delivers the message again after 10 minutes, `maxDequeueCount` times
+in all; afterwards it is never delivered, and after 7 days it is gone. So a message that cannot be read or decided about is put
+aside in the library's container, and stays there until an operator acts.
 
-The dead-letter queues of Service Bus keep their messages for ever. A message so old that the mark of a copy may be gone
-cannot be decided about either.
+The dead-letter queues of Service Bus keep messages for ever. A message so old that the mark of a copy may be gone cannot be
+decided about either.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PoisonSettler:
-    """Reads messages that were given up, and decides about them.
+    """Reads messages that a queue gave up on, and decides about them.
 
     Attributes:
         settler: decides about messages that can be read.
         claims: fetches message data from blobs.
-        show: makes of an exception what may be logged of it.
+        show: reduces an exception to the part that may be logged.
     """
 
     settler: Settler
@@ -79,12 +78,12 @@ class PoisonSettler:
         """Decide about one message.
 
         Args:
-            entity: the type whose handlers take it.
-            message: as the trigger delivers it.
-            queue: logical name of the queue that it came from.
-            adapter: the one that the queue's function uses.
-            who: what gave it up, as the subject of a sentence.
-            settlement: whether it was settled before; None to go by the delivery.
+            entity: the type whose handlers take the message.
+            message: the message as the trigger delivers it.
+            queue: logical name of the message's queue.
+            adapter: the adapter of the queue's function.
+            who: the subject of the reason: the queue or batch that gave the message up.
+            settlement: whether the message was settled before; None to go by the delivery.
 
         Raises:
             TryAgainLater: the store, a queue or a blob did not answer.
@@ -119,9 +118,9 @@ class PoisonSettler:
         return await self.settler.decide(PoisonMessage(entity, envelope, work, queue, first, reason, runs_out))
 
     async def _answer(self, entity: Entity[Any], request: Envelope) -> Outcome:
-        """Answer a replay request, which changes no state, or put it aside, under the same id however often it is made.
+        """Answer a replay request, which changes no state, or put it aside. Repeated requests have the same id.
 
-        Putting it aside loses nothing: while its gap lasts, the read model asks again, under the same id.
+        Putting aside loses nothing: while its gap lasts, the read model repeats the request.
         """
         await self.settler.ready()
         try:
@@ -132,7 +131,7 @@ class PoisonSettler:
         return "processed"
 
     def _log(self, message: Delivered, error: ExactlyOnceError) -> None:
-        """Log the trace of the application's code if that has failed: the reason of what is put aside has none."""
+        """Log the trace of an error in the application's code: the reason of a message put aside has none."""
         if not all(map(is_librarys, causes_of(error))):
             _log.warning("queue message %s cannot be read: %s", id_of(message), named(error), exc_info=self.show(error))
 
@@ -142,13 +141,13 @@ class PoisonSettler:
 
 
 def require_readable(message: str) -> None:
-    """Refuse to send a message again that could not be read.
+    """Refuse to requeue a message with an unreadable body.
 
     Args:
-        message: its key.
+        message: key of the message.
 
     Raises:
-        MalformedMessage: the key is that of an envelope around an unreadable body.
+        MalformedMessage: the key belongs to an envelope around an unreadable body.
     """
     if message.startswith(message_key(UNREADABLE, "")):
         raise MalformedMessage(
@@ -158,13 +157,13 @@ def require_readable(message: str) -> None:
 
 
 def _around(message: Delivered) -> Envelope:
-    """An envelope around an unreadable body. Its only identity is the queue message's id."""
+    """An envelope around an unreadable body, identified only by the queue message's id."""
     body = base64.b64encode(message.get_body()).decode()
     return Envelope(UNREADABLE, id_of(message), UNREADABLE, Json.of({"body_base64": body}))
 
 
 def _with_brokers(message: Delivered, reason: str) -> str:
-    """A reason, followed by the broker's reason if it gives one."""
+    """A reason, followed by the broker's reason if there is one."""
     brokers = broker_says(message)
     return reason if brokers is None else f"{reason}; its broker says {brokers}"
 
@@ -172,8 +171,8 @@ def _with_brokers(message: Delivered, reason: str) -> str:
 def _settlement_of(message: Delivered) -> Settlement:
     """Whether a delivery's message was settled before.
 
-    The host puts a new message into a poison queue, so its first delivery is its first settlement. A dead letter keeps the
-    delivery count of its queue, so its count does not say.
+    The host puts a new message into a poison queue, so the first delivery is the first settlement. The delivery count of a dead
+    letter is that of its queue, and says nothing about settlements.
     """
     if isinstance(message, func.ServiceBusMessage):
         return "unknown"

@@ -1,4 +1,4 @@
-"""The receiver: takes deliveries from triggers, single or in batches, until they may be acknowledged."""
+"""The receiver: processes deliveries from triggers, single or in batches, until the host may acknowledge them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 
 _MOST_NAMED: Final = 3
-"""Most failures of a batch that its error names."""
+"""Most failures of a batch that the error names."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,12 +39,12 @@ class Receiver:
         maintenance: answers replay requests.
         claims: fetches message data from blobs.
         failures: remembers failed deliveries.
-        poison: settles messages that a batch gives up.
+        poison: settles messages that a batch gives up on.
         begin: awaited before any account is asked.
         ready: awaited before the store is asked.
         lifetimes: the application's present lifetimes of messages.
         now: the present, by the store's time.
-        show: makes of an exception what may be logged of it.
+        show: reduces an exception to the part that may be logged.
     """
 
     lanes: Lanes
@@ -77,8 +77,8 @@ class Receiver:
     ) -> None:
         """Process the deliveries of a batch concurrently; deliveries for one entity share commits. Raises as `take` does.
 
-        A message delivered more than `give_up_after` times is settled and never processed. So a message that was given up once
-        is given up in every later delivery too, for as long as another message fails its batch.
+        A message delivered more than `give_up_after` times is settled and never processed: a batch that gave a message up once
+        gives it up in every later delivery too, as long as another message fails the batch.
         """
         self.poison.settler.returner.require_queue(queue)
         done = await asyncio.gather(
@@ -91,7 +91,7 @@ class Receiver:
                 failed.append((message, error))
             elif isinstance(error, BaseException):
                 raise error
-        for message, error in failed[1:]:  # The host logs the first one, which is raised.
+        for message, error in failed[1:]:  # The host logs the first error, which is raised.
             _log.warning("queue message %s failed: %s", id_of(message), named(error), exc_info=self.show(error))
         if failed:
             named_failures = "; ".join(
@@ -128,7 +128,7 @@ class Receiver:
             await self._take_away(ref, key_of(envelope))
 
     async def ask(self, envelope: Envelope, entity: Entity[Any], ref: EntityRef | None = None) -> Processed:
-        """Process the message of a request, for the entity that it names if none is given. Raises `ExactlyOnceError`."""
+        """Process the message of a request for `ref`, or for the entity that the message names. Raises `ExactlyOnceError`."""
         return await self._attempt(envelope, entity, ref or entity.ref_of(envelope))
 
     async def _attempt(self, envelope: Envelope, entity: Entity[Any], ref: EntityRef) -> Processed:
@@ -155,7 +155,7 @@ class Receiver:
         return processed
 
     async def _take_away(self, ref: EntityRef, message: str) -> None:
-        """Delete the parked document of a message that was returned or requeued and is processed now. Best effort."""
+        """Delete the parked document of a returned or requeued message, once the message is processed. Best effort."""
         try:
             await self.maintenance.run(ref, lambda memory: discard(ref, message, memory))
         except ExactlyOnceError as error:
@@ -163,7 +163,7 @@ class Receiver:
 
 
 def _require_keeper_of_calls(envelope: Envelope, entity: Entity[Any]) -> None:
-    """Refuse a reply to a call where the strategy would take it for a foreign message, and a late copy of it for another one.
+    """Refuse a reply if the strategy would take it for a foreign message, and a late copy for a new message.
 
     Raises:
         InvalidMessage: the reply came to a type that makes no calls.

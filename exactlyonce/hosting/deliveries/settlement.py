@@ -1,16 +1,16 @@
-"""The settler decides about a poison message: it finishes the message, returns it to its queue, or parks it.
+"""The settler decides about a poison message: it finishes the message, returns it to the queue, or parks it.
 
-**A parked message is unprocessed.** The protocol's fence proves that nobody has processed it; three rules here ensure that
-nobody will. None of them relies on a view that may be stale:
+**A parked message is unprocessed.** The protocol's fence proves that the message was not processed before; three rules here
+ensure the same for the future. None of them relies on a view that may be stale:
 
 - A settled message is never processed again: functions on poison queues and dead-letter queues only settle, and a batch settles
-  a message from the delivery on in which it gives it up. So a parked message can only be settled again.
+  a message from the delivery on in which it gives the message up. So a parked message can only be settled again.
 - A message that may have been settled before is returned only after a read shows that it is not parked, in a view that holds
-  all parked messages. A message that is settled for the first time cannot be parked, unless its own parking was not answered.
-  One exception: a poison queue delivers a message a few times and then drops it. While the store does not answer, such a
+  all parked messages. On its first settlement a message cannot be parked, unless the reply to its own parking was lost.
+  One exception: a poison queue delivers a message a few times and then drops it. While the store does not answer, the
   message is returned without a read rather than lost.
-- A message that was settled before is not parked, since it may have been returned: it is returned again, or put aside, which
-  does not claim that it is unprocessed. A dead letter does not say how often it was settled.
+- A message that was settled before is not parked, since it may have been returned. It is returned again, or put aside, without
+  a claim that it is unprocessed. The number of settlements of a dead letter is unknown.
 
 A message can still be both parked and returned, by the exception or as a dead letter. Then processing the returned message
 deletes the parked document.
@@ -41,28 +41,26 @@ from exactlyonce.records.outbox import Output
 from exactlyonce.values.envelope import EntityRef, Envelope, key_of
 from exactlyonce.values.lifetimes import Lifetimes
 
-# The returner: sends messages that failed because of their environment to their queues once more.
-#
-# The delay doubles each time, up to `LONGEST_DELAY`, and is drawn between half of it and all of it. So the messages of a long
-# outage are spread over minutes when the environment answers again.
+# The returner: sends messages that failed because of their environment to their queues once more. Random, doubling delays
+# spread the messages of a long outage over minutes.
 
 
 FIRST_DELAY: Final = 10.0
-"""Longest delay of the first return, in seconds; it doubles with each further return."""
+"""Longest delay of the first return, in seconds; doubled with each further return, up to `LONGEST_DELAY`."""
 LONGEST_DELAY: Final = 300.0
-"""Longest delay of any return, in seconds. Recovery from an outage takes this, and a host's deliveries."""
+"""Longest delay of any return, in seconds. Recovery from an outage takes this long, plus the host's deliveries."""
 UNEXPLAINED_ROUNDS: Final = 3
-"""Returns of a message whose failure this process did not see: a message that crashes its process must not do so for ever."""
+"""Returns of a message whose failure this process did not see. A message that crashes the process must not return for ever."""
 
 
 @dataclass(frozen=True)
 class Returner:
-    """Sends messages to the queues that they came from.
+    """Sends messages back to their queues.
 
     Attributes:
-        maintenance: runs the steps that send them.
-        claims: writes data that is too large for its queue to a blob.
-        random: draws their delays.
+        maintenance: runs the steps that send.
+        claims: writes data too large for a queue to a blob.
+        random: draws delays.
     """
 
     maintenance: Maintenance
@@ -70,7 +68,7 @@ class Returner:
     random: Random
 
     def require_queue(self, queue: str) -> None:
-        """Raise `ConfigurationError` unless there is such a destination."""
+        """Raise `ConfigurationError` unless there is a destination of this name."""
         limits = self.maintenance.routes.limits
         if queue not in limits:
             raise ConfigurationError(
@@ -80,19 +78,19 @@ class Returner:
             )
 
     async def output(self, envelope: Envelope, queue: str, unexplained: int) -> Output | None:
-        """The output that returns a message to its queue; None if the message is too large for it.
+        """The output that returns a message to its queue; None if the message is too large for the queue.
 
         Args:
-            envelope: as delivered, its data in it or in a blob.
-            queue: logical name of its queue.
-            unexplained: number of returns without a known cause, this one included.
+            envelope: the envelope as delivered, with the data or the address of a blob.
+            queue: logical name of the queue.
+            unexplained: number of returns without a known cause, including the present return.
 
         Raises:
-            TryAgainLater: its data may not have been written to a blob.
+            TryAgainLater: the data may not have been written to a blob.
         """
         routes = self.maintenance.routes
         again = envelope.once_more(unexplained)
-        if routes.is_too_large(queue, again.to_json().size):  # The mark makes it a bit longer.
+        if routes.is_too_large(queue, again.to_json().size):  # The mark of a return makes the message a bit longer.
             if self.claims.blobs is None or envelope.reference is not None:
                 return None
             again = await self.claims.left(again)
@@ -107,13 +105,13 @@ class Returner:
         """Return a message to its queue, unless it is parked.
 
         Args:
-            ref: the entity that the message is for.
+            ref: the receiver of the message.
             output: the message.
-            unseen: the message cannot be parked yet, so the store is not asked.
-            deadline: for all attempts; None for one that starts now.
+            unseen: whether the store is not asked, since the message cannot be parked yet.
+            deadline: the limit for all attempts; None to start the usual limit now.
 
         Raises:
-            TryAgainLater: the queue may not have taken it, or the store did not say whether it is parked.
+            TryAgainLater: the queue may not have taken the message, or the store did not say whether the message is parked.
             StoredDataError: the parked document cannot be read.
         """
 
@@ -128,11 +126,11 @@ class Returner:
 
 
 ASIDE: Final = "exactlyonce.put-aside"
-"""In place of an entity's id, in the key of the place for messages that were put aside."""
+"""Takes the place of an entity's id in the key under which messages are put aside."""
 
 Outcome = Literal["processed", "parked", "returned"]
 Settlement = Literal["first", "repeated", "unknown"]
-"""Whether a message was settled before; a dead letter does not say."""
+"""Whether a message was settled before; "unknown" for a dead letter."""
 _log = logging.getLogger(__name__)
 
 
@@ -141,14 +139,13 @@ class PoisonMessage:
     """A message that its queue or its batch gave up on.
 
     Attributes:
-        entity: the type whose handlers take it.
-        delivered: the envelope as delivered, its data in it or in a blob.
-        work: the message with its data, and its handler.
-        queue: logical name of the queue that it delivered from.
-        settlement: whether it was settled before.
-        reason: why it was given up.
-        runs_out: the host drops the message after a few deliveries, acknowledged or not, as it does with messages of a poison
-            queue.
+        entity: the type whose handlers take the message.
+        delivered: the envelope as delivered, with the data or the address of a blob.
+        work: the message with its data, and the handler.
+        queue: logical name of the message's queue.
+        settlement: whether the message was settled before.
+        reason: the reason for giving up.
+        runs_out: whether the host drops the message after a few deliveries, acknowledged or not, as a poison queue does.
     """
 
     entity: Entity[Any]
@@ -166,10 +163,10 @@ class Settler:
 
     Attributes:
         maintenance: runs the protocols' settlers.
-        failures: failures of deliveries that this process saw.
+        failures: the failed deliveries that this process saw.
         returner: sends messages to their queues once more.
         lifetimes: the application's present lifetimes of messages.
-        ready: awaited before the store is asked.
+        ready: awaited before the first request to the store.
         now: the time of day, for deadlines.
     """
 
@@ -180,20 +177,20 @@ class Settler:
     ready: Callable[[], Awaitable[None]]
     now: Callable[[], datetime]
 
-    async def decide(self, given: PoisonMessage) -> Outcome:
+    async def decide(self, message: PoisonMessage) -> Outcome:
         """Decide about one message. Raises as `PoisonSettler.settle` does."""
         try:
-            decision = await self._decided_or_returned(given)
+            decision = await self._decided_or_returned(message)
         except (HandlerError, StoredDataError) as error:
-            # Neither the state nor the stream can show now whether it was processed.
+            # Neither the state nor the stream can show now whether the message was processed.
             decision = await self._put_aside(
-                given.entity, given.delivered, f"{named(error)}, of entity {given.work.entity}"
+                message.entity, message.delivered, f"{named(error)}, of entity {message.work.entity}"
             )
-        _log_decision(given.delivered, decision)
+        _log_decision(message.delivered, decision)
         return decision.outcome
 
     async def return_unread(self, entity: Entity[Any], delivered: Envelope, queue: str) -> Outcome | None:
-        """Return a poison message whose data could not be fetched; None if it is too old. Raises `TryAgainLater`."""
+        """Return a poison message whose data could not be fetched; None for a message too old. Raises `TryAgainLater`."""
         output = await self._output(delivered, queue, delivered.unexplained)
         if output is None:
             return None
@@ -212,76 +209,79 @@ class Settler:
         settled = await self.maintenance.run(place, lambda memory: put_aside(place, envelope, reason, memory))
         return _Decision(settled.outcome, place, reason)
 
-    async def _decided_or_returned(self, given: PoisonMessage) -> _Decision:
+    async def _decided_or_returned(self, message: PoisonMessage) -> _Decision:
         """Decide about a message; if the environment fails meanwhile, return the message undecided."""
         progress = _Progress()
         try:
             await self.ready()
-            return await self._decided(given, self.maintenance.retrying.begin(self.now), progress)
+            return await self._decided(message, self.maintenance.retrying.begin(self.now), progress)
         except ENVIRONMENT as error:
             deadline = self.maintenance.retrying.begin(self.now)
             # A second copy of a parked message does less harm than a message lost with its last delivery.
-            first = given.settlement == "first" and not progress.parks
-            unseen = first or (given.runs_out and isinstance(error, TryAgainLater))
-            # One without a time is put aside where it arrives, so while the store is away it may return however old it is.
+            first = message.settlement == "first" and not progress.parks
+            unseen = first or (message.runs_out and isinstance(error, TryAgainLater))
+            # A message without a time is put aside by its receiver, so while the store is away it may return at any age.
             undated = isinstance(error, TryAgainLater)
             returned = await self._returned(
-                given, given.delivered.unexplained, deadline, unseen=unseen, undated=undated
+                message, message.delivered.unexplained, deadline, unseen=unseen, undated=undated
             )
             if returned is not None:
-                return _Decision(returned, given.work.entity, given.reason)
+                return _Decision(returned, message.work.entity, message.reason)
             if isinstance(error, TryAgainLater):
                 raise
-            reason = f"{named(error)}, of entity {given.work.entity}"
-        return await self._put_aside(given.entity, given.delivered, reason)
+            reason = f"{named(error)}, of entity {message.work.entity}"
+        return await self._put_aside(message.entity, message.delivered, reason)
 
-    async def _decided(self, given: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
-        entity, refused = given.work.entity, None
-        if given.entity.strategy.forgets(given.delivered):
-            refused = self.lifetimes().refusal(given.delivered.judged_by, await self._present())
-        rounds = self._unexplained(given)
+    async def _decided(self, message: PoisonMessage, deadline: Deadline | None, progress: _Progress) -> _Decision:
+        entity, refused = message.work.entity, None
+        if message.entity.strategy.forgets(message.delivered):
+            refused = self.lifetimes().refusal(message.delivered.judged_by, await self._present())
+        rounds = self._unexplained(message)
         if refused is not None or rounds is not None:
             finished = await self.maintenance.run(
-                entity, lambda memory: _until_the_fence(_settling(given, memory)), deadline=deadline
+                entity, lambda memory: _until_the_fence(_settling(message, memory)), deadline=deadline
             )
             if finished is not None:
-                return _Decision(finished.outcome, entity, given.reason)
+                return _Decision(finished.outcome, entity, message.reason)
         if refused is not None:
-            return await self._put_aside(given.entity, given.delivered, f"{given.reason}; {named(refused)}")
-        unseen = given.settlement == "first"
-        if rounds is not None and (returned := await self._returned(given, rounds, deadline, unseen=unseen)):
-            return _Decision(returned, entity, given.reason)
-        if given.settlement == "repeated":
-            reason = f"{given.reason}; it was settled before, and may have been returned to its queue"
-            return await self._put_aside(given.entity, given.delivered, reason)
+            return await self._put_aside(message.entity, message.delivered, f"{message.reason}; {named(refused)}")
+        unseen = message.settlement == "first"
+        if rounds is not None and (returned := await self._returned(message, rounds, deadline, unseen=unseen)):
+            return _Decision(returned, entity, message.reason)
+        if message.settlement == "repeated":
+            reason = f"{message.reason}; it was settled before, and may have been returned to its queue"
+            return await self._put_aside(message.entity, message.delivered, reason)
         settled = await self.maintenance.run(
-            entity, lambda memory: _noting(_settling(given, memory), progress), deadline=deadline
+            entity, lambda memory: _noting(_settling(message, memory), progress), deadline=deadline
         )
-        return _Decision(settled.outcome, entity, given.reason)
+        return _Decision(settled.outcome, entity, message.reason)
 
-    def _unexplained(self, given: PoisonMessage) -> int | None:
-        """The number of returns without a known cause, this one included; None if the message is not to be returned."""
-        cause, so_far = self.failures.cause(given.entity.name, key_of(given.delivered)), given.delivered.unexplained
+    def _unexplained(self, message: PoisonMessage) -> int | None:
+        """The number of returns without a known cause, including the present return; None not to return the message."""
+        cause, so_far = (
+            self.failures.cause(message.entity.name, key_of(message.delivered)),
+            message.delivered.unexplained,
+        )
         if cause is Cause.ENVIRONMENT:
             return so_far
-        if cause is Cause.UNKNOWN or given.settlement == "repeated":
+        if cause is Cause.UNKNOWN or message.settlement == "repeated":
             return so_far + 1 if so_far < UNEXPLAINED_ROUNDS else None
         return None
 
     async def _returned(
         self,
-        given: PoisonMessage,
+        message: PoisonMessage,
         unexplained: int,
         deadline: Deadline | None,
         *,
         unseen: bool,
         undated: bool = False,
     ) -> Outcome | None:
-        """Return a message to its queue; None if it is too old for that, too large, or without a time, unless `undated`."""
-        output = await self._output(given.delivered, given.queue, unexplained, undated=undated)
+        """Return a message to its queue; None for a message too old, too large, or without a time unless `undated`."""
+        output = await self._output(message.delivered, message.queue, unexplained, undated=undated)
         if output is None:
             return None
-        returned = await self.returner.give_back(given.work.entity, output, unseen=unseen, deadline=deadline)
+        returned = await self.returner.give_back(message.work.entity, output, unseen=unseen, deadline=deadline)
         return returned.outcome
 
     async def _output(
@@ -294,10 +294,10 @@ class Settler:
         return await self.returner.output(delivered, queue, unexplained)
 
     def _is_too_old(self, age: timedelta, now: datetime) -> bool:
-        """Whether a message of this age could be too old when it arrives.
+        """Whether a message of this age could be too old on arrival.
 
-        A process that has not reached the store yet does not know. It returns the message: one that is too old is refused where
-        it arrives, but one that stays in its poison queue is lost after its last delivery.
+        A process that has not reached the store yet cannot judge, and returns the message: the receiver refuses a message that
+        is too old, but a message that stays in its poison queue is lost after the last delivery.
         """
         try:
             return age > self.lifetimes().send_limit(now)
@@ -310,7 +310,7 @@ class Settler:
 
 
 class _Decision(NamedTuple):
-    """What became of a message, the place of its mark or its parked document, and the reason."""
+    """The outcome for a message, the place of its mark or of its parked document, and the reason."""
 
     outcome: Outcome
     place: EntityRef
@@ -322,14 +322,14 @@ class _Progress:
     """The progress of a decision.
 
     Attributes:
-        parks: the settler has asked to park the message, so it may be parked even without a reply.
+        parks: whether the settler has sent the request to park the message, and so may have parked it even without a reply.
     """
 
     parks: bool = False
 
 
 def aside_place(entity: Entity[Any]) -> EntityRef:
-    """The place for messages to an entity type that were put aside. Unlike every entity, it has no partition key."""
+    """The place for messages to an entity type that are put aside. Unlike an entity, the place has no partition key."""
     return EntityRef(entity.name, (), ASIDE)
 
 
@@ -343,16 +343,16 @@ def _log_decision(envelope: Envelope, decision: _Decision) -> None:
         _log.info("message %s was given up by its queue, but %s had processed it", key_of(envelope), place)
 
 
-def _settling(given: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
+def _settling(message: PoisonMessage, memory: Memory) -> Step[Settled | Again]:
     """The protocol's settler for a message. It parks the delivered envelope, whose data may be in a blob."""
-    return given.entity.strategy.settle(given.work, given.delivered, given.reason, memory)
+    return message.entity.strategy.settle(message.work, message.delivered, message.reason, memory)
 
 
 def _until_the_fence(step: Step[Settled | Again]) -> Step[Settled | Again | None]:
-    """Run a settler up to its fence: to its result, or to None where it would save the entity next.
+    """Run a settler up to its fence. Returns the result, or None at the fence, before the entity is saved.
 
-    At the fence it has found no proof that the message was processed. Its view may be stale, which is harmless as long as the
-    message is not parked.
+    At the fence no proof was read that the message was processed. A stale view is harmless as long as the message is not
+    parked.
     """
     reply: Any = None
     while True:

@@ -1,4 +1,4 @@
-"""Trigger messages: their envelopes, ids and delivery counts. Only `hosting` imports `azure.functions`."""
+"""Trigger messages: envelopes, ids and delivery counts. Only `hosting` imports `azure.functions`."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from exactlyonce.values.envelope import (
 )
 from exactlyonce.values.frozen_json import Json, read_json
 
-# Adapters: make envelopes of the messages of queues that carry something else.
+# Adapters: make envelopes from messages of other formats.
 
 
 class Adapter(Protocol):
-    """Makes an envelope of the body of a queue message. Raises `MalformedMessage`, as `Envelope` does for attributes that no
+    """Makes an envelope from the body of a queue message. Raises `MalformedMessage`, as `Envelope` does for attributes that no
     receiver could read: ids with control characters, or of more than 1,024 characters.
 
-    Where all copies of a message certainly have its time, the adapter returns `envelope.with_stable_time()`: so receivers need
-    not look for copies in what has left the entity.
+    If all copies of a message certainly have the same time, the adapter returns `envelope.with_stable_time()`: receivers then
+    need not search for copies among the marks that have left the entity.
 
-    It never gets a message that the library returned to its queue: that is a marked envelope already.
+    A message that the library returned to its queue is a marked envelope already, and bypasses the adapter.
     """
 
     def __call__(self, body: bytes) -> Envelope: ...
@@ -52,17 +52,16 @@ class PlainJson:
     Attributes:
         model: the registered message type of the objects.
         source: the sender; part of every message's identity.
-        id: takes the message's id from the object. Copies of a message must have the same id, and two messages must have
-            different ones, so take an order number or a request id. The id of the queue message will not do: a sender that
-            tries again gets a new one.
-        time: takes the time at which the message came about from the object, with a time zone. A receiver refuses messages that
-            are older than the retention, since it could not know their copies; so the time at which the queue got the message
-            will not do.
-        stable_time: whether all copies of a message certainly have the same time. If not, they are known all the same, but each
-            message costs a look for copies in what has left the entity.
+        id: takes the message's id from the object. All copies of a message must have the same id, and different messages
+            different ids, so use an order number or a request id. Do not use the id of the queue message: a sender that tries
+            again gets a new id.
+        time: takes the time of the message's event from the object, with a time zone. A receiver refuses messages older than
+            the retention, since their marks may be gone. So do not use the time of arrival in the queue.
+        stable_time: whether all copies of a message certainly have the same time. Otherwise each message costs a search for
+            copies among the marks that have left the entity.
 
     Raises:
-        ConfigurationError: an attribute is of another kind, or no source.
+        ConfigurationError: an attribute has the wrong type, or `source` is no source.
     """
 
     model: type
@@ -110,21 +109,21 @@ class PlainJson:
         return envelope.with_stable_time() if self.stable_time else envelope
 
     def require_own(self, envelope: Envelope) -> None:
-        """Raise `MalformedMessage` unless an envelope has the source and type that this adapter gives.
+        """Raise `MalformedMessage` unless an envelope has the source and type of this adapter.
 
-        A sender to this queue chooses the ids of its messages, but must not pass for another source by sending a body that is
-        marked as returned.
+        A sender to this queue chooses the ids of its messages, but must not pass for another source with a body marked as
+        returned.
         """
-        known = message_type(self.model)
-        if envelope.source != self.source or envelope.type not in (known.name, *known.formerly):
+        registered = message_type(self.model)
+        if envelope.source != self.source or envelope.type not in (registered.name, *registered.formerly):
             raise MalformedMessage(
-                f"The message was returned to a queue whose adapter makes {known.name!r} of source {self.source!r}, but it has "
-                "another type or source. Send it to the queue that it came from."
+                f"The message was returned to a queue whose adapter makes {registered.name!r} of source {self.source!r}, but "
+                "its type or source differs. Send the message to its own queue."
             )
 
 
 def _taking(what: str) -> ApplicationsCode:
-    """For what the application's functions take from a foreign body, which need not have it."""
+    """Guards the application's functions that take values from a foreign body, which need not have them."""
     return ApplicationsCode(
         lambda error: MalformedMessage(f"The message's {what} cannot be taken from it ({class_of(error)})."),
         MalformedMessage,
@@ -138,10 +137,10 @@ _LONGEST_REASON: Final = 100
 
 
 def envelope_of(message: Delivered, adapter: Adapter | None = None) -> Envelope:
-    """Read the envelope of a trigger message. An adapter gets the delivered body, unless the library returned it to the queue.
+    """Read the envelope of a trigger message. An adapter gets the delivered body, unless the library returned the message.
 
     Raises:
-        MalformedMessage: naming the queue message, since the message's own id may not be known.
+        MalformedMessage: naming the queue message, since the message's own id may be unknown.
     """
     try:
         return _read(message, adapter)
@@ -150,10 +149,10 @@ def envelope_of(message: Delivered, adapter: Adapter | None = None) -> Envelope:
 
 
 def id_of(message: Delivered) -> str:
-    """An id that is unique in its queue. It does not identify copies of one message.
+    """An id that is unique in its queue, and does not identify copies of a message.
 
-    The sender chooses the id of a Service Bus message, if it has one at all. So the sequence number is added, and a hash of the
-    body, since each queue numbers its own messages.
+    The id of a Service Bus message is the sender's, and may be absent. So the sequence number is added, and a hash of the body,
+    since each queue has its own numbers.
     """
     if isinstance(message, func.ServiceBusMessage):
         number, digest = getattr(message, "sequence_number", None), hashlib.sha256(message.get_body()).hexdigest()
@@ -169,12 +168,12 @@ def delivery_of(message: Delivered) -> int | None:
 
 
 def broker_says(message: Delivered) -> str | None:
-    """Why the broker dead-lettered a message, such as `MaxDeliveryCountExceeded`; None if it does not say.
+    """The broker's reason for dead-lettering a message, such as `MaxDeliveryCountExceeded`; None without a reason.
 
-    Its description is left out: code that dead-letters a message may quote the body there.
+    The description is left out: code that dead-letters a message may quote the body there.
     """
-    given = getattr(message, "dead_letter_reason", None) or _properties(message).get("DeadLetterReason")
-    return str(given)[:_LONGEST_REASON] if given else None
+    reason = getattr(message, "dead_letter_reason", None) or _properties(message).get("DeadLetterReason")
+    return str(reason)[:_LONGEST_REASON] if reason else None
 
 
 def _read(message: Delivered, adapter: Adapter | None) -> Envelope:
@@ -203,7 +202,7 @@ def _structured(message: Delivered) -> bytes:
 
 
 def _was_returned(message: Delivered) -> bool:
-    """Whether a message is an envelope that `Envelope.once_more` has marked. Its body may be anything."""
+    """Whether a message is an envelope with the mark of `Envelope.once_more`. The body may be anything."""
     try:
         body = _structured(message)
         if REQUEUED.encode() not in body or len(body) > MAX_MESSAGE_BYTES:
@@ -215,33 +214,33 @@ def _was_returned(message: Delivered) -> bool:
 
 
 def _properties(message: Delivered) -> dict[str, Any]:
-    """Application properties, under their present and their former name."""
+    """Application properties, under the present and the former name of the attribute."""
     named = (getattr(message, name, None) for name in ("user_properties", "application_properties"))
     return {name: value for properties in named if isinstance(properties, dict) for name, value in properties.items()}
 
 
-# Failures of deliveries that this process saw: they give the cause when one of the messages is given up later.
+# Failures of deliveries in this process: the causes, if the host gives a message up later.
 
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 MOST: Final = 1_000
-"""Most messages that are remembered."""
+"""Most messages whose failures are remembered."""
 
 ENVIRONMENT: Final = (TryAgainLater, ConfigurationError, NewerSchema)
-"""Errors that are not the message's fault: the store, a queue, or how this process is configured or deployed, is to blame."""
+"""Errors without a fault of the message: the store, a queue, or the configuration or version of this process is to blame."""
 
 
 class Cause(Enum):
     """The cause of a message's last failure, as far as this process knows."""
 
     OWN = "its own"
-    """The message cannot be processed as it is: any process would fail with it."""
+    """No process can process the message as it is."""
     ENVIRONMENT = "its environment's"
-    """The failure is not the message's fault; it is processed as soon as the environment answers."""
+    """The message is not to blame, and is processed as soon as the environment answers."""
     UNKNOWN = "not known"
-    """Another process saw the failure, or this process was started since."""
+    """Another process saw the failure, or this process has started since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +260,8 @@ class Failures:
 
         Args:
             entity: name of the entity type.
-            message: its key.
-            error: the error that it failed with.
+            message: key of the message.
+            error: the error of the delivery.
             delivery: number of the delivery, from 1; None if the host did not say.
         """
         counted = "" if delivery is None else f"delivery {delivery} "
@@ -278,13 +277,13 @@ class Failures:
         return Cause.UNKNOWN if seen is None else seen.cause
 
     def reason(self, entity: str, message: str, who: str = "its queue") -> str:
-        """What gave a message up, and why, as far as this process knows."""
+        """The subject that gave a message up, and the cause as far as this process knows."""
         seen = self._seen.get((entity, message))
         return f"{who} gave it up; {'this process did not see why' if seen is None else seen.text}"
 
 
 def named(error: BaseException) -> str:
-    """The class of an error, and that of its first cause. Texts are left out: other libraries' errors may quote a message."""
+    """The class of an error, and the class of the first cause, without texts: foreign errors may quote a message."""
     *_, cause = causes_of(error)
     name, deepest = class_of(error), class_of(cause)
     return name if name == deepest else f"{name} ({deepest})"
@@ -301,9 +300,9 @@ def described(error: BaseException) -> str:
 def told(
     door: Callable[Concatenate[Any, Arguments], Awaitable[Result]],
 ) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
-    """Decorator of a method of an application that a trigger calls: what it raises is for the host, which logs it whole.
+    """Decorator of the application's methods that triggers call: the host logs the whole exception.
 
-    So an error of the library has only such causes as may be logged. Nothing else is changed: not even the error's class.
+    So an error of the library keeps only causes that may be logged. Nothing else is changed, not even the error's class.
     """
 
     @wraps(door)
@@ -314,6 +313,6 @@ def told(
             if self._parts.texts:
                 raise
             failure = self._parts.show(error)
-        raise failure  # Outside of the block above, whose exception it would have as its context.
+        raise failure  # Outside of the block above, whose exception would become the context.
 
     return through

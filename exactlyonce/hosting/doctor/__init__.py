@@ -1,1 +1,1 @@
-"""The doctor: looks at an application's files, functions and accounts, and says what to change. It changes nothing."""
+"""The doctor: examines an application's files, functions and accounts, and changes nothing."""

@@ -1,4 +1,4 @@
-"""The examination: everything that the doctor looks at, in the order in which a person would."""
+"""The examination: all findings of the doctor, from the files of an application to its accounts."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from exactlyonce.stores.cosmos.partition import LIBRARY_PATH
 from exactlyonce.stores.cosmos.replies import FAILURES
 from exactlyonce.transports.storage_queue import Length, lengths
 
-# What the doctor finds.
+# Findings.
 
 
 Level = Literal["wrong", "unknown", "advice", "cost", "fine"]
-"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: it could not be looked at. `advice`: it works,
-and would work better. `cost`: what is paid for at rest. `fine`: it was looked at."""
+"""`wrong`: messages are lost, wait for ever or cannot be processed. `unknown`: could not be examined. `advice`: works, and
+could work better. `cost`: costs money at rest. `fine`: examined, without a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """A finding.
 
     Attributes:
-        level: how bad it is.
-        subject: what was looked at, such as `container 'games'`.
-        text: what was found, and what to change.
+        level: the severity.
+        subject: the part of the application, such as `container 'games'`.
+        text: the fault, and the change to make.
     """
 
     level: Level
@@ -53,7 +53,7 @@ class Finding:
     text: str
 
 
-# Indexes: which paths the library's searches select by, and whether a container's policy indexes them.
+# Indexes: the paths of the library's searches, and the indexing policies of containers.
 
 
 LIBRARY: Final = ("/pk/?", "/kind/?", "/begin/?", "/until/?", "/number/?", "/hashes/[]/?")
@@ -68,7 +68,7 @@ _BY_STRATEGY: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def searched(strategy: Strategy) -> tuple[str, ...]:
-    """The paths by which the sweeper searches the container of a strategy's entities; none for strategies of others."""
+    """The paths by which the sweeper searches the container of a strategy's entities; none for foreign strategies."""
     return next((paths for kind, paths in _BY_STRATEGY.items() if isinstance(strategy, kind)), ())
 
 
@@ -76,8 +76,8 @@ def unindexed(policy: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
     """The paths that a container's indexing policy does not index.
 
     Args:
-        policy: of the container's properties; an empty one is the service's default, which indexes everything.
-        paths: each ends with `/?`, for one value, or `/*`, for everything below.
+        policy: the indexing policy in the container's properties; an empty policy is the default, which indexes everything.
+        paths: paths that end with `/?`, for a value, or `/*`, for everything below.
     """
     if policy.get("indexingMode", "consistent").lower() == "none":
         return list(paths)
@@ -87,13 +87,13 @@ def unindexed(policy: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
 
 
 def _closeness(entries: Sequence[str], path: str) -> int:
-    """How closely the nearest of the entries names a path; 0 for none of them. The service takes the closer of two."""
+    """Length of the nearest entry that covers a path; 0 without an entry. The service prefers the nearer of two."""
     return max(
         (len(one) for one in entries if one == path or (one.endswith("*") and path.startswith(one[:-1]))), default=0
     )
 
 
-# What the Functions host gets of an application: host.json, and the triggers of its functions.
+# The Functions host's view of an application: host.json, and the triggers of its functions.
 
 
 POISON: Final = "-poison"
@@ -109,27 +109,27 @@ _LONGEST_INTERVAL: Final = 10.0
 
 
 def function_app_of(module: ModuleType) -> func.FunctionApp | None:
-    """The function app at the top level of a module; None if there is none."""
+    """The function app at the top level of a module; None without an app."""
     return next((one for one in vars(module).values() if isinstance(one, func.FunctionApp)), None)
 
 
 def triggers_of(app: func.FunctionApp) -> list[dict[str, Any]]:
     """The triggers of an app's functions, as the host gets them."""
-    found = (function.get_trigger() for function in app.get_functions())
-    return [dict(one.get_dict_repr()) for one in found if one is not None]
+    triggers = (function.get_trigger() for function in app.get_functions())
+    return [dict(one.get_dict_repr()) for one in triggers if one is not None]
 
 
 def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
-    """The storage queues that have a function."""
+    """The storage queues with a function."""
     return [str(one["queueName"]) for one in triggers if one.get("type") == "queueTrigger"]
 
 
 def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, swept: bool) -> Iterator[Finding]:
-    """Whether every queue that leads to the app has a function and a poison function, and something sweeps.
+    """Whether every queue that leads to the app has a function and a poison function, and a timer sweeps.
 
     Args:
-        triggers: of the app.
-        leading: queues and topics that lead to the app. If a trigger has its queue from a setting, none is looked for.
+        triggers: the triggers of the app.
+        leading: queues and topics that lead to the app. They are not looked for if a trigger takes its queue from a setting.
         swept: whether a strategy of the app can owe outputs.
     """
     queues = queues_of(triggers)
@@ -155,15 +155,15 @@ def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, 
 
 
 def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
-    """Whether `host.json` suits the library, and what polling costs at rest.
+    """Whether `host.json` suits the library, and the cost of polling at rest.
 
     Args:
-        folder: of the app.
-        queues: how many storage queues have a function.
+        folder: the folder of the app.
+        queues: number of storage queues with a function.
     """
     try:
-        given = json.loads((folder / _HOST).read_text("utf-8-sig"))
-        options = given.get("extensions", {}).get("queues", {})
+        host = json.loads((folder / _HOST).read_text("utf-8-sig"))
+        options = host.get("extensions", {}).get("queues", {})
         most, visible, interval, encoding = (
             int(options.get("maxDequeueCount", 5)),
             _seconds(options.get("visibilityTimeout", "00:00:00")),
@@ -171,7 +171,7 @@ def of_host_json(folder: Path, queues: int) -> Iterator[Finding]:
             str(options.get("messageEncoding", "base64")),
         )
     except FileNotFoundError:
-        yield Finding("wrong", _HOST, "there is none in this folder: run this in the folder of the function app.")
+        yield Finding("wrong", _HOST, "this folder has none: run the command in the folder of the function app.")
         return
     except (OSError, ValueError, TypeError, AttributeError) as error:
         yield Finding(
@@ -212,20 +212,20 @@ def _of_options(most: int, visible: float, interval: float, encoding: str) -> It
         yield Finding(
             "advice",
             _HOST,
-            f"an empty queue is asked only every {interval:g} s, which is how late a message may start, once for every queue "
-            'it crosses: set maxPollingInterval to "00:00:02".',
+            f"an empty queue is polled only every {interval:g} s, so a message may start that late in every queue on its way: "
+            'set maxPollingInterval to "00:00:02".',
         )
 
 
 def _seconds(span: str) -> float:
-    found = _SPAN.fullmatch(span)
-    if found is None:
+    parts = _SPAN.fullmatch(span)
+    if parts is None:
         raise ValueError(span)
-    days, hours, minutes, seconds = (int(one or 0) for one in found.groups())
+    days, hours, minutes, seconds = (int(one or 0) for one in parts.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
-# What the accounts of an application show: containers, rights, the clock, queues, and what is paid for at rest.
+# The accounts of an application: containers, rights, the clock, queues, and costs at rest.
 
 
 _SKEW_ADVISED: Final = timedelta(seconds=5)
@@ -237,7 +237,7 @@ _AUTOSCALE_AT_REST: Final = 0.1 * 1.5
 
 
 async def verified(once: ExactlyOnce) -> list[Finding]:
-    """What the check at start-up says, and whose the library's container is."""
+    """The result of the check at start-up, and the owner of the library's container."""
     settings, _ = once.configuration
     try:
         ownership = await once.ownership()
@@ -248,13 +248,13 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
         return [Finding("wrong", "accounts", line) for line in problems or lines]
     except ExactlyOnceError as error:
         return [Finding("unknown", "accounts", str(error))]
-    found = [Finding("fine", "accounts", "they are set up as the library needs them")]
+    findings = [Finding("fine", "accounts", "they are set up as the library needs them")]
     if stored is None:
-        found.append(
-            Finding("advice", "application", "it has never started: its first start stores name and retention")
+        findings.append(
+            Finding("advice", "application", "it has never started: the first start stores name and retention")
         )
     elif stored.application.name != settings.application:
-        found.append(
+        findings.append(
             Finding(
                 "wrong",
                 "application",
@@ -263,7 +263,7 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
             )
         )
     elif settings.retention not in (None, stored.application.retention.current):
-        found.append(
+        findings.append(
             Finding(
                 "wrong",
                 "application",
@@ -271,11 +271,11 @@ async def verified(once: ExactlyOnce) -> list[Finding]:
                 "the setting, or run 'exactlyonce ops retention'.",
             )
         )
-    return found
+    return findings
 
 
 async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Finding]:
-    """Indexes, rights, clock and throughput. What `verified` says of containers is not said again.
+    """Indexes, rights, clock and throughput. Findings of `verified` about containers are not repeated.
 
     Args:
         once: the application.
@@ -290,46 +290,48 @@ async def of_cosmos(once: ExactlyOnce, now: Callable[[], datetime]) -> list[Find
         client_id=settings.client_id,
         dated=lambda service: ahead.append(now() - service),
     )
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         database = (await connection.client()).get_database_client(settings.database)
         for name, (paths, searches) in _containers(once, settings).items():
             inspection = await inspected(database, name, paths)
-            if inspection is not None:  # Else `verified` says why.
-                found += _of_container(name, searches, inspection)
+            if inspection is not None:  # Else `verified` gives the reason.
+                findings += _of_container(name, searches, inspection)
     except FAILURES as error:
-        found.append(Finding("unknown", "Cosmos DB", f"it could not be reached ({type(error).__name__})."))
+        findings.append(Finding("unknown", "Cosmos DB", f"it could not be reached ({type(error).__name__})."))
     finally:
         await connection.close()
-    return [*found, *_of_clock(ahead)]
+    return [*findings, *_of_clock(ahead)]
 
 
 def _containers(once: ExactlyOnce, settings: Settings) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """By container: the paths of its partition key, and the paths that the library searches by."""
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {settings.library_container: ((LIBRARY_PATH,), LIBRARY)}
+    """By container: the paths of the partition key, and the paths of the library's searches."""
+    containers: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+        settings.library_container: ((LIBRARY_PATH,), LIBRARY)
+    }
     for entity in once.entities:
-        known = found.get(entity.container, (entity.paths, ()))[1]
-        found[entity.container] = entity.paths, tuple(dict.fromkeys((*known, *searched(entity.strategy))))
-    return found
+        searches = containers.get(entity.container, (entity.paths, ()))[1]
+        containers[entity.container] = entity.paths, tuple(dict.fromkeys((*searches, *searched(entity.strategy))))
+    return containers
 
 
-def _of_container(name: str, searches: tuple[str, ...], found: Inspection) -> Iterator[Finding]:
+def _of_container(name: str, searches: tuple[str, ...], inspection: Inspection) -> Iterator[Finding]:
     subject = f"container {name!r}"
-    for path in unindexed(found.policy, searches):
+    for path in unindexed(inspection.policy, searches):
         dear = (
             "every look for an old message reads all that is kept of its entity"
             if searches == LIBRARY
             else "the sweeper reads the whole container every minute"
         )
         yield Finding("advice", subject, f"it does not index {path}, so {dear}: add the path to its indexes.")
-    if found.refused:
+    if inspection.refused:
         yield Finding(
             "wrong",
             subject,
-            f"the identity of this command may not {', '.join(found.refused)}: give it the data-plane role of the app on the "
-            "database (infra/README.md, Roles). The app's own identity may have it.",
+            f"the identity of this command may not {', '.join(inspection.refused)}: give it the data-plane role of the app on "
+            "the database (infra/README.md, Roles). The app's own identity may have the role.",
         )
-    yield Finding("cost", subject, _cost(found.throughput))
+    yield Finding("cost", subject, _cost(inspection.throughput))
 
 
 def _cost(throughput: Throughput | str) -> str:
@@ -344,7 +346,7 @@ def _cost(throughput: Throughput | str) -> str:
 
 
 def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
-    """How far this machine's clock is from the service's. The `Date` of a reply is up to a second old, so the least counts."""
+    """The distance of this machine's clock from the service's. A reply's `Date` is up to a second old: the least counts."""
     if not ahead:
         return
     skew = min(ahead, key=abs)
@@ -362,21 +364,21 @@ def _of_clock(ahead: list[timedelta]) -> Iterator[Finding]:
 
 
 async def of_queues(connection: StorageConnection, names: Iterable[str]) -> list[Finding]:
-    """Which storage queues are there, and how many messages wait in poison queues.
+    """Whether storage queues exist, and how many messages wait in poison queues.
 
     Args:
-        connection: of the storage account.
-        names: of the queues.
+        connection: the storage account.
+        names: the queues.
     """
-    known = lengths(connection.account, connection.client_id, names)
-    return [one async for name, length in known if (one := _of_queue(name, length)) is not None]
+    listed = lengths(connection.account, connection.client_id, names)
+    return [one async for name, length in listed if (one := _of_queue(name, length)) is not None]
 
 
 def _of_queue(name: str, length: Length) -> Finding | None:
     subject, is_poison = f"queue {name!r}", name.endswith(POISON)
     match length:
         case "absent" if is_poison:
-            return None  # The host creates it with its first message.
+            return None  # The host creates a poison queue with the first message.
         case "absent":
             return Finding(
                 "advice", subject, "it is not there: create it, or correct its name. A first send creates it, too."
@@ -396,33 +398,35 @@ def _of_queue(name: str, length: Length) -> Finding | None:
 
 
 async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Callable[[], datetime]) -> list[Finding]:
-    """Everything that can be said of an application. It reads, and changes nothing.
+    """All findings about an application. The examination reads, and changes nothing.
 
     Args:
         once: the application.
-        module: that makes it, with its function app.
-        folder: of the app, with `host.json`.
+        module: the application's module, with the function app.
+        folder: the folder of the app, with `host.json`.
         now: this machine's time of day.
     """
     app = function_app_of(module)
     triggers = [] if app is None else triggers_of(app)
-    found = [*of_host_json(folder, len(queues_of(triggers)))]
+    findings = [*of_host_json(folder, len(queues_of(triggers)))]
     if app is None:
-        found.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
+        findings.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
         swept = any(one.strategy.unfinished for one in once.entities)
-        found += of_triggers(triggers, _leading_to(once), swept=swept)
-    found += [Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)]
-    found += await verified(once)
-    found += await of_cosmos(once, now)
+        findings += of_triggers(triggers, _leading_to(once), swept=swept)
+    findings += [
+        Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)
+    ]
+    findings += await verified(once)
+    findings += await of_cosmos(once, now)
     settings, connections = once.configuration
     if connections.storage is not None and settings.transport == "storage":
-        found += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
-    return found
+        findings += await of_queues(connections.storage, _distinct((*queues_of(triggers), *once.needs.queues)))
+    return findings
 
 
 def _leading_to(once: ExactlyOnce) -> list[str]:
-    """The queues and topics whose messages come to an application."""
+    """The queues and topics that lead to an application."""
     settings, _ = once.configuration
     leading = (one for one in once.destinations if isinstance(one, Api) or receiver_of(one, once.entities) is not None)
     return [settings.destinations.get(one.name, one.name) for one in leading]

@@ -1,1 +1,1 @@
-"""What operators do with entities and parked messages, one by one or in bulk."""
+"""Operators' actions on entities and parked messages, single or in bulk."""

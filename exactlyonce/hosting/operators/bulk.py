@@ -15,42 +15,42 @@ from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.stores.port import ListedMessage, entity_named
 
 AT_ONCE: Final = 16
-"""Messages that are under way at a time."""
+"""Messages under way at a time."""
 RATE: Final = 50.0
-"""Messages begun in a second, unless the operator says otherwise: they come on top of their receiver's usual load."""
+"""Messages begun in a second by default, on top of the usual load of their receivers."""
 UNREADABLE: Final = "(cannot be read)"
-"""In place of the type of an entity whose key in the parked document is damaged."""
+"""Stands for the type of an entity whose key in the parked document is damaged."""
 MOST_UNANSWERED: Final = 20
-"""Messages in a row for which the store or a queue did not answer, after which no other is begun."""
+"""Messages in a row without an answer of the store or a queue, after which no further message is begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The parked messages that an operator means: all that meet every condition given.
+    """An operator's choice of parked messages: all messages that meet every condition.
 
     Attributes:
-        reason: a part of the text that says why they were parked; None for any.
-        type: of the entity under which they are parked; None for any.
+        reason: a part of the reason; None for any reason.
+        type: type of the entity that the message is parked under; None for any type.
     """
 
     reason: str | None = None
     type: str | None = None
 
     def has(self, one: ListedMessage) -> bool:
-        """Whether a parked message is meant."""
+        """Whether a parked message meets the conditions."""
         of_type = self.type is None or _type_of(one) == self.type
         return of_type and (self.reason is None or self.reason in one.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parked messages of one entity type that were parked for the same reason.
+    """Parked messages of one entity type with the same reason.
 
     Attributes:
-        type: of their entities.
-        reason: why they were parked.
+        type: the entity type.
+        reason: the reason for parking.
         count: number of messages.
-        first, last: when the first and the last of them were parked.
+        first, last: the times of the first and the last parking.
     """
 
     type: str
@@ -62,12 +62,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one message.
+    """The outcome for a message.
 
     Attributes:
-        done: whether it is no longer parked.
-        text: the same for all with this outcome; the class of an error.
-        error: with which it failed, if it did.
+        done: whether the message is no longer parked.
+        text: a text for all messages with the same outcome; the class of an error.
+        error: the error, if there was one.
     """
 
     done: bool
@@ -77,11 +77,11 @@ class Outcome:
 
 @dataclass
 class Results:
-    """What became of many messages.
+    """The outcomes for many messages.
 
     Attributes:
-        left: number of messages that were not tried yet; at the end, those that were given up.
-        counts: number of messages by their outcome.
+        left: number of untried messages; at the end, of messages that were given up.
+        counts: number of messages by outcome.
         not_done: messages that are still parked, each with the reason.
     """
 
@@ -108,18 +108,18 @@ Action = Callable[[ListedMessage], Awaitable[Outcome]]
 async def selected(operator: Operator, selection: Selection, limit: int | None = None) -> list[ListedMessage]:
     """Parked messages, the oldest first.
 
-    They are listed before anything is done with them: a message that is requeued, fails and is parked again is not tried twice.
+    All are listed before the first action: a message that is requeued, fails and is parked again is not tried twice.
 
     Args:
-        operator: lists them.
-        selection: which of them.
+        operator: lists parked messages.
+        selection: the conditions.
         limit: most messages; None for all.
 
     Raises:
         TryAgainLater, ConfigurationError: as `Operator.parked` does.
     """
-    found = [one async for page in operator.parked() for one in page if selection.has(one)]
-    return sorted(found, key=lambda one: one.at)[:limit]
+    messages = [one async for page in operator.parked() for one in page if selection.has(one)]
+    return sorted(messages, key=lambda one: one.at)[:limit]
 
 
 def grouped(messages: Iterable[ListedMessage]) -> list[Group]:
@@ -132,11 +132,11 @@ def grouped(messages: Iterable[ListedMessage]) -> list[Group]:
 
 
 def requeuing(operator: Operator, destination: str | None) -> Action:
-    """Sends parked messages again.
+    """An action that sends a parked message again.
 
     Args:
-        operator: sends them.
-        destination: logical name of their queue; None for that of outputs that were never published.
+        operator: sends the messages.
+        destination: logical name of the queue; None for the destination of an output that was never published.
 
     Raises:
         ConfigurationError: there is no such destination.
@@ -152,7 +152,7 @@ def requeuing(operator: Operator, destination: str | None) -> Action:
 
 
 def discarding(operator: Operator) -> Action:
-    """Deletes parked messages for good."""
+    """An action that deletes a parked message for good."""
 
     async def action(one: ListedMessage) -> Outcome:
         there = await operator.discard(one.entity, one.message)
@@ -168,14 +168,14 @@ async def on_each(
     rate: float = RATE,
     show: Callable[[Results], None] = lambda _: None,
 ) -> Results:
-    """Do the same with many parked messages. A message that fails does not stop the others.
+    """Apply an action to many parked messages. A failed message does not stop the rest.
 
-    If the store or a queue answers for none of `MOST_UNANSWERED` messages in a row, no other is begun.
+    If the store or a queue answers for none of `MOST_UNANSWERED` messages in a row, no further message is begun.
 
     Args:
-        messages: in the order in which they are begun.
-        action: what to do with each.
-        clock: paces them.
+        messages: the messages, in the order of their start.
+        action: the action.
+        clock: paces the starts.
         rate: most messages begun in a second.
         show: called after each message.
     """
@@ -200,14 +200,14 @@ async def on_each(
     workers = [asyncio.ensure_future(work()) for _ in range(AT_ONCE)]
     try:
         await asyncio.gather(*workers)
-    finally:  # After an error that nobody expects, the others must not go on.
+    finally:  # After an unexpected error the remaining workers must not go on.
         for one in workers:
             one.cancel()
     return results
 
 
 def _type_of(one: ListedMessage) -> str:
-    """The type of a parked message's entity. A document may be damaged; the others are listed all the same."""
+    """The entity type of a parked message. A damaged document does not stop the list."""
     try:
         return entity_named(one.entity).type
     except (ValueError, TypeError):
@@ -224,7 +224,7 @@ async def _outcome(one: ListedMessage, action: Action) -> Outcome:
 
 
 def _starts(clock: Clock, rate: float) -> Iterator[float]:
-    """Seconds from now until each next message may begin."""
+    """Seconds from now until the next message may begin."""
     due = clock.now()
     while True:
         now = clock.now()

@@ -33,7 +33,7 @@ from exactlyonce.values.lifetimes import AHEAD, Lifetimes, Retention
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What the store holds of an entity, in the view that answered.
+    """The stored documents of an entity, in the view that answered.
 
     Attributes:
         body: the user's properties; None if the entity is absent or deleted.
@@ -48,13 +48,13 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the store holds about a parked message.
+    """The stored evidence about a parked message.
 
     Attributes:
-        parked: the message as it is parked.
-        envelope: the message as it was delivered.
-        receivers: the entities that it may be for, each with what proves that it processed the message, or whether anything
-            does; or with the error's name, if what it keeps cannot be read.
+        parked: the message as parked.
+        envelope: the message as delivered.
+        receivers: the possible receivers. Each comes with the proof that it processed the message, or whether there is any
+            proof, or the name of the error by which its documents cannot be read.
     """
 
     parked: ParkedMessage
@@ -63,13 +63,13 @@ class Evidence:
 
     @property
     def hash(self) -> str:
-        """Of the message, as marks have it."""
+        """The hash of the message in marks."""
         return message_hash(key_of(self.envelope))
 
 
 @dataclass(frozen=True)
 class Operator:
-    """Carries out operators' requests. Each may be made at any time, twice, and while messages are processed.
+    """Carries out operators' requests. Each is safe at any time, twice, and while messages are processed.
 
     Attributes:
         maintenance: runs the steps.
@@ -88,15 +88,15 @@ class Operator:
         return self.listing.parked()
 
     async def requeue(self, entity: str, message: str, destination: str | None = None) -> Requeued:
-        """Send a parked message again, under its identity, or the one that `renew` gave it.
+        """Send a parked message again, under its own identity or the identity that `renew` gave.
 
         Args:
-            entity: key of the entity under which it is parked.
-            message: its key.
-            destination: logical name of the queue to send to; None for that of an output that was never published.
+            entity: key of the entity that the message is parked under.
+            message: key of the message.
+            destination: logical name of the queue; None for the destination of an output that was never published.
 
         Raises:
-            ConfigurationError: there is no such destination, or none is named.
+            ConfigurationError: there is no destination of this name, or no name is given.
             MalformedMessage: the message cannot be read.
             TryAgainLater: the store or the queue did not answer.
             StoredDataError: the parked document cannot be trusted.
@@ -119,13 +119,13 @@ class Operator:
     def require_destination(self, destination: str) -> None:
         """Raises `ConfigurationError` if the application has no destination of this name."""
         if destination not in self.maintenance.routes.limits:
-            known = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
-            raise ConfigurationError(f"There is no destination {destination!r}; known are: {known}. Nothing was sent.")
+            names = ", ".join(sorted(self.maintenance.routes.limits)) or "none"
+            raise ConfigurationError(f"There is no destination {destination!r}; known are: {names}. Nothing was sent.")
 
     async def renew(self, entity: str, message: str) -> Renewed:
-        """Give a parked message a new identity, if its receiver would refuse it under the present one.
+        """Give a parked message a new identity, if the receiver would refuse the present identity.
 
-        The operator who sends it then vouches that it was not processed: its copies are no longer recognized.
+        By sending the message, the operator vouches that it was not processed: copies are no longer recognized.
 
         Raises:
             MalformedMessage: the message cannot be read.
@@ -137,7 +137,7 @@ class Operator:
         return await self.maintenance.run(ref, lambda memory: renew(ref, message, limit, memory))
 
     async def evidence(self, entity: str, message: str) -> Evidence | None:
-        """What the store holds about a parked message, before it gets a new identity; None if it is not parked.
+        """The stored evidence about a parked message, before it gets a new identity; None for a message that is not parked.
 
         Raises:
             MalformedMessage: the message cannot be read.
@@ -158,7 +158,7 @@ class Operator:
         for kind in self.entities:
             if ref.type not in (kind.name, TOO_OLD):
                 continue
-            # Its data may be in a blob, and its model may have changed.
+            # The data may be in a blob, and the model may have changed.
             with suppress(MessageError, HandlerError, ConfigurationError):
                 yield kind, ref if ref.type == kind.name and ref.partition else kind.ref_of(envelope)
 
@@ -172,13 +172,13 @@ class Operator:
             return named(error)
 
     def _limit(self, place: str) -> Callable[[Envelope], SendLimit | None]:
-        """Gives the age above which the receiver of a parked message refuses it; None if it never forgets that message."""
+        """Gives the age above which the receiver refuses a parked message; None if the receiver never forgets the message."""
         type, limit = entity_named(place).type, self.lifetimes().send_limit
         receivers = [one.strategy for one in self.entities if one.name == type]
         return lambda envelope: limit if all(one.forgets(envelope) for one in receivers) else None
 
     async def discard(self, entity: str, message: str) -> bool:
-        """Delete a parked message for good; whether there was one.
+        """Delete a parked message for good. Returns whether there was such a message.
 
         Raises:
             TryAgainLater: the store did not answer.
@@ -192,10 +192,10 @@ class Operator:
         return self.listing.books(0)
 
     async def renumber(self, entity: Entity[Any], ref: EntityRef) -> Sequences:
-        """Let an entity that was restored from a backup begin fresh sequences, for receivers that take messages in order.
+        """Begin fresh sequences for an entity restored from a backup, for receivers that take messages in order.
 
         Returns:
-            The sequences that it had.
+            The former sequences.
 
         Raises:
             ConfigurationError: the entity belongs to another protocol.
@@ -206,19 +206,19 @@ class Operator:
         return renumbered.forgotten
 
     async def parked_message(self, entity: str, message: str) -> ParkedMessage | None:
-        """A parked message with its body; None if it is not parked. Raises `TryAgainLater`, `StoredDataError`."""
+        """A parked message with its body; None for a message that is not parked. Raises `TryAgainLater`, `StoredDataError`."""
         ref = entity_named(entity)
-        found = await self._answered(ref, LoadParked(ref, message))
-        return None if found is None else found.message
+        loaded = await self._answered(ref, LoadParked(ref, message))
+        return None if loaded is None else loaded.message
 
     async def inspect(self, ref: EntityRef) -> Inspected:
-        """What the store holds of an entity. Raises `TryAgainLater`, `StoredDataError`."""
+        """The stored documents of an entity. Raises `TryAgainLater`, `StoredDataError`."""
         loaded = await self._answered(ref, LoadEntity(ref))
         view = read_entity(ref, loaded.document)
         return Inspected(view.body, view.ledger, await self.listing.belongings(ref))
 
     async def reset_token(self, entity: Entity[Any], ref: EntityRef) -> TokenReset:
-        """Replace the session token of an entity, if no replica will reach it: see `protocols.outbox.token`.
+        """Replace an entity's session token that no replica will reach: see `protocols.outbox.token`.
 
         Raises:
             ConfigurationError: the entity's protocol keeps no session token.
@@ -237,6 +237,6 @@ class Operator:
 
 
 def noted_for(retention: Retention) -> int:
-    """Seconds for which a note stays in place of a parked message: until no mark that names the message is judged."""
+    """Seconds for which a note replaces a parked message: until no mark that names the message is judged any more."""
     longest = max(retention.current, retention.previous or retention.current)
     return int((longest + 2 * AHEAD).total_seconds())

@@ -17,14 +17,14 @@ from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.values.envelope import MAX_ATTRIBUTE_LENGTH, MAX_SOURCE_LENGTH, Envelope, message_key, unfit
 from exactlyonce.values.frozen_json import Json, canonical, read_json
 
-# Keys of requests: the header `Idempotency-Key`, by which a retry is known.
+# Keys of requests: the header `Idempotency-Key`, by which a retry is recognized.
 
 
 HEADER: Final = "Idempotency-Key"
 Keys = Literal["any", "uuid7"]
-"""Which keys are taken: any, or only those that carry their time."""
+"""The keys to take: any, or only keys that carry their time."""
 AHEAD: Final = timedelta(minutes=5)
-"""How far the time of a key may be ahead of the store's."""
+"""The most by which the time of a key may be ahead of the store's."""
 
 _STRUCTURED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
 _BARE: Final = re.compile(r"[ -~]{1,255}")
@@ -39,12 +39,12 @@ def read_key(header: str | None) -> str:
     Raises:
         InvalidKey: the header is missing, or is no key.
     """
-    given = (header or "").strip(" \t")
-    if not given:
+    sent = (header or "").strip(" \t")
+    if not sent:
         raise InvalidKey(f"The header {HEADER} is missing: without it, a retry would be another request. {_RULE}")
-    key = given
-    if given.startswith('"'):
-        quoted = _STRUCTURED.fullmatch(given)
+    key = sent
+    if sent.startswith('"'):
+        quoted = _STRUCTURED.fullmatch(sent)
         key = "" if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1])
     if not _BARE.fullmatch(key):
         raise InvalidKey(f"The header {HEADER} is no key. {_RULE}")
@@ -52,7 +52,7 @@ def read_key(header: str | None) -> str:
 
 
 def source_of(caller: str | None) -> str:
-    """The source of a caller's requests: the caller's id, or a hash of one that is too long or not fit for a log."""
+    """The source of a caller's requests: the caller's id, or a hash of an id that is too long or unfit for a log."""
     if not caller:
         return "http"
     if _CALLER.fullmatch(caller):
@@ -68,7 +68,7 @@ def time_of(key: str, now: datetime) -> datetime:
         now: the present, by the store's time.
 
     Raises:
-        InvalidKey: it is no UUID of version 7, or its time is more than five minutes ahead.
+        InvalidKey: the key is no UUID of version 7, or the time is more than five minutes ahead.
     """
     try:
         uuid = UUID(key)
@@ -82,20 +82,20 @@ def time_of(key: str, now: datetime) -> datetime:
     return datetime.fromtimestamp(seconds, timezone.utc)
 
 
-# Fingerprints of requests: the same for every retry, another one for another request.
+# Fingerprints of requests: equal for retries, different for different requests.
 
 
 def fingerprint(method: str, path: str, body: bytes) -> str:
     """SHA-256 of a request, in hex.
 
-    It covers the body as it was sent, not as the application reads it: a retry across a deploy that adds a default to the
-    message is the same request. Blanks, the order of properties and the spelling of numbers (1, 1.0, 1e0) do not count. The
-    query does not, since keys of the host travel there.
+    The hash covers the body as sent, not as the application reads it: a retry across a deploy that adds a default to the
+    message is the same request. Blanks, the order of properties and the spelling of numbers (1, 1.0, 1e0) do not count. Nor
+    does the query, since keys of the host travel there.
 
     Args:
-        method: of HTTP.
-        path: of the URL.
-        body: as sent; JSON, or anything else.
+        method: the HTTP method.
+        path: the path of the URL.
+        body: the body as sent; JSON, or any other content.
     """
     sent = "\n".join((method.upper(), path, ""))
     return hashlib.sha256(sent.encode(errors="surrogatepass") + _canonical(body)).hexdigest()
@@ -117,9 +117,9 @@ class Answered:
     """The committed answer to a request.
 
     Attributes:
-        status: status code of HTTP.
+        status: HTTP status code.
         headers: names and values.
-        body: JSON; None for none.
+        body: JSON; None for no body.
         replayed: whether the request had been carried out before.
     """
 
@@ -134,13 +134,13 @@ class Request:
     """The identity of a request.
 
     Attributes:
-        key: the caller's id of it.
-        fingerprint: of what was sent, the same in every retry.
+        key: the caller's id for the request.
+        fingerprint: a hash of the request as sent, the same in every retry.
         source: the caller.
-        time: when it came about, the same in every retry; None for the present.
+        time: the time of the request, the same in every retry; None for the present.
 
     Raises:
-        ValueError: one of them cannot be.
+        ValueError: an attribute is impossible.
     """
 
     key: str
@@ -166,8 +166,8 @@ class Asker:
     """Asks entities.
 
     Attributes:
-        receiver: processes the messages, in the lanes of those that come by queues.
-        ready: awaited before the present is asked for.
+        receiver: processes the messages, in the same lanes as messages from queues.
+        ready: awaited before the present is read.
         now: the present, by the store's time.
     """
 
@@ -176,22 +176,22 @@ class Asker:
     now: Callable[[], datetime]
 
     async def ask(self, entity: Entity[Any], message: object, request: Request) -> Answered:
-        """As `ExactlyOnce.ask`, which documents it."""
+        """Process a message without a queue; documented at `ExactlyOnce.ask`."""
         name, data = encoded(message)
         await self.ready()
         time = request.time or self.now()
         envelope = Envelope(request.source, request.key, name, data, time, asked=request.fingerprint)
         processed = await self.receiver.ask(envelope, entity)
         answer = processed.answer
-        # The committed request may be another one than this, even where both shared the commit.
+        # The committed request may differ from this request, even if both shared the commit.
         if answer is None or not answer.is_to(request.fingerprint):
             about = message_key(request.source, request.key)
-            raise KeyReused(f"Request {about} differs from the one that had its key. It changed nothing.")
+            raise KeyReused(f"Request {about} differs from an earlier request with its key. Nothing was changed.")
         return Answered(answer.status, answer.headers, answer.body, processed.before)
 
 
 def encoded(message: object) -> tuple[str, Json]:
-    """As `encode`; a message that no JSON can be is `InvalidMessage`, too."""
+    """As `encode`; for a message without a JSON form raises `InvalidMessage`, too."""
     try:
         return encode(message)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The door: answers HTTP requests with what their handlers replied, once and for all."""
+"""The door: answers HTTP requests with the committed replies of their handlers."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from exactlyonce.raised import ApplicationsCode, Show, class_of, shown
 from exactlyonce.values.declarations import kind_of
 from exactlyonce.values.frozen_json import changed_by_doubles, is_json, problems, read_json
 
-# Problems: the responses to requests that have no answer, as problem+json (RFC 9457).
+# Problems: the responses to requests without an answer, as problem+json (RFC 9457).
 
 
 FAULT: Final = 500
-"""The first status code that says that the fault is not the client's."""
+"""The lowest status code for faults of the server."""
 RETRY_AFTER: Final = 1
-"""Seconds after which a client may repeat a request whose outcome is not known."""
+"""Seconds after which a client may repeat a request with an unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class Problem:
     """The response to a request without an answer.
 
     Attributes:
-        status: status code of HTTP.
+        status: HTTP status code.
         title: the kind of problem.
-        detail: what to do.
-        retry_after: seconds after which the request may be repeated; None if that does not help.
+        detail: advice for the client.
+        retry_after: seconds after which the request may be repeated; None if repeating does not help.
         headers: names and values of further headers.
     """
 
@@ -72,7 +72,7 @@ class Problem:
     headers: tuple[tuple[str, str], ...] = ()
 
     def response(self) -> func.HttpResponse:
-        """As a response."""
+        """The problem as a response."""
         body = {"type": "about:blank", "title": self.title, "status": self.status, "detail": self.detail}
         headers = dict(self.headers)
         if self.retry_after is not None:
@@ -83,10 +83,10 @@ class Problem:
 
 
 class Refused(Exception):
-    """A request that is refused before anything is looked up.
+    """A request that is refused before any look-up.
 
     Attributes:
-        problem: that the client is told.
+        problem: the response to the client.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -105,14 +105,14 @@ COMPRESSED: Final = Problem(
 NOT_THERE: Final = Problem(
     404,
     "No such request",
-    "It was closed, or left open for too long, and is not carried out now; or this is not its address as opening it gave it.",
+    "The request was closed, or left open for too long, or the address is wrong. Nothing was carried out now.",
 )
-NOT_YET: Final = Problem(409, "Not answered yet", "It is open. POST carries it out.", RETRY_AFTER)
+NOT_YET: Final = Problem(409, "Not answered yet", "The request is open. POST carries it out.", RETRY_AFTER)
 _EXPIRED: Final = Problem(
     400,
     "Key expired",
-    "The request is so old that its outcome may be forgotten, so it was not carried out now. Find out whether it was before. "
-    "If not, send it with a new key.",
+    "The request is so old that its outcome may be forgotten. It was not carried out now. Find out whether it was before; if "
+    "not, send it with a new key.",
 )
 _FAILED: Final = Problem(500, "Failed", "Nothing was changed. The request may be repeated with the same key.")
 _PROBLEMS: Final[tuple[tuple[type[ExactlyOnceError], Problem], ...]] = (
@@ -121,14 +121,14 @@ _PROBLEMS: Final[tuple[tuple[type[ExactlyOnceError], Problem], ...]] = (
         Problem(
             422,
             "Key reused",
-            "Another request had this key. Nothing was changed. Send another request with another key.",
+            "The key belongs to a different request. Nothing was changed. Send a new request with a new key.",
         ),
     ),
     (TooOldToJudge, _EXPIRED),
     (MessageFromTheFuture, Problem(400, "Clock error", "The time of the request is ahead. Set the client's clock.")),
     (RequestUnknown, NOT_THERE),
     (InvalidMessage, Problem(400, "Invalid request", "The request does not fit what this operation takes.")),
-    (UniqueKeyTaken, Problem(409, "Taken", "Another one has the same unique values. Nothing was changed.")),
+    (UniqueKeyTaken, Problem(409, "Taken", "Another entity has the same unique values. Nothing was changed.")),
     (
         TryAgainLater,
         Problem(
@@ -142,7 +142,7 @@ _PROBLEMS: Final[tuple[tuple[type[ExactlyOnceError], Problem], ...]] = (
 
 
 def problem_of(error: ExactlyOnceError) -> Problem:
-    """The problem of an error. Only a wrong key shows the error's own text: other texts name what is stored."""
+    """The problem of an error. Only a wrong key shows the error's own text: other texts quote stored data."""
     if isinstance(error, InvalidKey):
         return Problem(400, "Invalid key", str(error))
     return next((problem for kind, problem in _PROBLEMS if isinstance(error, kind)), _FAILED)
@@ -163,9 +163,9 @@ CALLER: Final = "x-ms-client-principal-id"
 """Header in which the front end of Azure names the authenticated caller."""
 REPLAYED: Final = "Idempotent-Replayed"
 METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
-"""Methods whose requests are answered. The others are safe: whoever repeats them expects that nothing happens."""
+"""Methods whose requests are answered. All other methods are safe: a client that repeats them expects no change."""
 _MISMADE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What code raises for a body that has not the form it reads."""
+"""Exceptions of code that reads a body of an unexpected form."""
 _log = logging.getLogger(__name__)
 
 
@@ -175,7 +175,7 @@ class Door:
 
     Attributes:
         asker: asks the entities.
-        show: makes of an exception what may be logged of it.
+        show: reduces an exception to the part that may be logged.
     """
 
     asker: Asker
@@ -184,7 +184,7 @@ class Door:
     async def answer(
         self, request: func.HttpRequest, entity: Entity[Any], message: object, scope: str | None, keys: Keys
     ) -> func.HttpResponse:
-        """As `ExactlyOnce.answer`, which documents it."""
+        """Answer a request; documented at `ExactlyOnce.answer`."""
         try:
             if request.method.upper() not in METHODS:
                 raise Refused(not_allowed(METHODS))
@@ -197,7 +197,7 @@ class Door:
             identity = Request(key, asked, source_of(caller), time)
             answered = await self.asker.ask(entity, made(message, body), identity)
         except ConfigurationError:
-            raise  # The operator's, not the client's.
+            raise  # A mistake of the operator, not of the client.
         except Refused as refusal:
             return refused(refusal, entity, self.show)
         except ExactlyOnceError as error:
@@ -215,8 +215,8 @@ class Body:
     """The body of a request.
 
     Attributes:
-        text: as it was sent.
-        content: as `read_json` reads it; None if it is empty.
+        text: the body as sent.
+        content: the body as `read_json` reads it; None for an empty body.
     """
 
     text: bytes
@@ -224,7 +224,7 @@ class Body:
 
 
 def body_of(request: func.HttpRequest) -> Body:
-    """The body of a request. Raises `Refused` if it is compressed, or no JSON."""
+    """The body of a request. Raises `Refused` for a compressed body, or a body other than JSON."""
     text = request.get_body() or b""
     if not text:
         return Body(text, None)
@@ -240,13 +240,13 @@ def body_of(request: func.HttpRequest) -> Body:
 
 
 def made(message: object, body: Body) -> object:
-    """A message, or what makes one, with the content of a body or without.
+    """The message of a request, as given, or as made by a function from the content of the body.
 
     Raises:
         Refused: the body does not fit.
-        HandlerFailed: the function that makes the message raised what no body explains.
+        HandlerFailed: the function raised an exception that no body explains.
     """
-    if is_message_type(message):  # Its defaults would be taken for the body.
+    if is_message_type(message):  # The defaults of the class would be taken for the body.
         raise ConfigurationError(
             f"The message of a request is {kind_of(message)}. Give a message, or a function that makes one of the body, such "
             "as that class's model_validate."
@@ -273,7 +273,7 @@ def made(message: object, body: Body) -> object:
     if is_message(result):
         return result
     if inspect.iscoroutine(result):
-        result.close()  # Nothing of it ran, and Python would warn of it.
+        result.close()  # Nothing of the coroutine ran; without this Python would warn.
     raise ConfigurationError(
         f"The function that makes the message of a request returned {kind_of(result)}. Let it be a plain function that "
         "returns an instance of a message type."
@@ -281,7 +281,7 @@ def made(message: object, body: Body) -> object:
 
 
 def refused(refusal: Refused, entity: Entity[Any], show: Show) -> func.HttpResponse:
-    """The response to a refused request. What the application's own code raised is logged: it may be a mistake there."""
+    """The response to a refused request. An exception of the application's code is logged: the mistake may be there."""
     if (cause := refusal.__cause__) is not None:
         _log.warning(
             "the body of a request for %s does not make its message: %s", entity, class_of(cause), exc_info=show(cause)
@@ -292,12 +292,12 @@ def refused(refusal: Refused, entity: Entity[Any], show: Show) -> func.HttpRespo
 def _path_of(address: str) -> str:
     try:
         return urlsplit(address).path
-    except ValueError:  # The host may be written by the client.
-        raise Refused(misfit("The address of the request is none.")) from None
+    except ValueError:  # The client may have written the host.
+        raise Refused(misfit("The address of the request cannot be read.")) from None
 
 
 def _takes_argument(maker: Any) -> bool:
-    """Whether a function has a parameter that it cannot be called without."""
+    """Whether a function has a required parameter."""
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = signature(maker).parameters.values()

@@ -1,4 +1,4 @@
-"""The HTTP surface of requests that are opened: OPEN, and POST, GET and DELETE of what it made."""
+"""The HTTP surface of opened requests: POST to open; POST, GET and DELETE of the opened request."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from exactlyonce.raised import Show, shown
 from exactlyonce.records.outbox import Answer
 from exactlyonce.values.envelope import MAX_MESSAGE_BYTES, EntityRef, Envelope
 
-# Requests that callers open, have carried out, look at and close: the service's side of calls between services.
+# Opened requests: a caller opens, carries out, reads and closes them. The service's side of calls between services.
 
 
 SOURCE: Final = "exactlyonce/request"
-"""Source of the messages of all opened requests. Their ids are unique by themselves."""
+"""Source of the messages of all opened requests; the ids alone are unique."""
 _STORED: Final = 2 * MAX_MESSAGE_BYTES
-"""Bytes of an envelope that this module has stored."""
+"""Most bytes of a stored envelope."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Requests:
     """Requests of an application.
 
     Attributes:
-        receiver: carries them out, in the lanes of messages that come by queues.
-        maintenance: reaches their documents.
+        receiver: carries requests out, in the same lanes as messages from queues.
+        maintenance: reaches the documents of requests.
     """
 
     receiver: Receiver
@@ -76,35 +76,35 @@ class Requests:
         return await self.maintenance.run(ref, lambda memory: open_request(ref, envelope, memory))
 
     async def carry_out(self, entity: Entity[Any], ref: EntityRef, opened: Opened) -> Answered:
-        """Carry a request out, or return the answer it has. Raises `RequestUnknown` if it was closed, or as `ask` does."""
-        found = await self._found(ref, opened)
-        document = found.documents[0]
+        """Carry a request out, or return the present answer. Raises `RequestUnknown` for a closed request, or as `ask` does."""
+        stored = await self._found(ref, opened)
+        document = stored.documents[0]
         if document.envelope is None or document.answer is not None:
             return _answered(document.answer or Answer(), replayed=True)
         envelope = Envelope.read(document.envelope.text, limit=_STORED)
-        # The message is as it was opened: what a retry sends could differ.
-        message = replace(envelope, asked=opened.request, opened=found.token or opened.token)
+        # The message is the one that was opened: a retry could send a different body.
+        message = replace(envelope, asked=opened.request, opened=stored.token or opened.token)
         processed = await self.receiver.ask(message, entity, ref)
         if processed.answer is None:
             raise request_unknown(opened.request)
         return _answered(processed.answer, replayed=processed.before)
 
     async def answer(self, ref: EntityRef, opened: Opened) -> Answered | None:
-        """The answer to a request; None while it has none. Raises `RequestUnknown` or `TryAgainLater`."""
+        """The answer to a request; None without an answer so far. Raises `RequestUnknown` or `TryAgainLater`."""
         answer = (await self._found(ref, opened)).documents[0].answer
         return None if answer is None else _answered(answer, replayed=True)
 
     async def close(self, ref: EntityRef, opened: Opened) -> None:
-        """Close a request: its document goes, with its answer. Raises `TryAgainLater`."""
+        """Close a request: delete its document, with the answer. Raises `TryAgainLater`."""
         await self.receiver.ready()
         await self.maintenance.run(ref, lambda memory: close_request(ref, opened.request, memory))
 
     async def _found(self, ref: EntityRef, opened: Opened) -> FoundRequests:
         await self.receiver.ready()
-        found = await self.maintenance.run(ref, lambda memory: find_request(ref, opened.request, opened.token, memory))
-        if not found.documents:
+        stored = await self.maintenance.run(ref, lambda memory: find_request(ref, opened.request, opened.token, memory))
+        if not stored.documents:
             raise request_unknown(opened.request)
-        return found
+        return stored
 
 
 def require_requests(entity: Entity[Any]) -> None:
@@ -121,11 +121,11 @@ def _answered(answer: Answer, *, replayed: bool) -> Answered:
 
 
 AT: Final = "at"
-"""Parameter of a request's address: the session token that shows it, encoded."""
+"""Parameter of a request's address: the encoded session token of the request's document."""
 REQUEST: Final = "request"
 """Parameter of a route: the id of a request."""
 METHODS: Final = ("GET", "HEAD", "POST", "DELETE")
-"""Of an opened request."""
+"""Methods on an opened request."""
 _OF_PATHS: Final = "%/:@!$&'()*+,;=~"
 _TOKEN: Final = re.compile(r"[0-9]{1,20}:-?[0-9]{1,20}#[0-9]{1,20}(?:#[0-9]{1,20}=-?[0-9]{1,20}){0,64}")
 _ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
@@ -135,18 +135,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OpenedDoor:
-    """Opens requests, and serves those that were opened.
+    """Opens requests, and serves opened requests.
 
     Attributes:
-        requests: of the application.
-        show: makes of an exception what may be logged of it.
+        requests: the requests of the application.
+        show: reduces an exception to the part that may be logged.
     """
 
     requests: Requests
     show: Show = shown
 
     async def open(self, request: func.HttpRequest, entity: Entity[Any], message: object) -> func.HttpResponse:
-        """As `ExactlyOnce.open_request`, which documents it."""
+        """Open a request; documented at `ExactlyOnce.open_request`."""
 
         async def opened() -> func.HttpResponse:
             if request.method.upper() != "POST":
@@ -159,10 +159,10 @@ class OpenedDoor:
         return await self._guarded(opened(), entity)
 
     async def serve(self, request: func.HttpRequest, entity: Entity[Any], key: str | EntityKey) -> func.HttpResponse:
-        """As `ExactlyOnce.serve_request`, which documents it."""
+        """Serve an opened request; documented at `ExactlyOnce.serve_request`."""
         if REQUEST not in request.route_params:
             raise ConfigurationError(
-                f"The route of {entity}'s requests names none. Let it end with {{{REQUEST}}}, as in "
+                f"The route of {entity}'s requests has no parameter {REQUEST}. Let it end with {{{REQUEST}}}, as in "
                 f"accounts/{{account}}/charges/{{{REQUEST}}}."
             )
         opened = Opened(request.route_params[REQUEST], token_of(request.params.get(AT)) or "")
@@ -188,7 +188,7 @@ class OpenedDoor:
         return func.HttpResponse(status_code=204)
 
     async def _guarded(self, response: Awaitable[func.HttpResponse], entity: Entity[Any]) -> func.HttpResponse:
-        """The response, or the problem that the client is told in place of it. Raises `ConfigurationError`: the operator's."""
+        """The response, or the problem to tell the client. Raises `ConfigurationError`: a mistake of the operator."""
         try:
             return await response
         except ConfigurationError:
@@ -208,7 +208,7 @@ class OpenedDoor:
 
 
 def without_body(response: func.HttpResponse) -> func.HttpResponse:
-    """The response to HEAD in the place of one to GET (RFC 9110, 9.3.2)."""
+    """The response to HEAD, made from the response to GET (RFC 9110, 9.3.2)."""
     return func.HttpResponse(
         status_code=response.status_code, headers=dict(response.headers), mimetype=response.mimetype
     )
@@ -220,7 +220,7 @@ def token_text(token: str) -> str:
 
 
 def token_of(text: str | None) -> str | None:
-    """The session token in an address; None if there is none, or none that can be."""
+    """The session token in an address; None for an address without a possible token."""
     if text is None or len(text) > _MOST_ENCODED:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Maintenance: runs protocols' steps on single entities, apart from processing their messages."""
+"""Maintenance: runs the protocols' steps on single entities, apart from processing messages."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Maintenance:
     """Runs the steps of protocols.
 
     Attributes:
-        driver: performs their effects.
+        driver: performs the effects.
         retrying: retries unfinished attempts.
-        routes: where handlers may send to.
+        routes: the destinations of handlers.
         lifetimes: the application's present lifetimes of messages.
-        senders: its entity types.
+        senders: the application's entity types.
     """
 
     driver: AsyncDriver
@@ -57,8 +57,8 @@ class Maintenance:
         Args:
             ref: the entity.
             attempt: begins an attempt.
-            memory: for the first attempt.
-            deadline: for all attempts; None for one that starts now.
+            memory: the memory of the first attempt.
+            deadline: the limit for all attempts; None to start the usual limit now.
 
         Raises:
             As `Retrying.process` does.
@@ -66,7 +66,7 @@ class Maintenance:
         return await self.driver.process(self.retrying, ref, attempt, memory or Memory(), deadline=deadline)
 
     async def state(self, entity: Entity[State], ref: EntityRef) -> State | None:
-        """The state of an entity as some replica has it. Raises as `ExactlyOnce.read` does."""
+        """The state of an entity in some replica. Raises as `ExactlyOnce.read` does."""
         loaded = await self.driver.run(self.retrying.insist(iter(LoadEntity(ref))))
         if isinstance(loaded, NoAnswer):
             raise TryAgainLater(f"Entity {ref} could not be read.")
@@ -79,7 +79,7 @@ class Maintenance:
         runner, now = Runner(entity, ref, self.routes), self.driver.now()
         try:
             lifetimes = self.lifetimes()
-        except TryAgainLater:  # Before the start only messages are settled, which commits nothing that has a lifetime.
+        except TryAgainLater:  # Before the start messages are only settled, and no commit depends on a lifetime.
             lifetimes = Lifetimes()
         return Work(
             ref,
@@ -95,10 +95,10 @@ class Maintenance:
         )
 
     async def tend(self, entity: Entity[Any], ref: EntityRef) -> Finished:
-        """Handle the gaps of a read model, and release the messages that can be released.
+        """Handle the gaps of a read model, and release messages without a gap.
 
         Raises:
-            ConfigurationError: it is not a resequenced read model.
+            ConfigurationError: the entity is not a resequenced read model.
             TryAgainLater: the store or a queue did not answer.
             StoredDataError: a document cannot be trusted.
         """
@@ -109,14 +109,14 @@ class Maintenance:
         return await self.run(ref, lambda memory: strategy.tend(work, memory))
 
     async def answer(self, entity: Entity[Any], request: Envelope) -> int:
-        """Answer a replay request: send the missing messages of a read model again; return how many were sent.
+        """Answer a replay request: send the missing messages of a read model again; return the number of messages.
 
         Raises:
             ConfigurationError: the entity keeps no stream.
-            InvalidMessage: the message is not a replay request, or asks an entity of another type, or for numbers that the
-                stream does not have.
+            InvalidMessage: the message is not a replay request, or names an entity of another type, or numbers that the stream
+                does not have.
             TryAgainLater: the store or a queue did not answer.
-            StoredDataError, NonDeterministicHandler: the stream does not give the outputs that it gave before.
+            StoredDataError, NonDeterministicHandler: the stream does not give the same outputs again.
         """
         source, missing = read_request(request)
         _require_stream(entity)
@@ -133,7 +133,7 @@ class Maintenance:
     async def replay(
         self, entity: Entity[Any], ref: EntityRef, versions: tuple[int, int], missing: Missing | None = None
     ) -> int:
-        """Send the outputs of a range of an entity's versions again, or only the missing ones; return how many were sent.
+        """Send the outputs of a range of versions again, or only the missing outputs; return the number of messages.
 
         Raises:
             As `answer` does.

@@ -1,11 +1,11 @@
-"""The sweeper: finishes what nobody else does.
+"""The sweeper: finishes work that processes left behind.
 
-It publishes what processes that died have left owed, and releases kept messages that are due; it publishes what records beside
-entities have owed for long, and tends read models with gaps.
+It publishes outputs of processes that died, and releases kept messages that are due. It also publishes outputs that records
+beside entities have owed for long, and tends read models with gaps.
 
-A process that is well proves by its book what it sent. So the sweeper searches entities only for transactions of books that are
-silent, and for those that are stuck. It notes in the book that it did, on the condition that nobody has written the book since.
-A silent book is searched again after an hour and after a day, since a save may land late.
+A healthy process proves by its book which outputs were sent. So the sweeper searches entities only for the transactions of
+silent books, and for stuck transactions. It notes the search in the book, on the condition that the book has not been written
+since. A silent book is searched again after an hour and after a day, since a save may land late.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from exactlyonce.stores.port import AsyncListing, ListedBook
 from exactlyonce.values.envelope import EntityRef
 
 AT_ONCE: Final = 32
-"""Entities that one run sweeps concurrently: 20,000 reminders that are due at once are to be released in two minutes."""
+"""Entities that one run sweeps concurrently: 20,000 reminders due at once are to be released in two minutes."""
 MOST_LISTED: Final = 100_000
-"""Most entities that one run lists before it sweeps them, and then goes on."""
+"""Most entities that one run lists before it sweeps them, and lists further entities."""
 MOST_BOOKS: Final = 500
 """Most books that one run searches."""
 LONGEST: Final = timedelta(minutes=1)
-"""Time after which a run starts no other entity: a host ends functions that run for minutes."""
-_LATE: Final = 3_600  # Seconds by which a listing may miss what was written.
+"""Time after which a run starts no further entity: a host ends functions that run for minutes."""
+_LATE: Final = 3_600  # Seconds by which a listing may lag behind writes.
 
 _log = logging.getLogger(__name__)
-_Found = tuple[EntityRef, str | None]  # An entity, and the book for which it was found.
+_Found = tuple[EntityRef, str | None]  # An entity, and the book that asks for its search.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,10 @@ class Swept:
     """The result of a run of the sweeper.
 
     Attributes:
-        swept: number of entities that owe nothing more.
-        failed: entities that still owe outputs, each with the reason; or what could not be listed: an entity type, the books.
-        left: number of entities that were found and not swept; the next run may.
+        swept: number of entities without debts now.
+        failed: keys of entities that may still owe outputs, each with the reason; also an entity type, or "books", that could
+            not be listed.
+        left: number of entities that were listed and not swept, for the next run.
     """
 
     swept: int
@@ -60,7 +61,7 @@ class Swept:
 
 @dataclass
 class _Owner:
-    """An entity to sweep, and the books for which it was found."""
+    """An entity to sweep, and the books that ask for it."""
 
     type: Entity[Any]
     ref: EntityRef
@@ -69,17 +70,17 @@ class _Owner:
 
 @dataclass
 class _Run:
-    """A run so far.
+    """The progress of a run.
 
     Attributes:
-        began: when it began.
+        began: the time of the start.
         limit: most entities to sweep.
-        waiting: entities that were found, by key: for Python the partition values 1 and True are equal.
-        tried: keys of entities that were swept, or could not be.
-        swept: number of those that were.
-        failed: key and reason of the others, and of what could not be listed.
-        open: books of which not everything was found and swept.
-        is_cut: whether more may be found.
+        waiting: the listed entities, by key: for Python the partition values 1 and True are equal.
+        tried: keys of entities that were swept or failed.
+        swept: number of swept entities.
+        failed: reasons by key, of failed entities and failed listings.
+        open: books with transactions that were not all listed and swept.
+        is_cut: whether there may be more entities to list.
     """
 
     began: datetime
@@ -93,21 +94,21 @@ class _Run:
 
     @property
     def room(self) -> int:
-        """How many entities may still be swept."""
+        """Number of entities that may still be swept."""
         return MOST_LISTED if self.limit is None else self.limit - len(self.tried)
 
 
 class Sweeper:
-    """Sweeps entities. Several sweepers may run at once: a second publish makes copies, and saves have their conditions.
+    """Sweeps entities. Several sweepers may run at once: a second publish makes copies, and saves are conditional.
 
-    It takes entities by chance, and those that failed in the run before after the others. So entities that cannot be swept hold
-    up nobody.
+    Entities are taken in random order, those that failed in the last run at the end. So entities that cannot be swept delay no
+    other entity.
 
     Args:
         maintenance: runs the protocols' sweeps.
         listing: lists books, and unfinished entities.
-        runtime: time, and the chance that orders entities.
-        show: makes of an exception what may be logged of it.
+        runtime: time, and the random order.
+        show: reduces an exception to the part that may be logged.
 
     Attributes:
         maintenance: as given.
@@ -124,13 +125,13 @@ class Sweeper:
     async def sweep(
         self, entities: Iterable[Entity[Any]], older_than: timedelta, limit: int | None = None, *, whole: bool = True
     ) -> Swept:
-        """Sweep what is unfinished.
+        """Sweep unfinished entities.
 
         Args:
-            entities: the types.
-            older_than: how long records beside an entity must have owed outputs, and a read model have held messages.
+            entities: the entity types.
+            older_than: the least age of outputs owed by records beside an entity, and of messages held by a read model.
             limit: most entities to sweep; None for as many as there is time for.
-            whole: whether these are all types of the application. Otherwise books are still to be searched.
+            whole: whether `entities` are all types of the application. Otherwise no book counts as searched.
         """
         types = tuple(entities)
         run = _Run(self._runtime.clock.now(), limit)
@@ -152,7 +153,7 @@ class Sweeper:
             run.open.update(search.book for search in asked)
         try:
             await self._note(searches, run)
-        except ExactlyOnceError as error:  # They are searched once more.
+        except ExactlyOnceError as error:  # The next run searches the books again.
             self._fail(run, "books", error)
         self._failed = frozenset(run.failed)
         if run.tried or run.failed:
@@ -160,26 +161,26 @@ class Sweeper:
         return Swept(run.swept, tuple(run.failed.items()), len(run.waiting))
 
     async def _searches(self, run: _Run) -> list[tuple[ListedBook, Search]]:
-        """The books to search. The first run looks at all books, and the others at those that may not be finished with."""
-        now, found, since = self._runtime.now(), [], int(self._runtime.now().timestamp())
+        """The books to search. The first run reads all books, later runs the books that may still need a search."""
+        now, searches, since = self._runtime.now(), [], int(self._runtime.now().timestamp())
         try:
             async for page in self._listing.books(self._since):
                 for one in page:
                     search = one.book.search(one.written, now)
                     if search is not None:
-                        found.append((one, search))
+                        searches.append((one, search))
                     if len(one.book.searched) <= len(SEARCHED_AGAIN):
                         since = min(since, one.written)
         except ExactlyOnceError as error:
             self._fail(run, "books", error)
             return []
         self._since = max(since - _LATE, 0)
-        return self._runtime.random.sample(found, min(len(found), MOST_BOOKS))
+        return self._runtime.random.sample(searches, min(len(searches), MOST_BOOKS))
 
     async def _list(
         self, entity: Entity[Any], searches: tuple[Search, ...], before: datetime, run: _Run, half: timedelta
     ) -> None:
-        """Find the unfinished entities of a type. One that cannot be listed does not stop the others."""
+        """List the unfinished entities of a type. A failed listing does not stop the run."""
         try:
             for kind in entity.strategy.unfinished:
                 if kind == "outbox" and searches:
@@ -200,7 +201,7 @@ class Sweeper:
     async def _first(
         self, entity: Entity[Any], pages: AsyncIterator[tuple[_Found, ...]], run: _Run, half: timedelta
     ) -> None:
-        """The first entities that were not tried yet, up to a run's limits."""
+        """The first untried entities, up to a run's limits."""
         async for page in pages:
             for ref, book in page:
                 if ref.key not in run.tried:
@@ -213,7 +214,7 @@ class Sweeper:
                 break
 
     async def _sweep_all(self, run: _Run) -> None:
-        """Sweep what was found, as far as there is time."""
+        """Sweep the listed entities while there is time."""
         keys = sorted(run.waiting)
         self._runtime.random.shuffle(keys)
         keys.sort(key=lambda key: key in self._failed)
@@ -226,14 +227,14 @@ class Sweeper:
                 try:
                     await self._sweep(owner.type, owner.ref)
                     run.swept += 1
-                except Exception as error:  # An entity that fails does not stop the others.
+                except Exception as error:  # A failed entity does not stop the run.
                     self._fail(run, key, error, owner.ref)
                     run.open.update(owner.books)
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
     async def _note(self, searches: list[tuple[ListedBook, Search]], run: _Run) -> None:
-        """Note in the books that they were searched, unless something of them is still owed."""
+        """Note in the books that they were searched, except books with outputs still owed."""
         now, seconds = self._runtime.now(), int(KEPT_FOR.total_seconds())
         for listed, search in searches:
             if listed.book.id not in run.open:
@@ -258,17 +259,17 @@ class Sweeper:
 async def _alone(
     pages: AsyncIterator[tuple[EntityRef, ...]],
 ) -> AsyncIterator[tuple[tuple[EntityRef, str | None], ...]]:
-    """Pages of entities that no book asks for."""
+    """Pages of entities without books."""
     async for page in pages:
         yield tuple((ref, None) for ref in page)
 
 
 def _reason(error: Exception) -> str:
-    """The class of an error, and the text of the library's own errors: those of others may quote a body."""
+    """The class of an error, and the text of the library's own errors: any other text may quote a body."""
     return f"{type(error).__name__}: {error}" if isinstance(error, ExactlyOnceError) else type(error).__name__
 
 
-# Timers that the library registers on a function app.
+# The sweeper's timer on a function app.
 
 
 EVERY_MINUTE = "0 * * * * *"
@@ -281,7 +282,7 @@ def register_sweeper(
 
     Args:
         app: the function app, or a blueprint of it.
-        sweep: to be called.
+        sweep: the function to call.
         schedule: six fields of NCRONTAB.
     """
 

@@ -30,7 +30,7 @@ MESSAGES = ("web/m-1", 'web/%25%2F "ж"\r\n: ;,=', "x" * 100)
 
 
 class BlobContract:
-    """Inherit from it and give it a fixture `blobs`; it may hold blobs already."""
+    """Suite for a container for blobs: give it a fixture `blobs`, which may hold blobs already."""
 
     @pytest.fixture
     def blobs(self) -> AsyncBlobs:
@@ -104,10 +104,10 @@ class BlobContract:
         written = [Blob(f"{folder}/{number}", b"x", "t/x", author) for number, author in enumerate(authors)]
         written.append(Blob(f"{folder}/~", b"x", "t/x"))
         await blobs.perform(WriteOnce(tuple(reversed(written))))
-        found = await listed(blobs, f"{folder}/")
-        assert [(one.name, one.author) for one in found] == [(one.name, one.author) for one in written]
+        listing = await listed(blobs, f"{folder}/")
+        assert [(one.name, one.author) for one in listing] == [(one.name, one.author) for one in written]
         # For Python the partition values 1 and True are equal.
-        assert [one.author.entity.key for one in found if one.author] == [author.entity.key for author in authors]
+        assert [one.author.entity.key for one in listing if one.author] == [author.entity.key for author in authors]
         assert [one.name for one in await listed(blobs, f"{folder}/~")] == [f"{folder}/~"]
 
     async def test_a_blob_is_as_old_as_the_older_of_its_writing_and_its_attempt(self, blobs: AsyncBlobs) -> None:

@@ -1,4 +1,4 @@
-"""The contract of a store's reads, replacements and deletions of companions; a part of `StoreContract`."""
+"""Contracts of companions and stream entries; parts of `StoreContract`."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ SEARCHES: Final[dict[str, Search]] = {
 
 
 class CompanionContract:
-    """Finding companions of one entity only; replacing those that have not changed since they were read."""
+    """Companions are read for one entity only, and replaced only if unchanged since the read."""
 
     async def test_companions_come_in_the_order_asked_for_and_absent_ones_are_left_out(self, store: AsyncStore) -> None:
         entity = owned_entity()
         first, second, third = (an_entry(entity, number, f"web/{number}") for number in (1, 2, 3))
         saved = await together(store, entity, first, second, third)
         ids = [entry_id(entity, f"web/{number}") for number in (3, 7, 1, 3)]
-        found = await companions_of(store, entity, *ids, token=saved.token)
-        assert [companion for companion, _ in found] == [third, first]
+        loaded = await companions_of(store, entity, *ids, token=saved.token)
+        assert [companion for companion, _ in loaded] == [third, first]
 
     async def test_nothing_is_found_for_an_entity_nobody_saved(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -97,10 +97,10 @@ class CompanionContract:
             (entry := an_owing_entry(entity, 5)),
             a_numbered(entity),
         )
-        found = await owing(store, entity)
+        records_owing = await owing(store, entity)
         records = {a_colocated(entity, f"web/{number}", number, owes=True) for number in (1, 3)}
-        assert {companion for companion, _ in found} == {*records, entry}
-        settled = tuple((replace(companion, owed=None, owing_since=None), etag) for companion, etag in found)
+        assert {companion for companion, _ in records_owing} == {*records, entry}
+        settled = tuple((replace(companion, owed=None, owing_since=None), etag) for companion, etag in records_owing)
         await store.perform(ReplaceCompanions(entity, settled))
         assert await owing(store, entity) == ()
 
@@ -136,8 +136,8 @@ class CompanionContract:
         for entity, record, version in ((one, records[0], 1), (other, records[1], 2)):
             assert await entries(store, entity, (1, 9), token=saved.token) == [version]
             assert [companion for companion, _ in await owing(store, entity)] == [record]
-            found = await companions_of(store, entity, record_id(entity, "web/1"), token=saved.token)
-            assert [companion for companion, _ in found] == [record]
+            loaded = await companions_of(store, entity, record_id(entity, "web/1"), token=saved.token)
+            assert [companion for companion, _ in loaded] == [record]
         assert await companions_of(store, third, record_id(third, "web/1"), token=saved.token) == ()
         assert await store.perform(HasCompanions(third)) is False
 
@@ -153,8 +153,8 @@ class CompanionContract:
         changed = replace(old[1], digest="changed")
         await store.perform(ReplaceCompanions(entity, ((changed, read[1]),)))
         await store.perform(ReplaceCompanions(entity, ((new[1], read[1]),)))
-        given = zip(new, [*read, read[0]], strict=True)
-        await store.perform(ReplaceCompanions(entity, tuple(given)))
+        replacements = zip(new, [*read, read[0]], strict=True)
+        await store.perform(ReplaceCompanions(entity, tuple(replacements)))
         assert await companions_now(store, entity, *ids) == (new[0], changed, new[2])
 
     @pytest.mark.parametrize("count", [1, 2])
@@ -221,14 +221,11 @@ async def owing(store: AsyncStore, entity: EntityRef) -> tuple[tuple[Any, str], 
     return reply.companions
 
 
-# The contract of a store for entries of a version stream; a part of `StoreContract`.
-
-
-# ruff: noqa: S101  # A suite asserts.
+# Entries of a version stream.
 
 
 class StreamContract:
-    """Finding entries by their versions, and versions by the numbers they sent."""
+    """Entries are read by their versions, and versions by the numbers that they sent."""
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
     async def test_entries_are_found_by_their_versions_and_come_in_their_order(
@@ -296,6 +293,6 @@ async def numbered(
 
 
 def an_entry_that_sent(entity: EntityRef, version: int, sent: list[tuple[str, int]]) -> StreamEntry:
-    """An entry with outputs of these channels and numbers."""
+    """An entry with outputs in these channels, with these numbers."""
     outputs = (OutputRef(f"o-{number}", "boards", Place(channel, "board/b", number)) for channel, number in sent)
     return replace(an_entry(entity, version), outputs=tuple(outputs))

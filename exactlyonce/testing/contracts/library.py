@@ -1,4 +1,4 @@
-"""The contract of a store for the library's documents; a part of `StoreContract`."""
+"""Contracts of the library's documents, opened requests, pages and books; parts of `StoreContract`."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ class LibraryContract:
     @pytest.mark.parametrize("message", AWKWARD)
     async def test_a_parked_message_is_loaded_as_it_was_parked(self, store: AsyncStore, message: str) -> None:
         entity = plain_entity()
-        given = a_parked(entity, message)
-        found = await parked(store, entity, message, await park(store, entity, given))
-        assert found.message == given
-        assert found.etag is not None
-        assert found.now is not None
+        message_parked = a_parked(entity, message)
+        loaded = await parked(store, entity, message, await park(store, entity, message_parked))
+        assert loaded.message == message_parked
+        assert loaded.etag is not None
+        assert loaded.now is not None
         saved = await store.perform(SaveEntity(entity, entity_document(entity), None))
         assert isinstance(saved, Saved)
-        assert abs(found.now.timestamp() - (await load(store, entity, saved.token)).timestamp) < HOUR
+        assert abs(loaded.now.timestamp() - (await load(store, entity, saved.token)).timestamp) < HOUR
         assert (await parked(store, entity, message + "-", None)).message is None
 
     async def test_a_message_parked_again_has_the_later_reason_and_another_etag(self, store: AsyncStore) -> None:
@@ -175,10 +175,10 @@ class LibraryContract:
 
     async def test_taking_away_a_parked_message_that_is_gone_does_nothing(self, store: AsyncStore) -> None:
         entity = plain_entity()
-        found = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
-        assert found.etag is not None
+        loaded = await parked(store, entity, "web/m-1", await park(store, entity, a_parked(entity, "web/m-1")))
+        assert loaded.etag is not None
         for sent in ("web/m-1", "web/m-2", None):
-            await store.perform(Unpark(entity, "web/m-1", found.etag, sent, HOUR))
+            await store.perform(Unpark(entity, "web/m-1", loaded.etag, sent, HOUR))
             assert (await parked_now(store, entity, "web/m-1")).message is None
 
     async def test_a_message_that_was_taken_away_can_be_parked_again(self, store: AsyncStore) -> None:
@@ -192,17 +192,14 @@ class LibraryContract:
         assert (await parked_now(store, entity, "web/m-1")).etag == again.etag
 
 
-# The part of the contract for stores that is about requests that callers open.
-
-
-# ruff: noqa: S101  # A suite asserts.
+# Opened requests.
 
 
 class RequestsContract:
-    """A request is opened, answered as long as it is there, and closed."""
+    """A request is opened, answered while open, and closed."""
 
     async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
-        """The ETag of a request's document, as clean-up reads it; the port has no request for it."""
+        """The ETag of a request's document, as clean-up reads it; the port has no effect for this."""
         raise NotImplementedError("Override the method `etag_of_request`.")
 
     async def test_an_opened_request_is_found_as_it_was_stored(self, store: AsyncStore) -> None:
@@ -222,9 +219,9 @@ class RequestsContract:
     async def test_the_view_that_shows_a_request_has_a_token_that_shows_it(self, store: AsyncStore) -> None:
         entity, document = plain_entity(), a_request(plain_entity(), unique())
         token = await opened(store, entity, document)
-        found = await store.perform(LoadRequests(entity, (document.request,), token))
-        assert isinstance(found, FoundRequests)
-        assert at_or_after(found.token, token)
+        view = await store.perform(LoadRequests(entity, (document.request,), token))
+        assert isinstance(view, FoundRequests)
+        assert at_or_after(view.token, token)
 
     async def test_answers_are_kept_in_place_of_the_messages(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -292,21 +289,18 @@ async def requests(
     return reply.documents
 
 
-# The contract of a store for pages and books; a part of `StoreContract`.
-
-
-# ruff: noqa: S101  # A suite asserts.
+# Pages and books.
 
 
 _MANY: Final = 100
-"""Messages that are processed together at most."""
+"""Most messages that are processed together."""
 
 
 class PagesContract:
-    """Pages are created once and found by what their messages have; books are written over."""
+    """A page is created once, and found by the times and hashes of messages; a book is written over."""
 
     async def etag_of_book(self, store: AsyncStore, book: str) -> str:
-        """The ETag of a book, as the sweeper reads it; the port has no request for it."""
+        """The ETag of a book, as the sweeper reads it; the port has no effect for this."""
         raise NotImplementedError("Override the method `etag_of_book`.")
 
     async def test_no_page_is_found_where_none_was_written(self, store: AsyncStore) -> None:
@@ -322,17 +316,17 @@ class PagesContract:
         assert await store.perform(FindPages(entity, (10_000,), ("m-1",), 1, token)) == FoundPages(
             (replace(page, hashes=(), blobs=()),)
         )
-        found = await store.perform(FindPagesAbove(entity, 0, token))
-        assert isinstance(found, FoundAbove)
-        assert [one for one, _ in found.pages] == [page]
+        reply = await store.perform(FindPagesAbove(entity, 0, token))
+        assert isinstance(reply, FoundAbove)
+        assert [one for one, _ in reply.pages] == [page]
 
-    @pytest.mark.parametrize(("time", "found"), [(19_999, []), (20_000, [2]), (29_000, [2]), (29_001, [])])
+    @pytest.mark.parametrize(("time", "numbers"), [(19_999, []), (20_000, [2]), (29_000, [2]), (29_001, [])])
     async def test_pages_are_found_by_times_from_their_oldest_to_their_newest_mark(
-        self, store: AsyncStore, time: int, found: list[int]
+        self, store: AsyncStore, time: int, numbers: list[int]
     ) -> None:
         entity = plain_entity()
         token = await three_pages(store, entity)
-        assert await find(store, entity, times=(time,), token=token) == found
+        assert await find(store, entity, times=(time,), token=token) == numbers
 
     async def test_pages_whose_times_overlap_are_all_found(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -397,17 +391,17 @@ class PagesContract:
         entity = plain_entity()
         pages = [replace(a_page(entity), version=10 + number % 2) for number in range(16)]
         replies = await asyncio.gather(*(store.perform(WritePage(entity, page, DAY)) for page in pages))
-        found = await store.perform(FindPagesAbove(entity, 0, await now(store, entity)))
-        assert isinstance(found, FoundAbove)
-        ((there, _),) = found.pages
+        stored = await store.perform(FindPagesAbove(entity, 0, await now(store, entity)))
+        assert isinstance(stored, FoundAbove)
+        ((there, _),) = stored.pages
         for page, reply in zip(pages, replies, strict=True):
             assert isinstance(reply, Written) if page == there else reply is OTHER
 
     async def test_pages_above_a_number_are_those_that_were_cut_later(self, store: AsyncStore) -> None:
         entity = plain_entity()
         token = await three_pages(store, entity)
-        for number, found in [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, [])]:
-            assert sorted(await above(store, entity, number, token=token)) == found
+        for number, numbers in [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, [])]:
+            assert sorted(await above(store, entity, number, token=token)) == numbers
 
     async def test_pages_are_deleted_as_they_were_read(self, store: AsyncStore) -> None:
         entity = plain_entity()
@@ -446,8 +440,8 @@ class PagesContract:
         await write(store, entity, a_page(entity, 1, blobs=("a.1", "a.2")))
         await write(store, entity, a_page(entity, 2))
         token = await write(store, entity, a_page(entity, 3, blobs=("b.1",)))
-        for asked, found in [((), ()), (("a.3",), ()), (("a.2", "b.1", "a"), ("a.2", "b.1")), (("a.1",), ("a.1",))]:
-            assert await store.perform(FindBlobs(entity, asked, token)) == frozenset(found)
+        for asked, committed in [((), ()), (("a.3",), ()), (("a.2", "b.1", "a"), ("a.2", "b.1")), (("a.1",), ("a.1",))]:
+            assert await store.perform(FindBlobs(entity, asked, token)) == frozenset(committed)
         assert await store.perform(FindBlobs(plain_entity(), ("a.1",), None)) == frozenset()
 
     async def test_pages_of_two_entities_are_kept_apart(self, store: AsyncStore) -> None:
@@ -498,7 +492,7 @@ async def three_pages(store: AsyncStore, entity: EntityRef) -> str:
 
 
 async def above(store: AsyncStore, entity: EntityRef, number: int, *, token: str | None) -> dict[int, str]:
-    """The ETags of the pages with numbers above this one, by their numbers."""
+    """The ETags of the pages above a number, by their numbers."""
     reply = await store.perform(FindPagesAbove(entity, number, token))
     assert isinstance(reply, FoundAbove)
     return {page.number: etag for page, etag in reply.pages}
@@ -510,7 +504,7 @@ async def keep(store: AsyncStore, book: Book) -> None:
 
 
 async def books(store: AsyncStore, *ids: str) -> set[Book]:
-    """The books that there are."""
+    """The existing books."""
     reply = await store.perform(ReadBooks(ids))
     assert isinstance(reply, FoundBooks)
     assert len({*reply.books}) == len(reply.books)

@@ -1,7 +1,7 @@
 """The contract of a listing, as a suite to inherit from.
 
-Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so that a store may keep what
-earlier runs have left.
+Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so the store may keep entities of
+earlier runs.
 """
 
 # ruff: noqa: S101  # A suite asserts.
@@ -56,13 +56,13 @@ def an_owing(tx: str) -> OutboxEntry:
 
 
 def a_ledger(*transactions: str, kept: tuple[Kept, ...] = (), **properties: Any) -> Ledger:
-    """The ledger of an entity that was processed, with entries that owe."""
+    """The ledger of a processed entity, with entries that owe outputs."""
     outbox = tuple(map(an_owing, transactions))
     return Ledger(1, left=1, to=("receipts",), outbox=outbox, kept=kept, **properties)
 
 
 def a_book_id() -> str:
-    """The id of a book that nobody else has."""
+    """A fresh id of a book."""
     return unique()[:BOOK_DIGITS]
 
 
@@ -73,7 +73,7 @@ async def put(store: AsyncStore, entity: EntityRef, ledger: Ledger) -> None:
 
 
 async def owes(store: AsyncStore, entity: EntityRef, *transactions: str) -> EntityRef:
-    """Save an entity whose outbox holds transactions."""
+    """Save an entity whose outbox has these transactions."""
     await put(store, entity, a_ledger(*transactions))
     return entity
 
@@ -84,12 +84,12 @@ async def all_of(pages: AsyncIterator[tuple[Found, ...]]) -> list[Found]:
 
 
 async def book_named(listing: AsyncListing, id: str, since: int = 0) -> ListedBook | None:
-    """A book that is listed; None if it is not."""
+    """A book in a listing; None if it is not listed."""
     return next((one for one in await all_of(listing.books(since)) if one.book.id == id), None)
 
 
 class ListingContract:
-    """Inherit from it, and give it the fixtures `store` and `listing`."""
+    """Suite for a listing: give it the fixtures `store` and `listing`."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:
@@ -98,7 +98,7 @@ class ListingContract:
 
     @pytest.fixture
     def listing(self, store: AsyncStore) -> AsyncListing:
-        """The listing to test, of that store; `OWNED` and `LEVELS` may have companions."""
+        """The listing of the store; `OWNED` and `LEVELS` may have companions."""
         raise NotImplementedError("Override the fixture `listing`.")
 
     @pytest.mark.parametrize("kind", ["plain", OWNED, LEVELS])
@@ -119,10 +119,10 @@ class ListingContract:
         many = await owes(
             store, plain_entity(), transaction(book, 10), transaction(book, 2), transaction(book, 9_999_999)
         )
-        found = await all_of(listing.owing(PLAIN, (Search(book, 7, (3,)),)))
+        owing = await all_of(listing.owing(PLAIN, (Search(book, 7, (3,)),)))
         above = [*((entities[number], transaction(book, number)) for number in (3, 8, 9))]
         above += [(many, transaction(book, number)) for number in (10, 9_999_999)]
-        assert sorted(found, key=lambda one: one[1]) == above
+        assert sorted(owing, key=lambda one: one[1]) == above
         single = await all_of(listing.owing(PLAIN, (Search(book, None, (1, 2)),)))
         assert sorted(single, key=lambda one: one[1]) == [
             (entities[1], transaction(book, 1)),
@@ -134,8 +134,8 @@ class ListingContract:
         last = await owes(store, plain_entity(), transaction(books[-1], 5))
         first = await owes(store, plain_entity(), transaction(books[0], 1))
         searches = tuple(Search(book, 4, (1, 2, 3)) for book in books)
-        found = await all_of(listing.owing(PLAIN, searches))
-        assert {entity for entity, _ in found} == {first, last}
+        owing = await all_of(listing.owing(PLAIN, searches))
+        assert {entity for entity, _ in owing} == {first, last}
 
     async def test_what_owes_nothing_is_not_listed(self, store: AsyncStore, listing: AsyncListing) -> None:
         book, idle, foreign = a_book_id(), plain_entity(), plain_entity()
@@ -210,10 +210,10 @@ class ListingContract:
         await store.perform(SaveEntity(adopted, entity_document(adopted, total=3), None))
         document = with_ledger(entity_document(others), a_ledger(type="other"))
         await store.perform(SaveEntity(others, document, None))
-        found = {ref: body async for page in listing.bodies(present.type, Condition(), None) for ref, body in page}
-        assert found[present] == entity_document(present)
-        assert found[adopted] == entity_document(adopted, total=3)
-        assert not {deleted, others} & set(found)
+        bodies = {ref: body async for page in listing.bodies(present.type, Condition(), None) for ref, body in page}
+        assert bodies[present] == entity_document(present)
+        assert bodies[adopted] == entity_document(adopted, total=3)
+        assert not {deleted, others} & set(bodies)
 
     async def test_companions_are_no_bodies_and_a_partition_can_be_named(
         self, store: AsyncStore, listing: AsyncListing
@@ -296,13 +296,13 @@ class ListingContract:
         await write(store, entity)
         await together(store, entity, an_entry(entity, 7, "web/m-3"), a_numbered(entity))
         await together(store, neighbour, an_entry(neighbour, 1, "web/m-9"))
-        found = await listing.belongings(entity)
-        listed = sorted((one["kind"], one.get("message") or "") for one in found)
+        belongings = await listing.belongings(entity)
+        listed = sorted((one["kind"], one.get("message") or "") for one in belongings)
         assert listed == [
             ("entry", "web/m-3"),
             ("numbered", "game/m-1"),
             ("page", ""),
             ("parked", "web/m-2"),
         ]
-        assert not any({"envelope", "held", "before", "owed", "marks"} & one.keys() for one in found)
-        assert all({"id", "_ts"} <= one.keys() for one in found)
+        assert not any({"envelope", "held", "before", "owed", "marks"} & one.keys() for one in belongings)
+        assert all({"id", "_ts"} <= one.keys() for one in belongings)

@@ -1,6 +1,6 @@
 """Samples for the store contract: entities and documents of the library, fresh at every call."""
 
-# ruff: noqa: S101  # It belongs to a suite.
+# ruff: noqa: S101  # Part of a suite.
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def plain_entity() -> EntityRef:
 
 
 def owned_entity(owner: str | None = None, type: str = OWNED) -> EntityRef:
-    """An entity whose partition other documents can share; in an owner's partition, or in its own."""
+    """An entity whose partition other documents can share, in an owner's partition or a fresh one."""
     owner = owner or unique()
     return EntityRef(type, (owner, "north", 7) if type == LEVELS else (owner,), unique())
 
@@ -101,7 +101,7 @@ def _put(document: dict[str, Any], names: list[str], value: PartitionValue) -> N
 
 
 async def save(store: AsyncStore, entity: EntityRef, etag: str | None = None, /, **properties: Any) -> Saved:
-    """Save an entity; the save has to succeed."""
+    """Save an entity; the save must succeed."""
     reply = await store.perform(SaveEntity(entity, entity_document(entity, **properties), etag))
     assert isinstance(reply, Saved)
     return reply
@@ -115,7 +115,7 @@ async def load(store: AsyncStore, entity: EntityRef, token: str | None) -> Loade
 
 
 async def write(store: AsyncStore, entity: EntityRef, page: Page | None = None) -> str:
-    """Write a page, the first one by default; the token of the write."""
+    """Write a page, by default page 1. Returns the token of the write."""
     reply = await store.perform(WritePage(entity, page or a_page(entity), DAY))
     assert isinstance(reply, Written)
     return reply.token
@@ -124,26 +124,26 @@ async def write(store: AsyncStore, entity: EntityRef, page: Page | None = None) 
 async def find(
     store: AsyncStore, entity: EntityRef, *hashes: str, times: tuple[int, ...] = (), newest: int = -1, token: str | None
 ) -> list[int]:
-    """The numbers of the pages that are found, in their order."""
+    """The numbers of the pages in the reply, in order."""
     reply = await store.perform(FindPages(entity, times, hashes, newest, token))
     assert isinstance(reply, FoundPages)
     return sorted(page.number for page in reply.pages)
 
 
 async def now(store: AsyncStore, entity: EntityRef) -> str:
-    """A token for all that was done in the library's partition. Deleting gives none; that of a later write covers it."""
+    """A token that covers all earlier writes in the library's partition. Deleting gives no token, so a later write does."""
     return await park(store, entity, a_parked(entity, f"web/{unique()}"))
 
 
 async def staged_now(store: AsyncStore, entity: EntityRef, *transactions: str) -> tuple[StagedOutputs, ...]:
-    """The staged documents that there are now."""
+    """The present staged documents."""
     reply = await store.perform(LoadStaged(entity, transactions, await now(store, entity)))
     assert isinstance(reply, FoundStaged)
     return reply.documents
 
 
 async def park(store: AsyncStore, entity: EntityRef, message: ParkedMessage) -> str:
-    """Park a message; the token of the write."""
+    """Park a message. Returns the token of the write."""
     reply = await store.perform(Park(entity, message))
     assert isinstance(reply, Written)
     return reply.token
@@ -157,7 +157,7 @@ async def parked(store: AsyncStore, entity: EntityRef, message: str, token: str 
 
 
 async def parked_now(store: AsyncStore, entity: EntityRef, message: str) -> FoundParked:
-    """A parked message as it is now."""
+    """A parked message at present."""
     return await parked(store, entity, message, await now(store, entity))
 
 
@@ -174,7 +174,7 @@ def a_request(entity: EntityRef, request: str) -> RequestDocument:
 
 
 def an_answered(entity: EntityRef, request: str) -> RequestDocument:
-    """The document of a request that was answered."""
+    """The document of an answered request."""
     answer = Answer(201, (("X-Kind", "ÄÖÜ"),), '{"whole":1.0}', request)
     return RequestDocument(entity.key, request, AT, None, answer)
 
@@ -189,9 +189,9 @@ def a_page(
     """The page of a number, from 1. Page 1 has the marks of 10 to 19 s since 1970, and was cut from version 10; and so on.
 
     Args:
-        entity: whose page it is.
-        number: of the page.
-        hashes: of messages that are looked for by them.
+        entity: the entity of the page.
+        number: the number of the page.
+        hashes: the hashes by which the page is searched.
         blobs: transactions whose blobs were committed.
     """
     begin, until = number * 10_000, number * 10_000 + 9_000
@@ -210,20 +210,20 @@ def a_page(
 
 
 def a_book(id: str, used: int = 812) -> Book:
-    """A book of some process."""
+    """The book of a process."""
     return Book(id, used, (807, 811), (807,))
 
 
 def a_staged(
     entity: EntityRef, *, tx: str | None = None, size: int = 10, outputs: tuple[Output, ...] | None = None
 ) -> StagedOutputs:
-    """Staged outputs of some transaction.
+    """Staged outputs of a transaction.
 
     Args:
-        entity: that sends them.
-        tx: transaction id; a fresh one by default.
-        size: bytes of the one envelope, roughly.
-        outputs: in place of one made up.
+        entity: the sender.
+        tx: transaction id; a fresh id by default.
+        size: approximate bytes of the default envelope.
+        outputs: the outputs; None for a default output.
     """
     envelope = Json.of({"id": "o-1", "data": {"padding": "x" * size, "text": "ÄÖÜ 🎯", "none": None}})
     one = Output("o-1", "receipts", envelope, 1.5)
@@ -231,7 +231,7 @@ def a_staged(
 
 
 def a_colocated(entity: EntityRef, message: str, version: int = 1, *, owes: bool = False) -> ColocatedRecord:
-    """A co-located record of a message; always the same."""
+    """A co-located record of a message; the same for the same arguments."""
     output = Output("o-1", "receipts", Json.of({"id": "o-1", "text": "ÄÖÜ 🎯"}), 1.5, _PLACE)
     return ColocatedRecord(
         entity=entity.key,
@@ -284,7 +284,7 @@ def a_numbered(entity: EntityRef, number: int = LARGEST_NUMBER) -> NumberedMessa
 async def together(
     store: AsyncStore, entity: EntityRef, *create: Companion, etag: str | None = None, **properties: Any
 ) -> Saved:
-    """Save an entity and create companions; the batch has to succeed."""
+    """Save an entity and create companions; the batch must succeed."""
     reply = await store.perform(SaveBatch(entity, entity_document(entity, **properties), etag, create))
     assert isinstance(reply, Saved)
     return reply
@@ -293,27 +293,27 @@ async def together(
 async def companions_of(
     store: AsyncStore, entity: EntityRef, *ids: str, token: str | None = None
 ) -> tuple[tuple[Companion, str], ...]:
-    """Companions of these ids, each with its ETag."""
+    """Companions by id, each with its ETag."""
     reply = await store.perform(LoadCompanions(entity, ids, token))
     assert isinstance(reply, FoundCompanions)
     return reply.companions
 
 
 async def companions_now(store: AsyncStore, entity: EntityRef, *ids: str) -> tuple[Companion, ...]:
-    """Replacing and deleting give no token; that of any later write to the partition covers them."""
+    """Companions at present. Replacing and deleting give no token, so the token of a later write to the partition is used."""
     later = await save(store, EntityRef(entity.type, entity.partition, unique()))
     return tuple(companion for companion, _ in await companions_of(store, entity, *ids, token=later.token))
 
 
 async def entries(store: AsyncStore, entity: EntityRef, *ranges: tuple[int, int], token: str | None) -> list[int]:
-    """The versions of the entries that are found."""
+    """The versions of the entries in the reply."""
     reply = await store.perform(FindEntries(entity, ranges, token))
     assert isinstance(reply, FoundCompanions)
     return [companion_document(entity, companion)["version"] for companion, _ in reply.companions]
 
 
 async def put(store: AsyncStore, entity: EntityRef, companion: Companion, **properties: Any) -> None:
-    """A copy of a companion's document with other properties, which no store would write."""
+    """Write a copy of a companion's document with properties that no store would write."""
     document = companion_document(entity, companion)
     place = EntityRef(entity.type, entity.partition, document["id"])
     await store.perform(SaveEntity(place, entity_document(place, **{**document, **properties}), None))

@@ -11,8 +11,8 @@
         async def etag_of_request(self, store: AsyncStore, entity: EntityRef, request: str) -> str:
             ...  # read past the store
 
-Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so that a store may keep what
-earlier runs have left.
+Needs pytest and pytest-asyncio in its automatic mode. Every test uses entities of its own, so the store may keep entities of
+earlier runs.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ from exactlyonce.testing.contracts.samples import (
 from exactlyonce.values.envelope import EntityRef, PartitionValue
 from exactlyonce.values.frozen_json import Json
 
-# The contract of a store for entity documents; a part of `StoreContract`.
+# Entity documents.
 
 
 # ruff: noqa: S101  # A suite asserts.
 
 
 ALL_TIMES: Final = tuple(range(10_000, 100_000, 10_000))
-"""Of the first nine pages of `a_page`."""
+"""The times of the first nine pages of `a_page`."""
 
 
 class EntityContract:
-    """Loading and saving entities, and keeping them apart."""
+    """Entities are loaded and saved, and kept apart."""
 
     async def test_an_entity_nobody_saved_is_absent(self, store: AsyncStore) -> None:
         reply = await store.perform(LoadEntity(plain_entity()))
@@ -255,17 +255,14 @@ class EntityContract:
 async def _saving(
     store: AsyncStore, entity: EntityRef, etag: str | None, *, together: bool = False, **properties: Any
 ) -> object:
-    """The reply to a save: of the entity alone, or of a batch."""
+    """The reply to a save of the entity alone, or in a batch."""
     document = entity_document(entity, **properties)
     if together:
         return await store.perform(SaveBatch(entity, document, etag))
     return await store.perform(SaveEntity(entity, document, etag))
 
 
-# The contract of a store's transactional batches of an entity and companions; a part of `StoreContract`.
-
-
-# ruff: noqa: S101  # A suite asserts.
+# Transactional batches of an entity and its companions.
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +280,7 @@ class Scene:
         return entity_document(self.entity, total=9)
 
     def effect(self, etag: str | None, *create: Companion, replace: tuple[tuple[Companion, str], ...] = ()) -> Any:
-        """A save together with a companion that can be created, and other writes."""
+        """A save with a new companion, and other writes."""
         return SaveBatch(self.entity, self.document, etag, (an_entry(self.entity, 9, "web/9"), *create), replace)
 
 
@@ -306,7 +303,7 @@ WAYS_TO_FAIL: Final[dict[str, Way]] = {
 
 
 async def a_scene(store: AsyncStore) -> Scene:
-    """Make the writes of a case's past."""
+    """Make the earlier writes of a case."""
     entity = owned_entity()
     one, other = an_entry(entity, 1, "web/1"), an_entry(entity, 2, "web/2")
     old = await together(store, entity, one, other, total=1)
@@ -322,7 +319,7 @@ async def a_scene(store: AsyncStore) -> Scene:
 
 
 class BatchContract:
-    """All of a batch, or nothing."""
+    """A batch is written as a whole, or not at all."""
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
     async def test_a_view_at_the_token_of_a_save_shows_the_entity_and_its_companions(
@@ -333,17 +330,19 @@ class BatchContract:
         saved = await together(store, entity, *companions, total=1)
         loaded = await load(store, entity, saved.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=1), saved.etag)
-        found = await companions_of(store, entity, *(id_of(entity, one) for one in companions), token=saved.token)
-        assert tuple(companion for companion, _ in found) == companions
-        assert len({saved.etag, *(etag for _, etag in found)}) == 1 + len(found)
+        loaded_companions = await companions_of(
+            store, entity, *(id_of(entity, one) for one in companions), token=saved.token
+        )
+        assert tuple(companion for companion, _ in loaded_companions) == companions
+        assert len({saved.etag, *(etag for _, etag in loaded_companions)}) == 1 + len(loaded_companions)
 
     @pytest.mark.parametrize("message", AWKWARD)
     async def test_a_companion_is_found_by_its_message_alone(self, store: AsyncStore, message: str) -> None:
         entity = owned_entity()
         entry = an_entry(entity, 1, message)
         saved = await together(store, entity, entry)
-        ((found, _),) = await companions_of(store, entity, entry_id(entity, message), token=saved.token)
-        assert found == entry
+        ((companion, _),) = await companions_of(store, entity, entry_id(entity, message), token=saved.token)
+        assert companion == entry
         assert await companions_of(store, entity, entry_id(entity, message + "-"), token=saved.token) == ()
 
     @pytest.mark.parametrize("type", [OWNED, LEVELS])
@@ -360,9 +359,9 @@ class BatchContract:
         second = await store.perform(effect)
         assert isinstance(second, Saved)
         assert (await load(store, entity, second.token)).document == entity_document(entity, total=2)
-        found = await companions_of(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
-        assert [companion for companion, _ in found] == [settled, entry]
-        assert etag not in [now for _, now in found]
+        companions = await companions_of(store, entity, id_of(entity, record), id_of(entity, entry), token=second.token)
+        assert [companion for companion, _ in companions] == [settled, entry]
+        assert etag not in [now for _, now in companions]
 
     @pytest.mark.parametrize("way", WAYS_TO_FAIL)
     async def test_if_one_condition_fails_it_is_a_conflict_and_nothing_is_written(
@@ -375,9 +374,9 @@ class BatchContract:
         loaded = await load(store, entity, reply.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=2), scene.new.etag)
         ids = (entry_id(entity, f"web/{number}") for number in (1, 2, 8, 9))
-        found = await companions_of(store, entity, *ids, token=reply.token)
-        assert [one.digest for one, _ in found if isinstance(one, StreamEntry)] == ["digest", "another"]
-        assert found[0] == scene.unchanged
+        companions = await companions_of(store, entity, *ids, token=reply.token)
+        assert [one.digest for one, _ in companions if isinstance(one, StreamEntry)] == ["digest", "another"]
+        assert companions[0] == scene.unchanged
 
     async def test_an_absent_entity_to_replace_is_a_conflict_and_nothing_is_written(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -410,8 +409,8 @@ class BatchContract:
             assert all(isinstance(reply, Saved | Conflict) for reply in replies)
             ((winner, saved),) = [(n, reply) for n, reply in enumerate(replies) if isinstance(reply, Saved)]
             assert (await load(store, entity, saved.token)).document == documents[winner]
-            found = await companions_now(store, entity, *(id_of(entity, entry) for entry in entries))
-            assert found == (entries[winner],)
+            companions = await companions_now(store, entity, *(id_of(entity, entry) for entry in entries))
+            assert companions == (entries[winner],)
             etag = saved.etag
 
     @pytest.mark.parametrize("character", ["x", "ж"])
@@ -421,8 +420,8 @@ class BatchContract:
         entry = an_entry(entity, 1, padding=text)
         saved = await together(store, entity, entry, text=text)
         assert (await load(store, entity, saved.token)).document == entity_document(entity, text=text)
-        ((found, _),) = await companions_of(store, entity, id_of(entity, entry), token=saved.token)
-        assert found == entry
+        ((companion, _),) = await companions_of(store, entity, id_of(entity, entry), token=saved.token)
+        assert companion == entry
 
     async def test_a_hundred_documents_are_saved_together_and_more_are_refused(self, store: AsyncStore) -> None:
         entity = owned_entity()
@@ -430,8 +429,8 @@ class BatchContract:
         with pytest.raises(ValueError, match="101 documents"):
             await together(store, entity, *entries)
         saved = await together(store, entity, *entries[1:])
-        found = await companions_of(store, entity, *(id_of(entity, entry) for entry in entries), token=saved.token)
-        assert tuple(companion for companion, _ in found) == entries[1:]
+        companions = await companions_of(store, entity, *(id_of(entity, entry) for entry in entries), token=saved.token)
+        assert tuple(companion for companion, _ in companions) == entries[1:]
 
 
 __all__ = ["ENTITY_TYPES", "UNIQUE_KEYS", "StoreContract"]
@@ -446,9 +445,9 @@ class StoreContract(
     CompanionContract,
     StreamContract,
 ):
-    """Inherit from it, and give it a fixture `store` and ways to read the ETags of books and requests."""
+    """Suite for a store: give it a fixture `store`, and methods that read the ETags of books and requests."""
 
     @pytest.fixture
     def store(self) -> AsyncStore:
-        """The store to test; it holds the containers of `ENTITY_TYPES`, with their `UNIQUE_KEYS`."""
+        """The store to test, with containers for `ENTITY_TYPES` and their `UNIQUE_KEYS`."""
         raise NotImplementedError("Override the fixture `store`.")

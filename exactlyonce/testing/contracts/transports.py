@@ -29,7 +29,7 @@ from exactlyonce.values.frozen_json import Json
 
 
 class TransportContract:
-    """Inherit from it, and give it a fixture `transport` and a way to see what arrived."""
+    """Suite for a transport: give it a fixture `transport` and a method that reads the arrived messages."""
 
     @pytest.fixture
     def transport(self) -> AsyncTransport:
@@ -37,15 +37,15 @@ class TransportContract:
         raise NotImplementedError("Override the fixture `transport`.")
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
-        """The envelopes that a consumer of the address gets now, in any order."""
+        """The envelopes for a consumer of the address at present, in any order."""
         raise NotImplementedError("Say how to receive.")
 
     def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]:
-        """A context in which messages arrive, and the replies to their sends are lost."""
+        """A context in which messages arrive, but replies to sends are lost."""
         raise NotImplementedError("Say how replies get lost.")
 
     def address(self) -> str:
-        """A fresh address; override it where addresses cannot be made up."""
+        """A fresh address; override this if addresses cannot be invented."""
         return f"contract-{uuid4().hex}"
 
     async def test_sending_nothing_succeeds(self, transport: AsyncTransport) -> None:

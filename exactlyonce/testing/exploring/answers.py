@@ -1,4 +1,4 @@
-"""Every answer that the world may give to an effect, found by performing it on copies of the store in memory."""
+"""Every possible answer to an effect, from copies of the store in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from exactlyonce.stores.memory.store import MemoryStore
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 
-# The words of a story: what an instance does, as the protocols' pages say it.
+# The words of a story, as on the pages of the protocols.
 
 
 WORDS: Final[dict[type[Effect[Any]], str]] = {
@@ -36,11 +36,11 @@ WORDS: Final[dict[type[Effect[Any]], str]] = {
     LoadStaged: "reads the kept messages",
     WriteOnce: "writes blobs",
 }
-"""Other effects are called by the name of their class."""
+"""Any other effect is called by the name of its class."""
 
 
 def words_of(effect: Effect[Any]) -> str:
-    """What an instance does that asks for an effect."""
+    """The words for an instance's effect."""
     if isinstance(effect, Publish):
         return "publishes " + ", ".join(f"{_named(output)} to {output.destination}" for output in effect.outputs)
     return WORDS.get(type(effect), f"asks for {type(effect).__name__}")
@@ -55,28 +55,28 @@ def _named(output: Output) -> str:
 
 
 Place = tuple[str, Any]
-"""A logical partition: "entities" or "library", and its key there."""
+"""A logical partition: "entities" or "library", and the partition key."""
 
 
 def transaction(message: int, count: int) -> str:
-    """A transaction id: a book of its own, and a number in it.
+    """A transaction id: the first number in a book of its own.
 
     Args:
-        message: number of the message for which an attempt asks.
-        count: how many ids its attempts have been given before.
+        message: number of the message of the attempt.
+        count: number of ids given to attempts for the message before.
     """
     return numbered(f"{message:08x}{count:08x}0000", 1)
 
 
 class Placed(NamedTuple):
-    """A logical partition and what it holds.
+    """A logical partition and its writes.
 
     Attributes:
-        place: of the partition.
-        log: its writes.
+        place: the place of the partition.
+        log: the writes.
         within: positions inside batches.
-        base: how many writes every replica has: those before the exploration.
-        written: how many writes the exploration has made, for the next ETag.
+        base: number of writes before the exploration, which every replica has.
+        written: number of writes by the exploration, for the next ETag.
     """
 
     place: Place
@@ -88,11 +88,11 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Documents:
-    """What a store holds. Those of one `Answers` are the same object if they are equal, so that states compare quickly.
+    """The content of a store. Within one `Answers`, equal documents are the same object, so states compare quickly.
 
     Attributes:
-        partitions: all of them, in a fixed order.
-        settled: whether every replica has every write, so that nothing remains but the newest versions.
+        partitions: all partitions, in a fixed order.
+        settled: whether every replica has every write, so that only the newest versions remain.
     """
 
     partitions: tuple[Placed, ...]
@@ -107,11 +107,11 @@ class Documents:
                     yield version.document.text
 
     def newest(self, ref: EntityRef) -> Json | None:
-        """The newest version of an entity's document; None if it has none."""
+        """The newest version of an entity's document; None without a document."""
         return self._newest(("entities", (ref.type, *ref.partition)), ref.id)
 
     def staged(self, ref: EntityRef, tx: str) -> Json | None:
-        """What an entity has staged under a transaction id; None if that is nothing."""
+        """The document that an entity has staged under a transaction id; None without such a document."""
         return self._newest(("library", ref.key), f"staged:{tx}")
 
     def _newest(self, place: Place, id: str) -> Json | None:
@@ -124,12 +124,12 @@ class Answer:
     """One answer to an effect.
 
     Attributes:
-        reply: to the strategy.
-        documents: afterwards.
-        said: what the instance does, and what becomes of it.
-        fault: whether it takes a fault.
+        reply: the reply to the strategy.
+        documents: the documents afterwards.
+        said: the words for the effect and its outcome.
+        fault: whether the answer is a fault.
         arrived: the outputs that reach their queues.
-        stale: whether it is from a replica that is behind.
+        stale: whether a lagging replica answered.
     """
 
     reply: Any
@@ -145,7 +145,7 @@ class Answers:
 
     Args:
         now: the store's time.
-        reduced: whether replicas count as one if they say the same, and have what was written before the exploration.
+        reduced: whether replicas with the same answer count as one, and all have the writes before the exploration.
     """
 
     def __init__(self, now: datetime, *, reduced: bool) -> None:
@@ -156,7 +156,7 @@ class Answers:
         self._settled: dict[tuple[Documents, bool], Documents] = {}
 
     def before(self, store: MemoryStore) -> Documents:
-        """What a store holds when the exploration begins. Books are in the memory of the instances."""
+        """The content of a store at the start of the exploration. Books are in the memory of the instances."""
         return self._documents(
             Placed((kind, key), tuple(one.log), frozenset(one.within), len(one.log) if self._reduced else 0, 0)
             for kind in ("entities", "library")
@@ -165,31 +165,31 @@ class Answers:
         )
 
     def settled(self, documents: Documents, *, at_rest: bool) -> Documents:
-        """Documents without their past, once no replica is behind any more.
+        """Documents without their past, once no replica lags any more.
 
         Args:
-            documents: to be settled.
-            at_rest: whether no instance knows an ETag, so that they can be given out anew.
+            documents: the documents to settle.
+            at_rest: whether no instance knows an ETag, so that ETags can be given again.
         """
-        found = self._settled.get((documents, at_rest))
-        if found is None:
+        settled = self._settled.get((documents, at_rest))
+        if settled is None:
             partitions = (_without_past(one, at_rest=at_rest) for one in documents.partitions)
-            found = self._settled[documents, at_rest] = self._documents(partitions, settled=True)
-        return found
+            settled = self._settled[documents, at_rest] = self._documents(partitions, settled=True)
+        return settled
 
     def _documents(self, partitions: Iterable[Placed], *, settled: bool = False) -> Documents:
         held = tuple(sorted((one for one in partitions if one.log or one.written), key=lambda one: repr(one.place)))
-        found = self._same.get((held, settled))
-        if found is None:
-            found = self._same[held, settled] = Documents(held, settled)
-        return found
+        documents = self._same.get((held, settled))
+        if documents is None:
+            documents = self._same[held, settled] = Documents(held, settled)
+        return documents
 
     def to(self, effect: Effect[Any], documents: Documents) -> tuple[Answer, ...]:
-        """Every answer to an effect; the first is the one without a fault."""
-        known = self._known.get((documents, effect))
-        if known is None:
-            known = self._known[documents, effect] = tuple(dict.fromkeys(self._found(effect, documents)))
-        return known
+        """Every answer to an effect; the first is the answer without a fault."""
+        answers = self._known.get((documents, effect))
+        if answers is None:
+            answers = self._known[documents, effect] = tuple(dict.fromkeys(self._found(effect, documents)))
+        return answers
 
     def _found(self, effect: Effect[Any], documents: Documents) -> Iterator[Answer]:
         words = words_of(effect)
@@ -219,7 +219,7 @@ class Answers:
     def _of_the_store(self, effect: Effect[Any], documents: Documents, words: str) -> Iterator[Answer]:
         world = _Scripted()
         newest = self._performed(effect, documents, world, words)
-        if documents.settled:  # No fault is left that could happen.
+        if documents.settled:  # No further fault can happen.
             yield newest
             return
         views = [newest]
@@ -245,10 +245,10 @@ class Answers:
 
 
 def _telling_apart(views: list[Answer]) -> Iterator[Answer]:
-    """One of the views that say the same: the one that promises least, with the words of the newest; the newest comes first.
+    """Of the views with the same answer, the view that promises least, in the words of the newest; the newest comes first.
 
-    A view's session token promises that later reads are no older. So whatever may follow upon a newer view that says the same
-    may follow upon an older one as well.
+    The session token of a view promises that later reads are no older. So an older view with the same answer allows everything
+    that a newer view allows.
     """
     apart: dict[Any, Answer] = {}
     for view in views:  # From the newest on.
@@ -260,7 +260,7 @@ def _telling_apart(views: list[Answer]) -> Iterator[Answer]:
 
 
 class _Scripted:
-    """One fate for every write, and one age for every view; it notes what was asked for."""
+    """Gives every write one fate and every view one age, and notes the requests."""
 
     def __init__(self, chosen: Fate = Fate.ANSWERED, behind: int = 0) -> None:
         self._chosen = chosen
@@ -287,7 +287,7 @@ class _Partition(Partition):
 class _Store(MemoryStore):
     """A copy of a store. ETags count the writes of their partition, so that stores with the same documents are equal.
 
-    They are none of those that the application's own store has given out: an old version and a new one would have the same.
+    The ETags differ from all ETags of the application's own store: else an old and a new version could have the same.
     """
 
     def __init__(self, documents: Documents, now: datetime, world: _Scripted) -> None:
@@ -300,7 +300,7 @@ class _Store(MemoryStore):
                 partition.append(version)
 
     def placed(self) -> Iterator[Placed]:
-        """What the store holds."""
+        """The partitions of the store."""
         for kind in ("entities", "library"):
             for key, one in getattr(self, kind).items():
                 yield Placed((kind, key), tuple(one.log), frozenset(one.within), one.base, one.count)
@@ -312,12 +312,12 @@ class _Store(MemoryStore):
         return self.library.setdefault(entity.key, _Partition())
 
     def _replica(self, partition: Partition) -> int:
-        assert isinstance(partition, _Partition)  # noqa: S101  # There are no others here.
+        assert isinstance(partition, _Partition)  # noqa: S101  # This store makes no other kind.
         self._world.base = partition.base
         return super()._replica(partition)
 
     def _view(self, partition: Partition, token: str | None) -> int | None:
-        # Once the past is forgotten, positions are others than those that tokens name; and nobody is behind.
+        # Without the past, the positions in tokens mean nothing; and no replica lags.
         return super()._view(partition, None if self._settled else token)
 
     def _append(self, partition: Partition, id: str, document: Json | None) -> Version:

@@ -1,4 +1,4 @@
-"""The messages of an exploration: each has a number, and what it is that they have in common."""
+"""The messages of an exploration: each has a number, and shared properties."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from exactlyonce.testing.exploring.answers import Answer, Answers, Documents, tr
 from exactlyonce.values.envelope import STABLE_TIME, EntityRef, Envelope, key_of, milliseconds, stable_text
 from exactlyonce.values.frozen_json import Json
 
-# Kept messages in an exploration: the sweeper may come for each of them at any moment, as if it were due.
+# Kept messages in an exploration: the sweeper may release them at any moment, as if they were due.
 
 
 DUE: Final = "exactlyonce.due"
-"""Type of what waits in no queue: the sweeper's turn for a kept message, whose own type is its `subject`."""
+"""Type of a turn of the sweeper for a kept message, which waits in no queue; the message's own type is the `subject`."""
 
 
 class Released(NamedTuple):
-    """What a turn of the sweeper comes to.
+    """The result of a turn of the sweeper.
 
     Attributes:
-        documents: what the store holds then.
-        paid: transactions that are known to be paid then.
-        sent: the messages that it sent.
+        documents: the documents afterwards.
+        paid: transactions known to be paid afterwards.
+        sent: the messages sent in the turn.
     """
 
     documents: Documents
@@ -46,12 +46,12 @@ class Released(NamedTuple):
 
 
 class KeptByEntities:
-    """Knows what entities keep, and sweeps them.
+    """Knows the messages that entities keep, and sweeps the entities.
 
     Args:
         entities: the types of the application, by name.
-        routes: of the application.
-        answers: of the store.
+        routes: the routes of the application.
+        answers: the answers of the store.
         now: the time of day, which stands still.
     """
 
@@ -65,7 +65,7 @@ class KeptByEntities:
     def begun_by(
         self, effect: Effect[Any], documents: Documents, answer: Answer
     ) -> Iterator[tuple[Entity[Any], Envelope]]:
-        """The turns of the sweeper that an effect makes possible, if this answer says that it was applied to documents."""
+        """The turns of the sweeper made possible by an effect, if the answer says that the effect was applied to documents."""
         if isinstance(effect, SaveEntity) and answer.documents is not documents:
             kept = self._kept_by(effect.entity, effect.document)
             before = self._kept_by(effect.entity, documents.newest(effect.entity)) if kept else ()
@@ -76,7 +76,7 @@ class KeptByEntities:
     def possible(
         self, documents: Documents, has_arrived: Callable[[Output], bool]
     ) -> Iterator[tuple[Entity[Any], Envelope]]:
-        """The turns of the sweeper that are possible from the start: for kept messages, and for outputs that are owed."""
+        """The turns of the sweeper that are possible from the start: for kept messages, and for owed outputs."""
         for ref, document in _entities_in(documents):
             for one in self._kept_by(ref, document):
                 yield self._turn(ref, one, documents)
@@ -85,13 +85,13 @@ class KeptByEntities:
                 yield self._entities[ref.type], owing
 
     def released(self, envelope: Envelope, number: int, documents: Documents, paid: frozenset[str]) -> Released:
-        """What a turn of the sweeper comes to.
+        """The result of a turn of the sweeper.
 
         Args:
-            envelope: of the turn.
-            number: of the turn, which makes transaction ids the only ones.
-            documents: what the store holds before.
-            paid: transactions that are known to be paid.
+            envelope: the envelope of the turn.
+            number: number of the turn, which makes its transaction ids unique.
+            documents: the documents before.
+            paid: transactions known to be paid.
         """
         ref = EntityRef.of_source(envelope.source)
         entity = self._entities[ref.type]
@@ -103,16 +103,16 @@ class KeptByEntities:
 
         step: Step[Any] = entity.strategy.sweep(Work(ref, (), runner, runner.absent, release=release), Memory())
         reply: Any = None
-        given, sent = 0, tuple[Output, ...]()
+        drawn, sent = 0, tuple[Output, ...]()
         while True:
             try:
                 effect = step.send(reply)
             except StopIteration:
                 return Released(documents, paid, sent)
             if isinstance(effect, (Begin, OpenNumbers)):
-                names = tuple(transaction(number, one) for one in range(given, given + effect.count))
-                given += effect.count
-                # Time goes on for the look at what is due, and for nothing else: marks would be too old.
+                names = tuple(transaction(number, one) for one in range(drawn, drawn + effect.count))
+                drawn += effect.count
+                # Time goes on only for the search of due messages: marks would be too old.
                 due = max(envelope.time or self._now, self._now)
                 reply = Begun(due, names) if isinstance(effect, Begin) else Opened(self._now, names)
             elif isinstance(effect, FindPaid):
@@ -124,7 +124,7 @@ class KeptByEntities:
                 reply, documents, sent = answer.reply, answer.documents, (*sent, *answer.arrived)
 
     def _not_of_the_future(self, output: Output) -> Output:
-        """What is released, as if it came about now at the latest: time stands still, and it would be refused."""
+        """A released message with a time no later than now: time stands still, and a future message would be refused."""
         envelope = Envelope.read(output.envelope.text)
         now = milliseconds(self._now)
         if envelope.since is None or envelope.since <= now:
@@ -134,7 +134,7 @@ class KeptByEntities:
         return replace(output, envelope=replace(envelope, extensions=stated).to_json())
 
     def is_kept(self, turn: Envelope, documents: Documents) -> bool:
-        """Whether the message of a turn is still kept; once it is not, it never is again. True of a turn for no message."""
+        """Whether the message of a turn is still kept; once gone, it never is again. True for a turn without a message."""
         ref = EntityRef.of_source(turn.source)
         return turn.time is None or any(one.id == turn.id for one in self._kept_by(ref, documents.newest(ref)))
 
@@ -144,11 +144,11 @@ class KeptByEntities:
         return self._entities[ref.type], Envelope(ref.source, kept.id, DUE, said, kept.due, subject=name)
 
     def _kept_by(self, ref: EntityRef, document: Json | None) -> tuple[Kept, ...]:
-        found = self._kept.get((ref, document))
-        if found is None:
+        kept = self._kept.get((ref, document))
+        if kept is None:
             ledger = read_entity(ref, document).ledger
-            found = self._kept[ref, document] = () if ledger is None else ledger.kept
-        return found
+            kept = self._kept[ref, document] = () if ledger is None else ledger.kept
+        return kept
 
 
 def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> frozenset[str]:
@@ -164,7 +164,7 @@ def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> froz
 
 
 def _entities_in(documents: Documents) -> Iterator[tuple[EntityRef, Json]]:
-    """The entities that there are, with the newest versions of their documents."""
+    """The existing entities, with the newest versions of their documents."""
     for (kind, key), log, *_ in documents.partitions:
         for id in dict.fromkeys(one.id for one in log) if kind == "entities" else ():
             ref = EntityRef(key[0], tuple(key[1:]), id)
@@ -174,13 +174,13 @@ def _entities_in(documents: Documents) -> Iterator[tuple[EntityRef, Json]]:
 
 
 def _type_of(staged: Json | None, id: str) -> str | None:
-    """The type of a message in a staged document; None if somebody has deleted it."""
+    """The type of a message in a staged document; None for a deleted document."""
     outputs = () if staged is None else read_staged(staged.value).outputs
     return next((Envelope.read(one.envelope.text).type for one in outputs if one.id == id), None)
 
 
 Partition = tuple[str, ...]
-"""Type and partition key of an entity: deliveries for different ones meet nowhere in the store."""
+"""Type and partition key of an entity: deliveries for different partitions never meet in the store."""
 
 
 class LeftOut(NamedTuple):
@@ -191,7 +191,7 @@ class LeftOut(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A message that waits: its queue, the type whose handlers take it, and the message."""
+    """A waiting message: its queue, the type whose handlers take it, and the envelope."""
 
     destination: str
     entity: Entity[Any]
@@ -203,18 +203,18 @@ class Sent:
     """A message, wherever it is.
 
     Attributes:
-        destination: its queue; the name of the entity type for one that is in no queue.
-        envelope: as it travels.
-        entity: the type whose handlers take it; None if nobody here does.
-        shown: for stories.
-        kind: name of its type.
+        destination: the queue; the name of the entity type for a message in no queue.
+        envelope: the message as it travels.
+        entity: the type whose handlers take the message; None if there is none.
+        shown: the words for stories.
+        kind: name of the message's type.
         text: the envelope on the wire.
-        is_turn: whether it is no message, but the sweeper's turn for one that is kept.
-        later: the types of the messages that came later than they were sent, in the chain that led to this one.
-        taken: whether it is delivered: somebody here takes it, and it is not left out.
-        left_out: whether it is left out, though somebody here takes it.
-        beyond: whether it would be one release too many.
-        partition: of its entity; None if it has none.
+        is_turn: whether this is not a message, but the sweeper's turn for a kept message.
+        later: the types of the delayed messages in the chain up to this message.
+        taken: whether the message is delivered: an entity type takes it, and it is not left out.
+        left_out: whether the message is left out, although an entity type takes it.
+        beyond: whether the message is beyond the limit of releases.
+        partition: partition of the entity; None without an entity.
     """
 
     destination: str
@@ -232,13 +232,13 @@ class Sent:
 
 
 class Messages:
-    """All messages met so far.
+    """All messages so far.
 
     Args:
         show: gives the words for a message.
-        replies: gives the replies that a message in a queue may get, most likely first; none for one that is no call.
+        replies: gives the possible replies to a message in a queue, most likely first; none unless the message is a call.
         left_out: the message types, and the entity types, whose messages are not delivered.
-        releases: how often in a chain of messages one of a type may come later than it was sent.
+        releases: most delayed messages of a type in a chain of messages.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class Messages:
         return iter(self._sent)
 
     def replies_to(self, number: int) -> tuple[int, ...]:
-        """Numbers of the replies that a message may get, most likely first; none for one that is no call."""
+        """Numbers of the possible replies to a message, most likely first; none unless the message is a call."""
         return self._replied[number]
 
     def number(
@@ -278,12 +278,12 @@ class Messages:
         """The number of a message.
 
         Args:
-            destination, entity, envelope: of the message.
-            cause: number of the message whose handler sent it; None if it was there before.
-            later: whether it comes later than it was sent.
+            destination, entity, envelope: the message, its queue and its entity type.
+            cause: number of the message whose handler sent it; None for a message from the start.
+            later: whether the message is delayed.
 
         Raises:
-            ConfigurationError: its data is in a blob.
+            ConfigurationError: the data of the message is in a blob.
         """
         number = self._numbers.get((destination, envelope))
         if number is None:
@@ -337,6 +337,6 @@ def _partition(entity: Entity[Any], envelope: Envelope, *, is_turn: bool) -> Par
         return None
     try:
         ref = entity.ref_of(envelope)
-    except ExactlyOnceError:  # Its delivery will say so.
+    except ExactlyOnceError:  # The delivery will fail with the same error.
         return None
     return (ref.type, *map(repr, ref.partition))

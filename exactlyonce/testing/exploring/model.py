@@ -1,10 +1,10 @@
 """The states of an application and the steps between them, for a search by yieldcheck.
 
-An instance takes one delivery at a time, and runs the entity's own strategy, effect by effect. Between any two effects the
-other instances may go on, and a fault may happen. A crash ends an instance; its delivery comes again.
+An instance takes one delivery at a time, and runs the entity's own strategy, effect by effect. Between any two effects other
+instances may go on, and a fault may happen. A crash ends an instance, and its delivery comes again.
 
-All instances share one book, so they know at once what was paid. A crash loses it: then what was paid before is owed again.
-What else they might not know of each other leads to copies only, and a copy is a fault.
+All instances share one book, so a payment is known to all at once. A crash loses the book: paid transactions are owed again.
+In reality instances know less of each other. The only result would be further copies, and a copy is a fault here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from yieldcheck import Situation
 
 _MOST_FOLLOWED: Final = 1_000
-"""Steps that are taken as one; more than any delivery has, unless it goes round in circles."""
+"""Most steps that are taken as one: more than any delivery has, unless it goes round in circles."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Bounds:
     """The bounds of an exploration.
 
     Attributes:
-        instances: how many there are.
-        faults: how many there may be.
-        interruptions: how often an instance may go on while another is in the middle of its work.
+        instances: number of instances.
+        faults: most faults in a story.
+        interruptions: most times that an instance goes on in the middle of another instance's work.
         may_fail: whether a message may fail.
-        releases: how often in a chain of messages one of a type may come later than it was sent.
-        left_out: whose messages are not delivered.
-        reduced: whether steps are left out that lead nowhere else, as `docs/decisions` says.
+        releases: most delayed messages of a type in a chain of messages.
+        left_out: the types whose messages are not delivered.
+        reduced: whether steps without new results are left out, as `docs/decisions` says.
     """
 
     instances: int
@@ -62,35 +62,35 @@ class Bounds:
     reduced: bool
 
     def allowed(self) -> list[tuple[int, int]]:
-        """How many faults and interruptions there may be in a story: in the simplest stories first, in all of them last."""
+        """The pairs of faults and interruptions to search with, from the simplest stories to all."""
         pairs = product(range(self.faults + 1), range(self.interruptions + 1))
         return sorted(pairs, key=lambda pair: (sum(pair), pair))
 
 
 class Busy(NamedTuple):
-    """An instance that is processing a message.
+    """An instance at work on a message.
 
     Attributes:
-        message: its number.
-        situation: where the strategy stands.
-        stale: whether a replica that is behind has answered it.
-        spent: how many transaction ids it may have left somewhere.
-        given: how many it has been given.
+        message: number of the message.
+        situation: the position in the strategy.
+        stale: whether a lagging replica has answered.
+        spent: number of transaction ids that may have left a trace.
+        drawn: number of transaction ids drawn so far.
     """
 
     message: int
     situation: Situation[int]
     stale: bool = False
     spent: int = 0
-    given: int = 0
+    drawn: int = 0
 
 
 class Company(NamedTuple):
-    """What has happened since an instance began to work while the others were idle.
+    """The events since an instance began to work with all other instances idle.
 
     Attributes:
-        partitions: of the entities whose messages were taken.
-        before: the messages that waited then.
+        partitions: the partitions of the entities whose messages were taken.
+        before: the messages that waited at the beginning.
     """
 
     partitions: frozenset[Partition | None]
@@ -101,17 +101,17 @@ class State(NamedTuple):
     """A state of the application.
 
     Attributes:
-        documents: what the store holds.
-        queue: numbers of the messages that wait to be delivered, sorted; a copy is there twice.
-        instances: what each does; None if it is idle.
+        documents: the documents in the store.
+        queue: numbers of the waiting messages, sorted; a message with a copy is there twice.
+        instances: the work of each instance; None for an idle instance.
         arrived: numbers of the messages that reached their queues.
-        failed: numbers of the messages that failed, and are not delivered again.
-        begun: for each message that was handled how many transaction ids it was given; empty if these are given out anew.
-        paid: transactions that are known to be paid, as far as documents name them.
-        turn: the place of the instance that is in the middle of its work; None if it is anybody's turn.
-        company: of the instances at work; None if all are idle, or if it does not matter.
-        faults: how many more there may be.
-        interruptions: how often an instance may still go on while another is in the middle of its work.
+        failed: numbers of the messages that failed for good.
+        begun: for each handled message the number of transaction ids given; empty if ids are given again.
+        paid: transactions known to be paid, if documents name them.
+        turn: place of the instance in the middle of its work; None if any instance may go on.
+        company: the company of the instances at work; None if all are idle, or for searches without companies.
+        faults: number of faults left.
+        interruptions: number of interruptions left.
     """
 
     documents: Documents
@@ -128,11 +128,11 @@ class State(NamedTuple):
 
     @property
     def split(self) -> tuple[Hashable, tuple[int, int]]:
-        """The state without what moves use up, and what is left of that."""
+        """The state apart from its budget, and the rest of the budget of faults and interruptions."""
         return tuple(self[:-2]), (self.faults, self.interruptions)
 
     def moved(self, place: int, instance: Busy | None) -> State:
-        """The state after a turn of an instance, and what it does then."""
+        """The state after a turn of an instance, with the instance's next work."""
         instances = (*self.instances[:place], instance, *self.instances[place + 1 :])
         interrupts = self.turn not in (None, place)
         return self._replace(
@@ -147,14 +147,14 @@ class Move(NamedTuple):
     """A step.
 
     Attributes:
-        state: afterwards.
-        fault: whether it takes a fault.
-        violation: what it breaks; None if nothing.
-        instance: the place of the instance that goes on.
-        said: what it does.
-        takes: whether it takes a message.
-        kind: type of the message that it works at.
-        before: steps that are taken together with it, and come first.
+        state: the state afterwards.
+        fault: whether the step is a fault.
+        violation: the broken property; None without a violation.
+        instance: place of the instance.
+        said: the words for the step.
+        takes: whether the step takes a message.
+        kind: type of the message.
+        before: earlier steps that are taken together with this step.
     """
 
     state: State
@@ -168,7 +168,7 @@ class Move(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """An answer to an effect, the messages that arrive with it, and those that are to be delivered then."""
+    """An answer to an effect, the messages that arrive with it, and the messages to deliver then."""
 
     answer: Answer
     arrived: tuple[int, ...]
@@ -179,18 +179,18 @@ class Application:
     """The model of an application.
 
     Args:
-        routes: where handlers may send to.
-        lifetimes: of messages.
+        routes: the destinations of handlers.
+        lifetimes: the lifetimes of messages.
         entities: all entity types, by name.
-        takers: by destination the entity type whose handlers take its messages.
-        replies: gives the replies that a message in a queue may get, most likely first; none for one that is no call.
+        takers: by destination the entity type that takes the messages.
+        replies: gives the possible replies to a message in a queue, most likely first; none unless the message is a call.
         now: the time of day, which stands still.
         show: gives the words for a message.
-        judge: says what is wrong with a state; None if nothing is.
-        bounds: of the exploration.
+        judge: gives the fault of a state; None without a fault.
+        bounds: the bounds of the exploration.
 
     Attributes:
-        messages: all that were met so far.
+        messages: all messages so far.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Application:
         judge: Callable[[State], str | None],
         bounds: Bounds,
     ) -> None:
-        from yieldcheck import Situations  # noqa: PLC0415  # Nothing but `explore` needs it.
+        from yieldcheck import Situations  # noqa: PLC0415  # Only `explore` needs it.
 
         self._routes = routes
         self._lifetimes = lifetimes
@@ -227,10 +227,10 @@ class Application:
         self._keeps_company = False
 
     def begin(self, store: MemoryStore, waiting: list[Waiting], has_arrived: Callable[[Output], bool]) -> None:
-        """Set the state in which the search starts.
+        """Set the first state of the search.
 
         Args:
-            store: what the application has stored.
+            store: the store of the application.
             waiting: the messages that wait.
             has_arrived: whether an output has reached its queue before.
         """
@@ -243,22 +243,22 @@ class Application:
         self._first = self._queued(first, numbers)
 
     def allow(self, faults: int, interruptions: int) -> None:
-        """Set how many faults and interruptions there may be in a story."""
+        """Set the numbers of faults and interruptions in a story."""
         assert self._first is not None  # noqa: S101  # `begin` comes first.
         self._first = self._first._replace(faults=faults, interruptions=interruptions)
         self._keeps_company = self._bounds.reduced and interruptions == 1
 
     def start(self) -> State:
-        """The state in which nothing has happened."""
+        """The first state."""
         assert self._first is not None  # noqa: S101  # As above.
         return self._reduced(self._first)
 
     def is_good_end(self, state: State) -> bool:
-        """Whether every message is processed, but for those that would be one release too many."""
+        """Whether every message is processed, except messages beyond the limit of releases."""
         return not any(state.instances) and all(self.messages[number].beyond for number in state.queue)
 
     def is_cut_off(self, state: State) -> bool:
-        """Whether a message still waits that would be one release too many."""
+        """Whether a message beyond the limit of releases still waits."""
         waiting = (self.messages[number] for number in state.queue)
         return any(
             one.beyond and (not one.is_turn or self._kept.is_kept(one.envelope, state.documents)) for one in waiting
@@ -270,7 +270,7 @@ class Application:
             yield self._followed(move) if self._bounds.reduced else move
 
     def _followed(self, move: Move) -> Move:
-        """A step with those that have to follow it: the rest of a delivery that nothing can disturb any more."""
+        """A step together with the steps that have to follow: the rest of a delivery that nothing can disturb any more."""
         for _ in range(_MOST_FOLLOWED):
             if move.violation is not None or not self._has_no_choice(move.state):
                 break
@@ -279,7 +279,7 @@ class Application:
         return move
 
     def _has_no_choice(self, state: State) -> bool:
-        """Whether an instance goes on, and nothing else can happen."""
+        """Whether an instance goes on, and no other step is possible."""
         at_work = sum(one is not None for one in state.instances)
         if state.faults or at_work == 0:
             return False
@@ -300,7 +300,7 @@ class Application:
             yield from self._taken(state, state.instances.index(None))
 
     def _taken(self, state: State, place: int) -> Iterator[Move]:
-        """Every step by which an idle instance begins to work: it takes a message, and goes on to its first reply."""
+        """Every step by which an idle instance begins to work: taking a message, up to the first reply."""
         for number in dict.fromkeys(state.queue):
             sent = self.messages[number]
             if sent.beyond or (state.company is not None and not _matters(number, sent, state.company)):
@@ -309,7 +309,7 @@ class Application:
             rest.remove(number)
             left = state._replace(queue=tuple(rest))
             if sent.is_turn:
-                if not any(state.instances):  # The order of commits is all that handlers can see.
+                if not any(state.instances):  # Handlers can see only the order of commits.
                     yield self._released(left, place, number)
                 continue
             began = Busy(number, self._situations.first(number))
@@ -322,7 +322,7 @@ class Application:
     def _begins(self, state: State, place: int, began: Busy, said: str, *, fault: bool = False) -> Iterator[Move]:
         interrupts = any(state.instances)
         state = state._replace(turn=place, interruptions=state.interruptions - interrupts)
-        if began.situation.request is None:  # The message is not for any entity.
+        if began.situation.request is None:  # The message names no entity.
             after, ending, violation = self._ended(state.moved(place, None), began)
             kind = self.messages[began.message].kind
             yield Move(
@@ -341,15 +341,13 @@ class Application:
     def _company(self, state: State, partition: Partition | None) -> Company | None:
         """The company of an instance that begins to work for an entity."""
         if not self._bounds.reduced or self._bounds.interruptions != 1:
-            return (
-                None  # Without interruptions nobody joins in; and more than one may meet in ways that it does not tell.
-            )
+            return None  # Without interruptions there is no company; with several, instances may meet outside of it.
         if state.company is None:
             return Company(frozenset({partition}), frozenset(state.queue))
         return state.company._replace(partitions=state.company.partitions | {partition})
 
     def _released(self, state: State, place: int, number: int) -> Move:
-        """The sweeper releases a kept message, if it is still kept."""
+        """The sweeper's release of a kept message, if it is still kept."""
         released = self._kept.released(self.messages[number].envelope, number, state.documents, state.paid)
         arrived = [self._arrival(output, number) for output in released.sent]
         after = state._replace(documents=released.documents, paid=released.paid, arrived=state.arrived.union(arrived))
@@ -372,7 +370,7 @@ class Application:
             busy = instance._replace(
                 situation=self._situations.after(instance.situation, answer.reply),
                 stale=instance.stale or answer.stale,
-                spent=instance.given if has_changed else instance.spent,
+                spent=instance.drawn if has_changed else instance.spent,
             )
             after, busy = self._informed(after, place, busy)
             said, violation = answer.said, None
@@ -383,23 +381,26 @@ class Application:
                 said = f"{said}, {ending}"
             after = self._reduced(after)
             yield Move(after, answer.fault, violation or self._judged(state, after), place, said, kind=kind)
-        if state.faults and state.turn in (None, place):  # Another's crash might as well have come before.
+        if state.faults and state.turn in (
+            None,
+            place,
+        ):  # The crash of any other instance might as well have come before.
             after = self._queued(state.moved(place, None), [instance.message])
             after = after._replace(faults=state.faults - 1, paid=frozenset())
             yield Move(self._reduced(after), True, None, place, "crashes: its message comes again", kind=kind)
 
     def _outcomes_of(self, instance: Busy, documents: Documents) -> tuple[Outcome, ...]:
-        """Every outcome of what an instance asks for.
+        """Every outcome of an instance's effect.
 
-        The reply to a call may come as soon as the call waits in its queue, and at any time later. That its outcome is unknown
-        is a fault.
+        The reply to a call may come as soon as the call waits in its queue, and at any time later. An unknown outcome of the
+        call is a fault.
         """
         effect = instance.situation.request
-        known = self._outcomes.get((effect, documents))
-        if known is None:
-            found = self._found(effect, documents, instance.message)
-            known = self._outcomes[effect, documents] = tuple(found)
-        return known
+        outcomes = self._outcomes.get((effect, documents))
+        if outcomes is None:
+            performed = self._found(effect, documents, instance.message)
+            outcomes = self._outcomes[effect, documents] = tuple(performed)
+        return outcomes
 
     def _found(self, effect: Effect[Any], documents: Documents, message: int) -> Iterator[Outcome]:
         for answer in self._answers.to(effect, documents):
@@ -413,7 +414,7 @@ class Application:
                 yield Outcome(unknown, arrived, (*taken, *(replies[-1] for replies in called)))
 
     def _informed(self, state: State, place: int, busy: Busy) -> tuple[State, Busy]:
-        """Answer what a process knows by itself: transactions, and its book. It is no step of its own: nobody else sees it."""
+        """Answer effects from a process's memory: transactions, and its book. No step, since other instances see nothing."""
         while True:
             reply: Any = None
             match busy.situation.request:
@@ -436,38 +437,38 @@ class Application:
         names = tuple(transaction(busy.message, one) for one in range(first, first + count))
         if not reduced:
             state = state._replace(begun=tuple(sorted({**begun, busy.message: first + count}.items())))
-        return state, busy._replace(given=first + count), names
+        return state, busy._replace(drawn=first + count), names
 
     def _fresh(self, state: State, place: int, busy: Busy, count: int) -> int:
-        """The lowest number from which on transaction ids have left no trace anywhere: they are as good as new ones."""
+        """The lowest number from which transaction ids have left no trace anywhere, and so serve as new ids."""
         others = (one for other, one in enumerate(state.instances) if one is not None and other != place)
-        first = max((one.given for one in others if one.message == busy.message), default=0)
+        first = max((one.drawn for one in others if one.message == busy.message), default=0)
         first = max(first, busy.spent)
         while any(self._left_a_trace(state, busy.message, one) for one in range(first, first + count)):
             first += 1
         return first
 
     def _left_a_trace(self, state: State, message: int, count: int) -> bool:
-        """Whether a transaction id, or a channel that was begun with it, is named anywhere."""
+        """Whether a document or message names a transaction id, or a channel that began with it."""
         key = state.documents, state.arrived, state.queue, message, count
-        known = self._traces.get(key)
-        if known is None:
+        is_named = self._traces.get(key)
+        if is_named is None:
             tx = transaction(message, count)
             names = (tx, named_after(tx))
             sent = (self.messages[one].text for one in {*state.arrived, *state.queue})
             texts = (*state.documents.texts, *sent)
-            known = self._traces[key] = any(name in text for text in texts for name in names)
-        return known
+            is_named = self._traces[key] = any(name in text for text in texts for name in names)
+        return is_named
 
     def _is_named(self, documents: Documents, tx: str) -> bool:
         """Whether a document names a transaction."""
-        known = self._named.get((documents, tx))
-        if known is None:
-            known = self._named[documents, tx] = any(tx in text for text in documents.texts)
-        return known
+        is_named = self._named.get((documents, tx))
+        if is_named is None:
+            is_named = self._named[documents, tx] = any(tx in text for text in documents.texts)
+        return is_named
 
     def _ended(self, after: State, busy: Busy) -> tuple[State, str, str | None]:
-        """The state once a delivery is over, what is said of it, and what is wrong with its error, if it has one."""
+        """The state after a delivery, the words for its end, and the fault in its error, if there is one."""
         result = busy.situation.result
         errors = dict((*result.failed, *result.stopped)) if isinstance(result, Finished) else {}
         error = result if isinstance(result, Exception) else next(iter(errors.values()), None)
@@ -475,7 +476,7 @@ class Application:
             return after, "and is done", None
         if isinstance(error, NonDeterministic):
             return after, "and runs the handler", str(error)
-        if busy.stale:  # The next delivery will meet a newer replica.
+        if busy.stale:  # The next delivery will read a newer replica.
             return self._queued(after, [busy.message]), "and fails: its message comes again", None
         if self._bounds.may_fail and isinstance(error, ExactlyOnceError):
             return after._replace(failed=after.failed | {busy.message}), "and gives its message up", None
@@ -484,17 +485,17 @@ class Application:
         return after, "and fails", shown
 
     def _judged(self, before: State, after: State) -> str | None:
-        """What is wrong with a state, if the step to it can be seen."""
+        """The fault of a state, if the step to the state is visible."""
         seen = (after.documents, after.arrived, after.failed) != (before.documents, before.arrived, before.failed)
         return self._judge(after) if seen or self.is_good_end(after) else None
 
     def _queued(self, state: State, messages: Iterable[int]) -> State:
-        """The state with more messages to be delivered, but for those that nobody takes."""
+        """The state with further messages to deliver, without messages that no entity type takes."""
         taken = (number for number in messages if self.messages[number].taken)
         return state._replace(queue=tuple(sorted((*state.queue, *taken))))
 
     def _reduced(self, state: State) -> State:
-        """The state without what can make no difference any more."""
+        """The state without parts that make no difference any more."""
         if not self._bounds.reduced:
             return state
         sent = [(number, self.messages[number]) for number in state.queue]
@@ -516,7 +517,7 @@ class Application:
     def _deliver(self, message: int) -> Step[Finished]:
         """Process a message: attempts, until one finishes."""
         entity, work, memory = self.messages[message].entity, self._work_of(message), Memory()
-        assert entity is not None  # noqa: S101  # Only what somebody takes is delivered.
+        assert entity is not None  # noqa: S101  # Only messages with an entity type are delivered.
         outcome = yield from entity.strategy.attempt(work, memory)
         while not isinstance(outcome, Finished):
             outcome = yield from entity.strategy.attempt(work, outcome.memory)
@@ -545,18 +546,18 @@ class Application:
 
 
 def _matters(number: int, sent: Sent, company: Company) -> bool:
-    """Whether a delivery matters to the instances at work: it may meet one of them, or is of their making.
+    """Whether a delivery matters to the instances at work: it may meet them, or follows from their work.
 
-    Another one might as well have come before they began.
+    Any other delivery might as well have come before they began.
     """
     return number not in company.before or sent.partition is None or sent.partition in company.partitions
 
 
 class Remembering:
-    """Runs the handler once for each input, after a look at whether it is deterministic; a `Handle`.
+    """Runs the handler once for each input, after a check that the handler is deterministic; a `Handle`.
 
     Args:
-        runner: runs it.
+        runner: runs the handler.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -571,10 +572,10 @@ class Remembering:
                 self._known[key] = self._runner(before, envelope)
             except ExactlyOnceError as error:
                 self._known[key] = error
-        found = self._known[key]
-        if isinstance(found, ExactlyOnceError):
-            raise found
-        return found
+        handled = self._known[key]
+        if isinstance(handled, ExactlyOnceError):
+            raise handled
+        return handled
 
     def _require_deterministic(self, before: Before, envelope: Envelope) -> None:
         entity, ref = self._runner.type, self._runner.entity
@@ -586,5 +587,5 @@ class Remembering:
             assert_deterministic(registration.handler, state, message, entity=ref, now=before.at, **about)
         except (NonDeterministic, KeyboardInterrupt):
             raise
-        except BaseException:  # noqa: S110  # The runner raises it as well.
+        except BaseException:  # noqa: S110  # The runner raises the same.
             pass

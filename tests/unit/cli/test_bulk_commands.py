@@ -45,7 +45,7 @@ def test_selected_messages_are_listed_for_people_and_for_scripts(
 
 def test_the_evidence_about_selected_messages_is_shown(parked: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     run = Run(capsys, "parked", "--evidence", "--limit", "2").out
-    assert run.count("where nothing shows that the message was processed") == 2
+    assert run.count("without proof that it processed the message") == 2
 
 
 @pytest.mark.parametrize("command", [("requeue-all", "--to", "receipts"), ("discard-all",)])
@@ -58,7 +58,7 @@ def test_without_a_confirmation_nothing_is_changed(
     assert len(json.loads(Run(capsys, "parked", "--json").out)) == 4
     assert not parked.world.published
     none = Run(capsys, *command, "--type", "board")
-    assert (none.code, none.out) == (0, "no parked message is meant\n")
+    assert (none.code, none.out) == (0, "no parked message matches\n")
 
 
 def test_selected_messages_are_sent_again(parked: InMemory, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,7 @@ def test_a_sweep_reports_its_result(app: InMemory, capsys: pytest.CaptureFixture
 def test_the_books_of_processes_that_have_not_ended_are_listed(
     app: InMemory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert Run(capsys, "books").out == "there is no book that has not ended\n"
+    assert Run(capsys, "books").out == "all books have ended\n"
     app.open = False
     with pytest.raises(TryAgainLater):
         app.deliver(OUTBOX, deposit("m-1"))
@@ -142,7 +142,7 @@ def test_commands_that_do_not_fit_the_entity_are_refused(
 def test_resetting_a_token_explains_its_risk_first(app: InMemory, capsys: pytest.CaptureFixture[str]) -> None:
     run = Run(capsys, "reset-token", "account", "a")
     assert run.code == 2
-    assert "a copy of a message that they knew is processed again" in run.out.replace("\n", " ")
+    assert "a copy of a message marked there is processed again" in run.out.replace("\n", " ")
     assert Run(capsys, "reset-token", "account", "a", "--yes").out == "there is no session token to replace\n"
 
 
@@ -162,7 +162,7 @@ def test_a_token_ahead_of_the_account_is_reset_and_lost_messages_are_listed(
     [
         ("no_such_app", "There is no module 'no_such_app'"),
         ("app_of_a_test:twice", "app_of_a_test has once at its top level"),
-        ("json", "json has nothing at its top level"),
+        ("json", "json has no application at its top level"),
     ],
 )
 def test_a_missing_application_is_reported(

@@ -67,7 +67,7 @@ def test_a_change_of_the_retention_explains_its_effects_and_has_to_be_confirmed(
     started(app)
     asked = Run(capsys, "retention", "P20D")
     assert asked.code == 2
-    assert "kept for    the old one for 1 day, 0:00:00 more" in asked.out
+    assert "kept for    the old retention for 1 day, 0:00:00 more" in asked.out
     assert Run(capsys, "retention", "P30D").out == "it is 30 days, 0:00:00 already\n"
     assert Run(capsys, "retention", "P20D", "--yes").code == 0
     assert "it was 30 days" in Run(capsys, "application").out
@@ -76,7 +76,7 @@ def test_a_change_of_the_retention_explains_its_effects_and_has_to_be_confirmed(
     assert (under_way.code, "A change is under way" in under_way.out) == (1, True)
     app.clock.advance(DAY.total_seconds())
     longer = Run(capsys, "retention", "P40D", "--yes")
-    assert (longer.code, "the new one after 21 days" in longer.out) == (0, True)
+    assert (longer.code, "the new retention after 21 days" in longer.out) == (0, True)
 
 
 def test_a_retention_shorter_than_the_delivery_limit_is_refused(

@@ -65,7 +65,7 @@ def test_an_adapter_never_gets_a_returned_message() -> None:
     ids=["another source", "another type"],
 )
 def test_a_body_marked_as_returned_does_not_pass_for_another_source_or_type(envelope: Envelope) -> None:
-    with pytest.raises(MalformedMessage, match="queue that it came from"):
+    with pytest.raises(MalformedMessage, match="own queue"):
         envelope_of(on_queue(envelope.once_more()), ADAPTER)
 
 

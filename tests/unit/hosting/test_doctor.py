@@ -77,7 +77,7 @@ def test_a_host_json_that_cannot_be_read_is_found(text: str, tmp_path: Path) -> 
 
 def test_a_folder_without_host_json_is_no_app(tmp_path: Path) -> None:
     (problem,) = of_host_json(tmp_path, 1)
-    assert "there is none in this folder" in problem.text
+    assert "this folder has none" in problem.text
 
 
 def app(*queues: str, timer: bool = True) -> func.FunctionApp:

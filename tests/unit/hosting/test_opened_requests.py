@@ -191,7 +191,7 @@ async def test_a_body_that_is_not_json_is_415_and_opens_nothing() -> None:
 async def test_a_route_without_the_request_is_the_operators_error() -> None:
     desk = Desk()
     request = func.HttpRequest("POST", "http://localhost/api", body=b"")
-    with pytest.raises(ConfigurationError, match="names none"):
+    with pytest.raises(ConfigurationError, match="has no parameter request"):
         await OpenedDoor(desk.requests).serve(request, desk.counters, "c")
 
 

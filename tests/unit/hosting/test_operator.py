@@ -40,7 +40,8 @@ def test_a_parked_message_is_requeued_by_the_keys_in_the_list(
 
 @pytest.mark.parametrize("place", [PLACE, ASIDE])
 @pytest.mark.parametrize(
-    ("age", "words"), [(OLD, "it is too old"), (None, "it has no time"), (-timedelta(days=2), "more than a day ahead")]
+    ("age", "words"),
+    [(OLD, "the message is too old"), (None, "the message has no time"), (-timedelta(days=2), "more than a day ahead")],
 )
 def test_a_message_that_its_receiver_would_refuse_stays_parked(
     app: InMemory, capsys: pytest.CaptureFixture[str], place: str, age: timedelta | None, words: str
@@ -73,7 +74,7 @@ def test_a_message_is_sent_under_a_new_identity_after_its_evidence_was_shown(
         f"hash     {message_hash('web/m-1')}",
         "sent     2025-12-02T00:10:00+00:00, as its sender says",
         "parked   2026-01-01T00:00:00+00:00: its handler raised ValueError",
-        "entity   account/a, where nothing shows that the message was processed; or what showed it was deleted by now",
+        "entity   account/a, without proof that it processed the message; or the proof was deleted by now",
     ]
     assert "--yes" in shown.out
     assert SECRET not in shown.out
@@ -106,7 +107,7 @@ def test_a_message_that_carries_a_stable_time_is_judged_and_shown_with_it(
 ) -> None:
     app.park(replace(dated("m-1").with_stable_time(milliseconds(AT - 2 * OLD)), time=AT))
     run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts")
-    assert (run.code, "it is too old" in run.out) == (1, True)
+    assert (run.code, "the message is too old" in run.out) == (1, True)
     run = Run(capsys, "requeue", PLACE, "web/m-1", "--to", "receipts", "--as-new")
     assert "since    2025-12-02T00:10:00+00:00, in all of its copies" in run.out
 
@@ -138,7 +139,7 @@ def test_the_evidence_names_an_entity_that_cannot_be_read(app: InMemory, capsys:
     app.deliver(accounts(VersionStream()), dated("m-1"))
     app.park(dated("m-2", None))
     run = Run(capsys, "requeue", PLACE, "web/m-2", "--to", "receipts", "--as-new").out
-    assert "entity   account/a, which cannot be looked at: ConfigurationError" in run
+    assert "entity   account/a, whose documents cannot be read: ConfigurationError" in run
 
 
 def test_an_overdue_output_is_requeued_to_its_own_destination(
@@ -149,7 +150,7 @@ def test_an_overdue_output_is_requeued_to_its_own_destination(
     assert "too old" in Run(capsys, "requeue", place, "web/m-1").out
     shown = Run(capsys, "requeue", place, "web/m-1", "--as-new").out
     assert "to       receipts, which it may have reached before" in shown
-    assert "entity   account/a, where nothing shows that the message was processed" in shown
+    assert "entity   account/a, without proof that it processed the message" in shown
     assert Run(capsys, "requeue", place, "web/m-1", "--as-new", "--yes").code == 0
     assert [output.destination for output in app.world.published] == ["receipts"]
 
