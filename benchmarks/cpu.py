@@ -24,8 +24,7 @@ from typing import Any, Final
 
 from benchmarks.application import Application, running
 from benchmarks.contenders import ROUTES, Contender, competitors, own
-from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
-from benchmarks.tables import cpu_tables
+from benchmarks.report import exit_code, machine, parser, write_result
 from benchmarks.targets import cpu_targets, missed
 from demo.stack import create_containers
 from exactlyonce import Envelope, Outbox
@@ -64,12 +63,11 @@ NOW: Final = datetime.now(timezone.utc)
 
 def main() -> int:
     """Measure, print and write everything."""
-    made = parser("cpu", __doc__)
+    made = parser("cpu", __doc__, page=None)
     made.add_argument("--rounds", type=int, default=30, help="default: %(default)s")
-    options = parsed(made, "cpu")
+    options = made.parse_args()
     result = {"machine": machine(), **measure(options.rounds)}
     write_result(options.output, result)
-    write_section(options.page, "cpu", cpu_tables(result))
     print(json.dumps(result, indent=2))
     return exit_code(chain(missed_targets(result), missed(cpu_targets(result))))
 

@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.report import exit_code, machine, parsed, parser, write_result, write_section
-from benchmarks.tables import sessions_table
+from benchmarks.report import exit_code, machine, parser, write_result
 from demo.bus import Bus, running_bus
 from demo.options import Options
 from demo.queues import open_queue
@@ -106,10 +105,10 @@ def missed(runs: Sequence[Measured]) -> Iterator[str]:
 
 def main() -> int:
     """Measure, in turn; the exit code is 1 if there was a conflict in spite of sessions."""
-    made = parser("sessions", __doc__)
+    made = parser("sessions", __doc__, page=None)
     made.add_argument("--shots", type=int, default=600, help="of each run; default: %(default)s")
     made.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
-    options = parsed(made, "sessions")
+    options = made.parse_args()
     on = machine()
     runs = [
         asyncio.run(measure(games, sessions=sessions, shots=options.shots))
@@ -120,7 +119,6 @@ def main() -> int:
     settings = {"shots": options.shots, "hosts": HOSTS, "latency_ms": LATENCY_MILLISECONDS}
     result = {"machine": on, "settings": settings, "runs": [asdict(one) for one in runs]}
     write_result(options.output, result)
-    write_section(options.page, "sessions", sessions_table(result))
     return exit_code(missed(runs))
 
 

@@ -79,11 +79,12 @@ def main() -> int:
     result = {"machine": on, "seconds": options.seconds, "repeats": options.repeats, "loads": loads}
     write_result(options.output, result)
     try:
-        if not options.quick:
-            write_section(options.page, "throughput", throughput_tables(result))
-        return exit_code(missed(throughput_targets(result)))
+        sentences = [*missed(throughput_targets(result))]
     except ValueError as unknown:
         return exit_code([str(unknown)])
+    if not options.quick:
+        write_section(options.page, "throughput", throughput_tables(result))
+    return exit_code(sentences)
 
 
 Plan = Sequence[tuple[Load, Sequence[str]]]

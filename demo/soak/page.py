@@ -27,15 +27,14 @@ Afterwards the judge of `make demo` replays every shot. The last run wrote this 
 | --- |{columns}
 {rows}
 
-A violation is anything that the guarantee forbids, a message that was parked or left over, and a job that found something
-or failed. Memory is that of one host that is never killed. Latency is from the sending of a shot to its commit; it includes
-the waits for a throttled store, and for messages of killed hosts.
+A violation is anything forbidden by the guarantee, a message parked or left over, and a job with a finding or a failure. Memory is of a host that
+is never killed. Latency is from the sending of a shot to its commit, with the waits for a throttled store and for messages of killed hosts.
 
 ![Memory of a host, messages that wait, latency of shots, and conflicts over time, on both transports](soak.svg)
 """
 
 _JOBS: Final = """; Spark audits and cleans up, one after the other, with pauses of {pause:g} seconds. Records become old after
-a month, so these clean-ups visit everything and delete no record"""
+a month, so the clean-ups visit everything and delete no record"""
 
 
 def write_page(runs: Sequence[Soaked], page: Path, cores: int, *, at_once: bool = False) -> None:

@@ -40,7 +40,7 @@ resource rules 'Microsoft.Insights/scheduledQueryRules@2023-03-15-preview' = [fo
   kind: 'LogAlert'
   properties: {
     displayName: 'exactlyonce: ${alarm.name}'
-    description: 'docs/howto/operations.md, "Alarms", says what to do.'
+    description: 'docs/howto/on-call.md, "Alarms", says what to do.'
     enabled: true
     severity: alarm.severity
     scopes: [insightsId]

@@ -29,14 +29,12 @@ SIZES = ROOT / "packages" / "local-cosmos" / "README.md"
         (README, "cost", tables.headline_table),
         (PERFORMANCE, "throughput", tables.throughput_tables),
         (PERFORMANCE, "growth", tables.growth_tables),
-        (PERFORMANCE, "cpu", tables.cpu_tables),
         (PERFORMANCE, "spark", tables.spark_table),
-        (PERFORMANCE, "sessions", tables.sessions_table),
         (PEERS, "peers", peers_table),
         (HTTP, "answers", answers_table),
         (SIZES, "local_cosmos_sizes", sizes_table),
     ],
-    ids=["cost", "headline", "throughput", "growth", "cpu", "spark", "sessions", "peers", "answers", "sizes"],
+    ids=["cost", "headline", "throughput", "growth", "spark", "peers", "answers", "sizes"],
 )
 def test_the_tables_of_a_page_are_those_of_its_result(page: Path, benchmark: str, made: Tables) -> None:
     assert section_of(page, benchmark) == made(result_of(benchmark))

@@ -146,4 +146,4 @@ def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
     assert len(sentences) == bool(sentence)
     assert all(one.startswith(sentence) for one in sentences)
     assert json.loads(output.read_text())["repeats"] == 3
-    assert ("One hot entity" in page.read_text()) == (few is not None)
+    assert ("| messages/s |" in page.read_text()) == (few is not None)

@@ -71,5 +71,5 @@ def labels(query: str) -> set[str]:
 
 
 def test_the_page_for_operators_explains_every_alarm_and_no_other() -> None:
-    _, _, rest = (ROOT / "docs" / "howto" / "operations.md").read_text().partition("\n## Alarms\n")
+    _, _, rest = (ROOT / "docs" / "howto" / "on-call.md").read_text().partition("\n## Alarms\n")
     assert sorted(re.findall(r"^\| `([a-z]+)` \|", rest.partition("\n## ")[0], re.MULTILINE)) == sorted(FILES)

@@ -91,7 +91,7 @@ def test_a_bare_name_is_the_beginning_of_a_path_for_func_and_a_folder_for_azd() 
 
 
 def test_commands_that_publish_name_the_language_which_core_tools_know_from_local_settings_only() -> None:
-    pages = (ROOT / "infra" / "README.md", ROOT / "docs" / "howto" / "operations.md", ROOT / "docs" / "azure.md")
+    pages = (ROOT / "infra" / "README.md", ROOT / "docs" / "howto" / "releases.md", ROOT / "docs" / "azure.md")
     commands = [
         found for page in pages for found in re.findall(r"func azure functionapp publish [^`\n]*", page.read_text())
     ]

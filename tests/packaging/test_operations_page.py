@@ -1,4 +1,4 @@
-"""The page that people read at night tells of every metric and command that there is, by the numbers that hold."""
+"""The pages for operators have every metric and every command."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from exactlyonce.cli.arguments import parser
 from exactlyonce.telemetry import metrics
 from tests.packaging.sources import ROOT
 
-PAGE: Final = (ROOT / "docs" / "howto" / "operations.md").read_text()
+ON_CALL: Final = (ROOT / "docs" / "howto" / "on-call.md").read_text()
+COMMANDS: Final = (ROOT / "docs" / "reference" / "commands.md").read_text()
 
 
-def section(heading: str) -> str:
-    """What stands under a heading, up to the next one of its kind or above."""
+def section(page: str, heading: str) -> str:
+    """The text under a heading, up to the next heading of its kind or above."""
     level, _, _ = heading.partition(" ")
-    _, _, rest = PAGE.partition(f"\n{heading}\n")
+    _, _, rest = page.partition(f"\n{heading}\n")
     assert rest, heading
     return re.split(rf"^#{{2,{len(level)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
@@ -31,13 +32,13 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 
 def explained() -> dict[str, str]:
     """Commands of the table, with what they are called with."""
-    rows = re.findall(r"^\| `([a-z-]+)([^`]*)` \|", section("## The commands"), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z-]+)([^`]*)` \|", section(COMMANDS, "## Operators' commands"), re.MULTILINE)
     return dict(rows)
 
 
 def test_every_metric_is_explained_and_no_other() -> None:
     known = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
-    rows = re.findall(r"^\| `([a-z_.]+)` \|", section("## What each metric means"), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z_.]+)` \|", section(ON_CALL, "## What each metric means"), re.MULTILINE)
     assert sorted(rows) == sorted(known)
 
 

@@ -5,36 +5,40 @@ Findings are kept, so that a run that was interrupted goes on where it was. The 
 
 from __future__ import annotations
 
-import platform
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import cpu_count
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
 from verification.checker.pool import explored
-from verification.checker.report import Finding, Findings, markdown
+from verification.checker.report import Finding, Findings, summary
 from verification.scenarios.catalogue import CATALOGUE
 from verification.world.scenario import Scenario
+
+BEGIN: Final = "<!-- summary: begin -->\n"
+END: Final = "<!-- summary: end -->\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit code."""
     options = _options(arguments)
-    shown = {mark: (*one.small, *(one.large if options.large else ())) for mark, one in CATALOGUE.items()}
-    wanted = [one for some in shown.values() for one in some if options.only in one.name]
+    shown = {kind: (*one.small, *(one.large if options.large else ())) for kind, one in CATALOGUE.items()}
+    wanted = [scenario for some in shown.values() for scenario in some if options.only in scenario.name]
     console = Console()
+    if options.list:
+        console.print(_table([Findings(options.findings).of(scenario) or scenario for scenario in wanted]))
+        return 0
     found = _all_explored(console, wanted, options)
-    tables = {mark: [found[one.name] for one in some if one.name in found] for mark, some in shown.items()}
-    console.print(_table([one for some in tables.values() for one in some]))
+    console.print(_table(found.values()))
     if options.docs is not None:
-        for mark, some in tables.items():
-            if some:
-                _documented(options.docs, mark, f"{_where()}\n\n{markdown(some)}")
-    return int(any(one.fell for one in found.values()))
+        kinds = {kind: [found[scenario.name] for scenario in some] for kind, some in shown.items()}
+        _document(options.docs, summary(kinds))
+    return int(any(finding.fell for finding in found.values()))
 
 
 def _all_explored(console: Console, scenarios: Sequence[Scenario], options: Namespace) -> dict[str, Finding]:
@@ -69,31 +73,38 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     parser.add_argument("--jobs", type=int, default=cpu_count(), help="searches at a time (default %(default)s)")
     parser.add_argument("--again", action="store_true", help="also what was explored before with the same code")
     parser.add_argument("--findings", type=Path, default=Path(".make/findings.json"), help="file to keep findings in")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="put the tables into this page")
-    return parser.parse_args(arguments)
+    parser.add_argument("--list", action="store_true", help="only list the scenarios, with earlier findings")
+    parser.add_argument("--docs", type=Path, metavar="PAGE", help="put a summary of the small scenarios into this page")
+    options = parser.parse_args(arguments)
+    if options.docs is not None and (options.only or options.large or options.list):
+        parser.error("--docs sums up the small scenarios: leave out --only, --large and --list.")
+    return options
 
 
-def _table(findings: Sequence[Finding]) -> Table:
+def _table(rows: Iterable[Finding | Scenario]) -> Table:
     table = Table(title="Scenarios, explored with the production generators", title_justify="left")
     for name in ("scenario", "states", "transitions", "depth", "seconds", "transitions/s", "verdict"):
         table.add_column(name, justify="left" if name in {"scenario", "verdict"} else "right")
-    for one in findings:
-        figures = (f"{one.states:,}", f"{one.transitions:,}", str(one.depth), f"{one.seconds:.1f}", f"{one.speed:,}")
-        table.add_row(one.name, *figures, one.verdict)
+    for row in rows:
+        if isinstance(row, Scenario):
+            table.add_row(row.name, *("-" * 5), "not explored")
+        else:
+            figures = (
+                f"{row.states:,}",
+                f"{row.transitions:,}",
+                str(row.depth),
+                f"{row.seconds:.1f}",
+                f"{row.speed:,}",
+            )
+            table.add_row(row.name, *figures, row.verdict)
     return table
 
 
-def _where() -> str:
-    on = f"{platform.machine()}, Python {platform.python_version()}"
-    return f"A core of {on} for each search; the search for stuck states is included."
-
-
-def _documented(page: Path, mark: str, text: str) -> None:
-    """Put a text between its marks in a page."""
-    begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->\n"
-    before, _, rest = page.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    page.write_text(f"{before}{begin}{text}{end}{after}")
+def _document(page: Path, text: str) -> None:
+    """Put a text between the marks of a page."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}{text}{END}{after}")
 
 
 if __name__ == "__main__":

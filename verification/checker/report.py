@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -93,15 +93,13 @@ def fingerprint(scenario: Scenario) -> str:
     return hashed.hexdigest()[:16]
 
 
-def markdown(findings: Iterable[Finding]) -> str:
-    """The findings as a table for the documentation."""
-    lines = [
-        "| scenario | states | transitions | depth | seconds | transitions/s | verdict |",
-        f"| ---{' | ---:' * 5} | --- |",
-    ]
-    for one in findings:
-        figures = (f"{one.states:,}", f"{one.transitions:,}", str(one.depth), f"{one.seconds:,.1f}", f"{one.speed:,}")
-        lines.append(f"| {' | '.join((one.name, *figures, one.verdict))} |")
+def summary(kinds: Mapping[str, Sequence[Finding]]) -> str:
+    """A table for the documentation: a row for each kind of world."""
+    lines = ["| worlds | scenarios | states | states of the largest | verdict |", f"| ---{' | ---:' * 3} | --- |"]
+    for kind, findings in kinds.items():
+        states = [finding.states for finding in findings]
+        verdicts = ", ".join(sorted({finding.verdict for finding in findings}))
+        lines.append(f"| {kind} | {len(states)} | {sum(states):,} | {max(states):,} | {verdicts} |")
     return "\n".join(lines) + "\n"
 
 

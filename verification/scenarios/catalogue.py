@@ -1,4 +1,4 @@
-"""All scenarios, by the tables of docs/model-checking.md that show them."""
+"""All scenarios, by the kinds of worlds that docs/model-checking.md counts."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Scenarios(NamedTuple):
 
 
 CATALOGUE: Final = {
-    "table": Scenarios(outbox.SMALL, outbox.LARGE),
-    "endless": Scenarios(endless.SMALL, endless.LARGE),
-    "books": Scenarios(books.SMALL, books.LARGE),
-    "restores": Scenarios(restores.SMALL, restores.LARGE),
-    "opened": Scenarios(opened.SMALL, opened.LARGE),
+    "outbox, marks and pages": Scenarios(outbox.SMALL, outbox.LARGE),
+    "endless streams": Scenarios(endless.SMALL, endless.LARGE),
+    "books of processes": Scenarios(books.SMALL, books.LARGE),
+    "restores and lost pages": Scenarios(restores.SMALL, restores.LARGE),
+    "opened requests": Scenarios(opened.SMALL, opened.LARGE),
     "requests": Scenarios((*requests.SMALL, *requests.IN_ONE_PARTITION), requests.LARGE),
-    "calls": Scenarios(calls.SMALL, calls.LARGE),
-    "kept": Scenarios(kept.SMALL, kept.LARGE),
-    "companions": Scenarios(companions.SMALL, companions.LARGE),
-    "deliveries": Scenarios(deliveries.SMALL, deliveries.LARGE),
-    "returning": Scenarios(returns.SMALL, returns.LARGE),
-    "ages": Scenarios(
+    "calls and replies": Scenarios(calls.SMALL, calls.LARGE),
+    "kept messages": Scenarios(kept.SMALL, kept.LARGE),
+    "protocols in one partition": Scenarios(companions.SMALL, companions.LARGE),
+    "deliveries between host, driver and operator": Scenarios(deliveries.SMALL, deliveries.LARGE),
+    "returned messages": Scenarios(returns.SMALL, returns.LARGE),
+    "worlds in which time passes": Scenarios(
         (*outbox_ages.SMALL, *companions_ages.SMALL, *renewals.SMALL),
         (*outbox_ages.LARGE, *companions_ages.LARGE, *renewals.LARGE),
     ),
