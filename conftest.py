@@ -5,8 +5,8 @@ And in which order several processes share the tests: those of a file stay toget
 those of `tests/spark` by halves, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all
 processes end together. A process with a Java of its own runs nothing else.
 
-And what Hypothesis tries: with every change a few examples, the same each time; every night many that are new. No property fails
-because the machine is busy: neither slow examples nor slow chance are an error.
+And what Hypothesis tries: a few examples with every change, the same each time; many every night, all of them new. No property
+fails because the machine is busy: neither slow examples nor slow chance are an error.
 
 And what was imported and collected is left out of garbage collections, each of which would go through all of it.
 """
