@@ -34,7 +34,7 @@ BUSY ?= 8
 TESTS ?=
 FROM ?=
 
-.PHONY: help demo outage soak upgrade test test-busy quick check pytest cover budgets model simulate fuzz dist docs bench bench-peers bench-spark audit-under-load test-pythons test-spark4 test-azure clean lock
+.PHONY: help demo outage soak upgrade test verify verify-all test-busy quick check pytest cover budgets model simulate fuzz dist docs bench bench-peers bench-spark audit-under-load test-pythons test-spark4 test-azure clean lock
 
 help:  ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -52,7 +52,13 @@ upgrade: .make/python .make/node  ## replace hosts of an earlier version one by 
 	@test -n '$(FROM)' || { echo 'Say which version to upgrade from: make upgrade FROM=<tag or commit>'; exit 1; }
 	$(PYTHON) -m demo.upgrade $(FROM)
 
-test: check pytest  ## everything that has to pass before a change lands
+test: check pytest  ## what a change needs: checks, and all quick tests; fails while verdicts of slow ones are due
+
+verify: .make/python .make/amqp .make/node .make/go  ## the slow tests whose verdicts are due, and no others; writes verdicts.json, file by file; goes on where it was interrupted: TESTS
+	CI=true $(PYTHON) -m pytest -p devtools.verdicts --verdicts=due $(ACROSS) $(TESTS)  # What cannot be tried has no verdict.
+
+verify-all: .make/python .make/amqp .make/node .make/go  ## all tests, whatever their verdicts say, and a thousand new examples for each property (an hour)
+	CI=true $(PYTHON) -m pytest -p devtools.verdicts --verdicts=anew --hypothesis-profile=nightly $(ACROSS) $(TESTS)
 
 quick: .make/python  ## types, and the unit tests that import what changed since main (a minute at most)
 	$(PYTHON) -m mypy
@@ -67,8 +73,8 @@ check: .make/python  ## formatting, lint, types, import rules
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 
-pytest: .make/python .make/amqp .make/node .make/go
-	$(PYTHON) -m pytest -p devtools.verdicts $(ACROSS)  # But for files that passed here and whose inputs are the same.
+pytest: .make/python .make/amqp .make/node
+	$(PYTHON) -m pytest -p devtools.verdicts $(ACROSS)
 
 test-busy: .make/python .make/amqp .make/node .make/go  ## all tests on a slow machine: beside BUSY=8 busy loops of the same low priority, which end with them
 	@nice sh -c 'for loop in $$(seq $(BUSY)); do while :; do :; done & loops="$$loops $$!"; done; \

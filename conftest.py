@@ -5,7 +5,8 @@ And in which order several processes share the tests: those of a file stay toget
 those of `tests/spark` by halves, whose Java takes longer to warm up than most of its tests. Long ones come first, so that all
 processes end together. A process with a Java of its own runs nothing else.
 
-And no property that Hypothesis tries fails because the machine is busy: neither slow examples nor slow chance are an error.
+And what Hypothesis tries: a few examples with every change, the same each time; many every night, all of them new. No property
+fails because the machine is busy: neither slow examples nor slow chance are an error.
 
 And what was imported and collected is left out of garbage collections, each of which would go through all of it.
 """
@@ -31,8 +32,13 @@ processes.leash()
 with suppress(ImportError):  # Most packages are tested without it.
     from hypothesis import HealthCheck, settings
 
-    settings.register_profile("however busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("however busy")
+    settings.register_profile(
+        "change", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.register_profile(
+        "nightly", settings.get_profile("change"), max_examples=1_000, derandomize=False, print_blob=True
+    )
+    settings.load_profile("change")  # Unless `--hypothesis-profile` names the other.
 
 
 @pytest.hookimpl(wrapper=True)

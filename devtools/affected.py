@@ -130,9 +130,14 @@ def changed_since(ref: str) -> list[str]:
 
 
 def python_files() -> dict[str, str]:
-    """Texts of all Python files by their paths, relative to the repository: what Git knows, and what it does not ignore."""
-    paths = _git("ls-files", "-c", "-o", "--exclude-standard", "*.py").splitlines()
-    return {path: Path(path).read_text(encoding="utf-8") for path in sorted(paths) if Path(path).is_file()}
+    """Texts of all Python files of the repository, by their paths."""
+    return {path: Path(path).read_text(encoding="utf-8") for path in repository_files("*.py")}
+
+
+def repository_files(pattern: str = "*") -> list[str]:
+    """Paths of all files, relative to the repository: what Git knows, and what it does not ignore."""
+    paths = _git("ls-files", "-c", "-o", "--exclude-standard", pattern).splitlines()
+    return sorted(path for path in paths if Path(path).is_file())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,211 +1,262 @@
-"""Verdicts that still hold: a test file that passed needs no second run as long as everything that it depends on is the same.
+"""Tests in tiers: what every change runs, and what has a verdict that holds until something changes of what it depends on.
 
-    pytest -p devtools.verdicts tests packages
+    pytest -p devtools.verdicts                   # what a change needs; fails while verdicts are due (`make test`)
+    pytest -p devtools.verdicts --verdicts=due    # only what is due; writes verdicts (`make verify`)
+    pytest -p devtools.verdicts --verdicts=anew   # everything, whatever holds (`make verify-all`)
 
-leaves out those files in the folders of `SUITES` for which a verdict holds, and keeps one for each whose tests all pass,
-whatever becomes of the others. A verdict depends on the Python files that the test file imports, directly or not
-(`devtools.affected` follows the imports); on data files next to them and in the folder of the tests; on what the suite is said
-to read; on the arguments of pytest; and on this environment: Python, installed packages, and which tools there are. So it is
-kept by the digest of all these: an empty file in `.make/stamps`, never committed. A fresh clone runs everything, and so does
-every process with `CI` in its environment.
+`devtools.suites` says which test files are slow. The verdict of such a file stands in `verdicts.json`, which is committed: a
+digest of all that it depends on (`devtools.inputs`), and of the versions of the tools with which all its tests passed. A fresh
+clone and CI trust it; CI tries a tenth of all verdicts again, drawn by the commit. A test file that opens anything else gets no
+verdict.
+
+All other test files run with every change, but on this machine not again while what they depend on is the same: `.make/stamps`
+has an empty file for each digest.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
-import shutil
+import re
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import distributions
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from devtools.affected import Imports, python_files
+from devtools.inputs import A_PROCESS, BOOK, Inputs
+from devtools.suites import SUITES
 
 STAMPS: Final = Path(".make/stamps")
-SUITES: Final[Mapping[str, Sequence[str]]] = {
-    "tests/spark": ("spark_jobs", "infra/synapse", "function_app.py", "locks/all.txt"),
-    "tests/model": ("exactlyonce/protocols", "docs/protocols/published-algorithm.md"),
-    "tests/simulation": ("tests/model/mutants",),
-    "tests/stateful": (),
-    "packages/exactlyonce-dev": ("packages", "exactlyonce"),
-    **{
-        f"packages/{name}": (f"packages/{name}",)
-        for name in ("function-host", "local-cosmos", "local-service-bus", "yieldcheck")
-    },
-}
-"""Folders of tests whose verdicts are kept, each with what its tests read and do not import."""
-ALSO: Final = ("pyproject.toml", "package-lock.json")
-"""Files on which every verdict depends."""
-TOOLS: Final = ("node", "go", "java", "mvn")
-"""Programs whose absence skips tests."""
-_MADE: Final = {"__pycache__", "node_modules", "target", "dist", "build"}
-"""Folders that are made from the others. So is everything whose name begins with a dot."""
+_END: Final = ("", "Written by `make verify` alone.")
+"""The last line of the book, so that all others end with a comma, and Git merges them line by line."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Leave out, in this process, the files whose verdicts hold; the process that starts the others judges for all."""
-    config.pluginmanager.register(plugin(config, SUITES, [*environment(TOOLS)]))
+class LeftOut:
+    """Leaves out test files; and notes in each report which files of the repository the test file has opened since the last.
 
-
-def plugin(config: pytest.Config, suites: Mapping[str, Sequence[str]], facts: Iterable[str]) -> object:
-    """The plugin for a process: one that judges, or a worker that receives the verdicts of its controller.
+    Modules do not count: a module is opened by whichever test file imports it first.
 
     Args:
-        config: of this process.
-        suites: folders of tests, each with what its tests read and do not import.
-        facts: what every verdict depends on besides files.
+        root: of the repository.
+        files: test files that are not collected.
     """
-    received: dict[str, Any] | None = getattr(config, "workerinput", None)
-    if received is not None:
-        return LeftOut(frozenset(received["verdicts"]))
-    facts = [*facts, *config.invocation_params.args, os.environ.get("PYTEST_ADDOPTS", "")]
-    return Verdicts(inputs_by_file(suites), facts, STAMPS, anew=bool(os.environ.get("CI")))
+
+    def __init__(self, root: Path, files: Iterable[str]) -> None:
+        self.files = frozenset(files)
+        self._root, self._test = f"{root}{os.sep}", ""
+        self._reads: defaultdict[str, set[str]] = defaultdict(set)
+        sys.addaudithook(self._notice)
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Whether a file is left out; None leaves it to others to say."""
+        return str(collection_path).removeprefix(self._root).replace(os.sep, "/") in self.files or None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
+        self._test = _file_of(collector.nodeid)
+        return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._test = _file_of(nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Any:
+        report = yield
+        report.reads = sorted(self._reads.pop(self._test, ()))
+        return report
+
+    def _notice(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen" and args[0] not in ("file", "uname"):  # By these `platform` knows where it is.
+            self._reads[self._test].add(A_PROCESS)
+        elif event == "open" and args[1] == "r":
+            with suppress(TypeError, ValueError, OSError):  # A file that is open already has a number, and no path.
+                path = os.path.abspath(args[0])  # noqa: PTH100
+                if path.startswith(self._root) and (not path.endswith(".py") or self._is_ours()):
+                    self._reads[self._test].add(path.removeprefix(self._root).replace(os.sep, "/"))
+
+    def _is_ours(self) -> bool:
+        """Whether code of this repository opens a file, and neither an import nor a tool."""
+        frame = sys._getframe(2)  # noqa: SLF001
+        while frame.f_back is not None and "pathlib" in frame.f_code.co_filename:
+            frame = frame.f_back
+        return frame.f_code.co_filename.startswith(self._root)
 
 
-@dataclass(eq=False)  # Pluggy wants plugins hashable.
-class LeftOut:
-    """Test files that are not collected.
+class Verdicts:
+    """Decides which test files run, keeps the verdicts of this run, and says which are due.
+
+    Args:
+        inputs: of all test files.
+        mode: "trusted", "due" or "anew".
+        again: whether a verdict that holds is tried again.
+        stamped: whether what passed on this machine is left out.
+        whole: whether files run with all their tests; else their verdicts stay as they are.
 
     Attributes:
-        files: their paths, relative to the repository.
+        left_out: test files that do not run.
+        due: slow test files without a verdict that holds.
     """
 
-    files: frozenset[str]
-
-    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
-        """Whether a file is left out; None leaves it to others to say."""
-        return collection_path.as_posix().removeprefix(f"{config.rootpath.as_posix()}/") in self.files or None
-
-
-class Verdicts(LeftOut):
-    """Keeps the verdicts of this run, and leaves out the files for which one holds.
-
-    Args:
-        inputs: of each test file.
-        facts: what every verdict depends on besides files.
-        stamps: the folder of the verdicts, an empty file for each, so that worktrees may share it.
-        anew: whether all run, whatever holds.
-    """
-
-    def __init__(self, inputs: Mapping[str, Sequence[Path]], facts: Sequence[str], stamps: Path, *, anew: bool) -> None:
-        self._inputs, self._facts, self._stamps = inputs, facts, stamps
-        self._digests = {file: digest_of(places, facts) for file, places in inputs.items()}
-        self._left: dict[str, set[str]] = {}
-        self._failed: set[str] = set()
-        super().__init__(
-            frozenset(file for file, digest in self._digests.items() if not anew and (stamps / digest).is_file())
+    def __init__(
+        self,
+        inputs: Inputs,
+        mode: str,
+        again: Callable[[str], bool] = lambda _test: False,
+        *,
+        stamped: bool = True,
+        whole: bool = True,
+    ) -> None:
+        self._inputs, self._whole = inputs, whole
+        self._digests = {test: inputs.digest(test, inputs.tools(test)) for test in inputs.tests}
+        self._slow = {*filter(inputs.is_slow, inputs.tests)}
+        self.due = {test for test in self._slow if not self._holds(test)}
+        drawn = {*filter(again, self._slow - self.due)}
+        passed = {test for test in self._digests.keys() - self._slow if stamped and self._stamp(test).is_file()}
+        choices = {"trusted": self._slow - drawn | passed, "due": self._digests.keys() - self.due, "anew": set[str]()}
+        self.left_out = choices[mode]
+        self._header = (
+            f"verdicts: {len(self._slow - self.due)} of {len(self._slow)} slow test files have one that holds"
+            f" ({len(drawn)} are tried again); {len(passed)} of {len(self._digests) - len(self._slow)} others passed here"
         )
+        self._left: dict[str, set[str]] = {}
+        self._reads: defaultdict[str, set[str]] = defaultdict(set)
+        self._failed: set[str] = set()
+        self._news: list[str] = []
 
     def pytest_report_header(self) -> str:
-        return (
-            f"verdicts: {len(self.files)} of {len(self._inputs)} files are unchanged since they passed here "
-            f"(`rm -r {self._stamps}` makes them run again)"
-        )
+        return self._header
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a process that xdist starts."""
-        node.workerinput["verdicts"] = [*self.files]
+        node.workerinput["left out"] = [*self.left_out]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Of several processes, each collects all tests."""
-        self._expect(ids)
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._expect([item.nodeid for item in session.items])
-
-    def _expect(self, ids: Iterable[str]) -> None:
         for id in ids:
             self._left.setdefault(_file_of(id), set()).add(id)
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.pytest_xdist_node_collection_finished([item.nodeid for item in session.items])
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        file = _file_of(report.nodeid)
-        if report.failed:
-            self._failed.add(file)
-        if report.when == "teardown":
-            self._left.get(file, set()).discard(report.nodeid)
+        test = _file_of(report.nodeid)
+        self._reads[test].update(getattr(report, "reads", ()))
+        if report.failed and test not in self._failed:
+            self._failed.add(test)
+            self._take_back(test)
+        if report.when == "teardown" and (left := self._left.get(test)):
+            left.discard(report.nodeid)
+            if not left and test not in self._failed and self._whole:
+                self._keep(test)
+
+    def _take_back(self, test: str) -> None:
+        if test in self._slow and test not in self.due:
+            _write({name: verdict for name, verdict in _verdicts() if name != test})
+            self._news.append(f"The verdict of {test} is not true, and is taken back.")
+            self.due.add(test)
+        elif test in self._digests:
+            self._stamp(test).unlink(missing_ok=True)
+
+    def _keep(self, test: str) -> None:
+        """Keep the verdict of a test file of which all tests passed, unless nobody can tell what it depended on."""
+        self._inputs.look_again()
+        tools, undeclared = self._inputs.tools(test), self._inputs.undeclared(test, self._reads[test])
+        if undeclared and test in self._slow:
+            self._news.append(f"{test} reads {', '.join(sorted(undeclared))}, and devtools/suites.py does not say so.")
+            self.due.add(test)
+        elif not undeclared and self._is_unchanged(test, tools):
+            if test in self.due:
+                _write({**dict(_verdicts()), test: f"{self._digests[test]} {tools}"})
+                self.due.discard(test)
+            elif test not in self._slow:
+                STAMPS.mkdir(parents=True, exist_ok=True)
+                self._stamp(test).touch()
+
+    def _is_unchanged(self, test: str, tools: str) -> bool:
+        """Whether nobody has edited meanwhile what a test file depends on."""
+        with suppress(FileNotFoundError):
+            return self._inputs.digest(test, tools) == self._digests[test]
+        return False
+
+    def _holds(self, test: str) -> bool:
+        """Whether there is a verdict for what a test file depends on now, whatever the versions of tools are here."""
+        verdicts = [verdict.partition(" ") for name, verdict in _verdicts() if name == test]
+        return any(self._inputs.digest(test, tools) == digest for digest, _, tools in verdicts)
+
+    def _stamp(self, test: str) -> Path:
+        return STAMPS / self._digests[test]
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.files:
-            session.exitstatus = pytest.ExitCode.OK
-        self.keep()
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED if self.due else pytest.ExitCode.OK
 
-    def keep(self) -> None:
-        """Keep the verdicts of the files of which every test passed, and whose inputs nobody edited meanwhile."""
-        self._stamps.mkdir(parents=True, exist_ok=True)
-        for file, left in self._left.items():
-            if not left and file not in self._failed and self._unchanged(file):
-                (self._stamps / self._digests[file]).touch()
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        for line in self.report():
+            terminalreporter.write_line(line, red=True)
 
-    def _unchanged(self, file: str) -> bool:
-        try:
-            return digest_of(self._inputs.get(file, ()), self._facts) == self._digests.get(file)
-        except FileNotFoundError:
-            return False
+    def report(self) -> Iterator[str]:
+        """What became of verdicts, and how many are due, by suite."""
+        yield from self._news
+        suites = sorted(Counter("/".join(test.split("/")[:-1][:2]) for test in self.due).items())
+        if suites:
+            yield f"Verdicts are due: {', '.join(f'{suite} {number}' for suite, number in suites)}. Run them: make verify"
 
 
-def inputs_by_file(suites: Mapping[str, Sequence[str]]) -> dict[str, list[Path]]:
-    """What the verdict of each test file depends on.
-
-    Args:
-        suites: folders of tests, each with what its tests read and do not import.
-    """
-    texts = python_files()
-    imports = Imports(texts)
-    return {
-        path: [*_inputs(Path(folder), sorted(imports.reached(path))), *map(Path, (*read, *ALSO))]
-        for folder, read in suites.items()
-        for path in texts
-        if path.startswith(f"{folder}/") and Path(path).name.startswith("test_")
-    }
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--verdicts", choices=("trusted", "due", "anew"), default="trusted", help="which tests run")
 
 
-def digest_of(places: Iterable[Path], facts: Iterable[str]) -> str:
-    """A digest of all inputs of a verdict.
+def pytest_configure(config: pytest.Config) -> None:
+    """Decide in this process, or do what the process has decided that started this one."""
+    left_out: Iterable[str] | None = getattr(config, "workerinput", {}).get("left out")
+    if left_out is None:
+        chosen = _of_configuration(config)
+        left_out = chosen.left_out
+        config.pluginmanager.register(chosen)
+    config.pluginmanager.register(LeftOut(config.rootpath, left_out))
 
-    Args:
-        places: files, and folders with all that is in them, but for what is made from it. Their names count, too.
-        facts: what else matters.
 
-    Raises:
-        FileNotFoundError: there is no such place.
-    """
-    digest = hashlib.sha256()
-    parts = (
-        part for place in places for file in _files(place) for part in (file.as_posix().encode(), file.read_bytes())
+def _of_configuration(config: pytest.Config) -> Verdicts:
+    option, in_ci = config.option, "CI" in os.environ
+    parts = (option.keyword, option.markexpr, option.deselect, *("::" in place for place in config.args))
+    settings = re.findall(
+        r"^\[tool\.pytest.*?^(?=\[)", Path("pyproject.toml").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
-    for part in (*parts, *(fact.encode() for fact in facts)):
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    return Verdicts(
+        Inputs(SUITES, "".join(settings)),
+        option.verdicts,
+        lambda test: in_ci and drawn(head.strip(), test),
+        stamped=not in_ci,
+        whole=not any(parts),
+    )
 
 
-def environment(tools: Iterable[str]) -> Iterator[str]:
-    """What a verdict owes to this machine: Python, the packages that are installed, and which of these tools there are."""
-    yield sys.version
-    yield from sorted({f"{one.name}=={one.version}" for one in distributions()})
-    yield from (f"{tool}: {shutil.which(tool)}" for tool in tools)
+def drawn(commit: str, test: str) -> bool:
+    """Whether a commit draws a test file: one in ten."""
+    return int(sha256(f"{commit} {test}".encode()).hexdigest(), 16) % 10 == 0
 
 
-def _inputs(folder: Path, reached: Sequence[str]) -> list[Path]:
-    """Python files, and other files that they may read: those in the folder of the tests and those next to them."""
-    found = {Path(path).parent for path in reached} - {Path()}
-    data = {one for place in found for one in place.iterdir() if one.is_file()} | set(_files(folder))
-    return [*map(Path, reached), *sorted(one for one in data if one.suffix != ".py" and not one.name.startswith("."))]
+def _verdicts() -> list[tuple[str, str]]:
+    """All verdicts by test files. After a merge there may be two of one test file: each is true of what it is of."""
+    pairs: list[tuple[str, str]] = json.loads(Path(BOOK).read_text("utf-8"), object_pairs_hook=list)
+    return [pair for pair in pairs if pair != _END]
 
 
-def _files(place: Path) -> Iterator[Path]:
-    if not place.is_dir():
-        yield place
-        return
-    for one in sorted(place.iterdir()):
-        if one.name not in _MADE and not one.name.startswith("."):
-            yield from _files(one)
+def _write(verdicts: Mapping[str, str]) -> None:
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(text)}" for name, text in (*sorted(verdicts.items()), _END))
+    written = Path(f"{BOOK}.new")
+    written.write_text(f"{{\n{lines}\n}}\n", "utf-8")
+    written.replace(BOOK)
 
 
 def _file_of(id: str) -> str:

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Final
 
-import pytest
-
-from demo.stack import create_containers
-from exactlyonce import Outbox
-from local_cosmos.inprocess import running_emulator
 from tests.acceptance import test_demo, test_service_bus
-from tests.acceptance.test_demo import ROOT, WIDE, make
-
-pytestmark = pytest.mark.acceptance
-
-README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
-DATABASE: Final = "shooting-range"
+from tests.acceptance.test_demo import ROOT
 
 HERE: Final = ("make help", "make demo SHOTS=200 FAULTS=off")
-"""Run below as they stand."""
+"""Run by `test_commands_run.py`, as they stand."""
 JOBS: Final = (
     "python -m spark_jobs.audit --config job.json --out reports/audit",
     "python -m spark_jobs.cleanup --config job.json",
     "python -m spark_jobs.cleanup --config job.json --delete",
 )
-"""Run below as they stand, one after the other, in a folder of their own."""
+"""Run by `test_commands_run.py`, as they stand, one after the other, in a folder of their own."""
 ELSEWHERE: Final = {
     # With fewer shots, by SHOTS and GAMES. The last acts of two strategies are left out, by AUDIT: the audits of their games
     # are tests/spark/auditor's.
@@ -80,7 +65,8 @@ def _alternatives(word: str) -> list[str]:
 
 
 def test_every_command_of_readme_is_run_or_the_table_says_why_not() -> None:
-    assert set(commands(README)) == {*HERE, *JOBS, *ELSEWHERE, *NOT_HERE}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(commands(readme)) == {*HERE, *JOBS, *ELSEWHERE, *NOT_HERE}
 
 
 def test_commands_are_found_in_prose_wherever_a_line_ends() -> None:
@@ -91,48 +77,3 @@ def test_commands_are_found_in_prose_wherever_a_line_ends() -> None:
     )
     found = ["make demo A=x", "make demo A=y", "make demo B=1", "python -m a --b", "python -m a --b --c"]
     assert list(commands(page)) == found
-
-
-@pytest.mark.parametrize("command", HERE)
-def test_a_command_runs_to_its_end_as_it_stands(command: str, tmp_path: Path) -> None:
-    _, *arguments = shlex.split(command)
-    ran = make(*arguments, TMPDIR=str(tmp_path), AUDIT="off")  # No report stays; test_demo plays the last acts.
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with the job file of some games, and the environment that leads to them."""
-    from tests.spark.application import own  # Spark may be absent where other tests of this file run.
-    from tests.spark.auditor.app import App, job, shot
-
-    with running_emulator() as cosmos:
-        create_containers(cosmos, DATABASE)
-
-        async def play() -> App:
-            app = App(cosmos, DATABASE, Outbox())
-            await app.play(shot(number) for number in range(24))
-            await app.close()
-            return app
-
-        written = job(asyncio.run(play()), DATABASE)
-        own(cosmos, written)
-        (tmp_path / "job.json").write_text(written.text())
-        reached = {"COSMOS__accountEndpoint": cosmos.endpoint, "COSMOS__accountKey": cosmos.key}
-        yield tmp_path, {**WIDE, **reached, "PYTHONPATH": str(ROOT)}
-
-
-def test_jobs_run_to_their_end_as_they_stand(folder: tuple[Path, dict[str, str]]) -> None:
-    place, environment = folder
-    for command in JOBS:
-        _, *arguments = shlex.split(command)
-        ran = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=place,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert (place / "reports" / "audit" / "report.html").is_file()

@@ -28,9 +28,7 @@ from tests.stateful.serial import NOTHING, Ending, MachineHistory
 from tests.stateful.test_every_strategy_is_a_serial_execution import SIMPLE
 from tests.unit.bookkeeping import Bookkeeper
 
-repeatable = settings(
-    derandomize=True,
-    deadline=None,
+unhurried = settings(
     database=None,
     max_examples=60,
     phases=[Phase.generate],  # To find a smaller one would take minutes.
@@ -62,7 +60,7 @@ def history(strategy: Attempts, machine: Machine, envelopes: list[Envelope], see
     return OneByOne(Random(seed), entity_of(machine, cast("Strategy", strategy), event_sourced=False), envelopes)
 
 
-@repeatable
+@unhurried
 @given(machine=machines, messages=messages, seed=st.integers(0, 2**32))
 def test_what_the_seven_steps_do_is_a_serial_execution_of_the_distinct_messages(
     machine: Machine, messages: list[Envelope], seed: int
@@ -73,7 +71,7 @@ def test_what_the_seven_steps_do_is_a_serial_execution_of_the_distinct_messages(
     assert played.could_be_processed() == []
 
 
-@repeatable
+@unhurried
 @given(machine=machines, messages=messages, seed=st.integers(0, 2**32))
 def test_the_seven_steps_end_as_the_library_does(machine: Machine, messages: list[Envelope], seed: int) -> None:
     endings = []

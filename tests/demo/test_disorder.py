@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.disorder import Disorder, Gap, Place, gaps, place_of, plan_losses
@@ -124,7 +124,6 @@ async def test_a_message_is_sent_on_before_it_is_taken_away() -> None:
 
 
 @given(st.lists(st.sampled_from(["g-1", "g-2", "g-3", "g-4"]), max_size=60), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_lost_is_none_of_the_first_outcomes_of_a_game_and_never_its_last(games: list[str], random: Random) -> None:
     counts = Counter(games)
     losses = plan_losses((Shot(f"s-{number}", game, 0) for number, game in enumerate(games)), random)

@@ -34,7 +34,7 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(draft, "MARKS_STAY", request.param[1])
 
 
-repeatable = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+unhurried = settings(database=None, suppress_health_check=list(HealthCheck))
 
 
 def history(name: str, machine: Machine, messages: list[Envelope], seed: int) -> MachineHistory:
@@ -44,7 +44,7 @@ def history(name: str, machine: Machine, messages: list[Envelope], seed: int) ->
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(repeatable, max_examples=20)
+@settings(unhurried, max_examples=20)
 @given(machine=machines, messages=messages, seed=st.integers(0, 2**32))
 def test_what_is_observed_is_a_serial_execution_of_the_distinct_messages(
     name: str, machine: Machine, messages: list[Envelope], seed: int
@@ -55,7 +55,7 @@ def test_what_is_observed_is_a_serial_execution_of_the_distinct_messages(
     assert played.could_be_processed() == []
 
 
-@settings(repeatable, max_examples=10, phases=[Phase.generate])  # To find a smaller one would take minutes.
+@settings(unhurried, max_examples=10, phases=[Phase.generate])  # To find a smaller one would take minutes.
 @given(machine=machines, messages=messages, seed=st.integers(0, 2**32))
 def test_with_one_delivery_at_a_time_all_strategies_end_the_same_to_the_letter(
     machine: Machine, messages: list[Envelope], seed: int

@@ -1,1 +1,1 @@
-"""The scenarios that are explored: small ones by every test run, large ones by `make model`."""
+"""The scenarios that are explored: small ones by the tests, large ones by `make model`."""

@@ -1,4 +1,4 @@
-"""The scenarios of one partition: small ones for every test run, large ones for `make model`."""
+"""The scenarios of one partition: small ones for the tests, large ones for `make model`."""
 
 from __future__ import annotations
 

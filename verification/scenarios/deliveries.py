@@ -1,4 +1,4 @@
-"""Scenarios about what host and driver do with deliveries: small ones for every test run, large ones for `make model`."""
+"""Scenarios about what host and driver do with deliveries: small ones for the tests, large ones for `make model`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endless streams: small ones for every test run, large ones for `make model`."""
+"""The endless streams: small ones for the tests, large ones for `make model`."""
 
 from __future__ import annotations
 

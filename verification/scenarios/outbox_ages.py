@@ -1,4 +1,4 @@
-"""Scenarios in which time passes: small ones for every test run, large ones for `make model`."""
+"""Scenarios in which time passes: small ones for the tests, large ones for `make model`."""
 
 from __future__ import annotations
 

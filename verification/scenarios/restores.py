@@ -1,4 +1,4 @@
-"""The scenarios in which a database has lost something: small ones for every test run, large ones for `make model`."""
+"""The scenarios in which a database has lost something: small ones for the tests, large ones for `make model`."""
 
 from __future__ import annotations
 

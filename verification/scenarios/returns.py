@@ -1,4 +1,4 @@
-"""Scenarios in which messages go back to their queues: small ones for every test run, large ones for `make model`."""
+"""Scenarios in which messages go back to their queues: small ones for the tests, large ones for `make model`."""
 
 from __future__ import annotations
 

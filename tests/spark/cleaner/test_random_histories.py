@@ -153,10 +153,8 @@ def _name(message: Message) -> tuple[str, ...]:
 
 
 @settings(
-    derandomize=True,
     max_examples=2,
     phases=[Phase.generate],
-    deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -179,8 +179,6 @@ def drawn(random: Random) -> tuple[str, str, int, list[str]]:
 
 
 @settings(
-    derandomize=True,
-    deadline=None,
     database=None,
     max_examples=1,
     phases=[Phase.generate],  # A smaller number is no simpler history.

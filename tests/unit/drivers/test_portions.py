@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.drivers import publisher
@@ -101,7 +101,6 @@ class Budget:
 
 class TestProgress:
     @given(st.integers(1, 1_000), st.integers(1, 300))
-    @settings(max_examples=50, deadline=None)
     async def test_a_queue_with_a_limit_per_call_gets_all_outputs_in_smaller_portions(
         self, number: int, at_once: int
     ) -> None:
@@ -109,7 +108,6 @@ class TestProgress:
         assert await place.publish_to_the_end(many(number), 9) <= 1 + math.log2(PORTION)
 
     @given(st.integers(1, 300), st.integers(1, 200))
-    @settings(max_examples=25, deadline=None)
     async def test_a_queue_with_a_limit_per_publish_gets_all_outputs_after_several(
         self, number: int, each_time: int
     ) -> None:

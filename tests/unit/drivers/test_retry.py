@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import LedgerRemoved, TryAgainLater
@@ -49,7 +49,6 @@ def once(effect: Effect[Any]) -> Step[Any]:
 
 
 @given(st.integers(0, 2**32), st.floats(0.001, 1), st.floats(1, 10), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
 def test_delays_stay_between_base_and_cap_and_are_one_fewer_than_tries(
     seed: int, base: float, cap: float, tries: int
 ) -> None:

@@ -6,7 +6,7 @@ import sys
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import (
     MISSING,
@@ -180,7 +180,6 @@ DOCUMENTS = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("model", MODELS)
 @given(data=st.data())
-@settings(max_examples=40)
 def test_the_state_that_is_read_next_is_the_one_that_was_saved_or_the_save_names_a_property(
     model: type, data: Any
 ) -> None:
@@ -202,7 +201,6 @@ def test_the_state_that_is_read_next_is_the_one_that_was_saved_or_the_save_names
 
 @pytest.mark.parametrize("model", [Plain, ByValidator, LeftOut, Lines, Typed])
 @given(data=st.data())
-@settings(max_examples=40)
 def test_what_no_release_ever_declared_survives_every_save(model: type, data: Any) -> None:
     kind, other = shape(model), {"deep": [{"a": 1}]}
     body = Json.of({"id": "o", **data.draw(st.sampled_from([{}, {"total": 1, "note": None}])), "other": other})
@@ -223,7 +221,6 @@ class Put(BaseModel):
     ids=["outbox", "colocated", "stream"],
 )
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
 def test_every_strategy_stores_the_state_that_was_returned(strategy: Any, data: Any) -> None:
     model = data.draw(st.sampled_from([LeftOut, WithoutEmpty, Open, Root, Lines, Typed, Data]))
     states = iter(wanted := data.draw(st.lists(MODELS[model], min_size=2, max_size=3)))

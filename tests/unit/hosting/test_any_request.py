@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import azure.functions as func
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -137,7 +137,6 @@ def amount_of(body: bytes, maker: str) -> Decimal:
 
 
 @given(METHODS, BODIES, HEADERS, st.sampled_from(sorted(MAKERS)))
-@settings(max_examples=400, deadline=None)
 def test_whatever_is_asked_is_answered_alike_and_carried_out_once(
     method: str, body: bytes, headers: dict[str, str], maker: str
 ) -> None:
@@ -161,7 +160,6 @@ def test_whatever_is_asked_is_answered_alike_and_carried_out_once(
 
 
 @given(OPENING, BODIES, HEADERS, st.sampled_from(sorted(MAKERS)), SERVING)
-@settings(max_examples=300, deadline=None)
 def test_whatever_is_opened_and_served_is_carried_out_once(
     method: str, body: bytes, headers: dict[str, str], maker: str, methods: list[str]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import azure.functions as func
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
@@ -89,7 +89,6 @@ def read_as(model: type, data: str) -> Any:
 @pytest.mark.parametrize("door", DOORS)
 @given(digits=AMOUNTS)
 @example(digits="600000000000000.2")  # One double with 600000000000000.3.
-@settings(max_examples=50, deadline=None)
 def test_an_amount_that_is_a_number_keeps_its_digits_at_every_door(door: str, way: str, digits: str) -> None:
     envelope = WAYS[way](DOORS[door](f'{{"amount":{digits}}}'))
     put = decode(Put, envelope.data, source="s", id="1")

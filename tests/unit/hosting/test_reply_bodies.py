@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, Reply
@@ -75,7 +75,6 @@ def test_halves_of_surrogate_pairs_that_a_codec_makes_are_not_decoded() -> None:
     st.sampled_from(["", "utf-8", "utf-7", "utf-16", "idna", "punycode", "hex", "undefined", "\udcff", "a b", '"']),
     st.sampled_from(["", "gzip", "compress", "GZIP, gzip"]),
 )
-@settings(max_examples=300, deadline=None)
 def test_whatever_a_service_answers_is_a_reply_that_its_caller_reads(
     body: bytes, kind: str, charset: str, encoding: str
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import azure.functions as func
 import pytest
 from azure.functions.queue import QueueMessage
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, field_serializer, field_validator, model_validator
 
@@ -243,7 +243,6 @@ def _silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     AT_FAULT.clear()
 
 
-@settings(max_examples=100, deadline=None)
 @given(entity=st.sampled_from((PLAIN, SOURCED)), data=st.data(), make=raised(), together=st.booleans())
 def test_whatever_is_raised_fails_its_message_alone(
     entity: Entity[Any], data: st.DataObject, make: Callable[[], BaseException], together: bool
@@ -280,7 +279,6 @@ def test_whatever_is_raised_fails_its_message_alone(
         assert "test_whatever_is_raised.py" in told
 
 
-@settings(max_examples=40, deadline=None)
 @given(make=raised(), place=st.sampled_from(("handler", "key", "maker", "serializer of a message")))
 @example(make=SINGLE["Silent"], place="maker")
 def test_whatever_is_raised_behind_http_is_a_problem_and_shown(make: Callable[[], BaseException], place: str) -> None:

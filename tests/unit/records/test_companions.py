@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.errors import DamagedDocument
@@ -158,7 +158,6 @@ PLACES = st.tuples(PARTS.filter(bool), PARTS, st.integers(1, 12))
 
 
 @given(PLACES, PLACES)
-@settings(max_examples=300, deadline=None)
 def test_ids_differ_where_anything_differs(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
     def id_at(place: tuple[str, str, int]) -> str:
         entity, channel, number = place
@@ -168,7 +167,6 @@ def test_ids_differ_where_anything_differs(one: tuple[str, str, int], other: tup
 
 
 @given(PARTS.filter(bool), PARTS, PARTS.filter(bool), PARTS)
-@settings(max_examples=200, deadline=None)
 def test_entities_that_share_a_partition_do_not_collide(entity: str, message: str, other: str, its: str) -> None:
     one, two = EntityRef("range", ("p",), entity), EntityRef("range", ("p",), other)
     for make in (record_id, entry_id):
@@ -207,7 +205,6 @@ NUMBERS = st.builds(
 
 
 @given(ENTITIES, RECORDS | ENTRIES | NUMBERS)
-@settings(max_examples=200, deadline=None)
 def test_what_is_written_is_read_again(entity: EntityRef, companion: Any) -> None:
     whole = replace(companion, entity=entity.key)
     document = json.loads(json.dumps(companion_document(entity, whole)))
@@ -229,7 +226,9 @@ def test_a_companion_of_another_entity_is_refused(companion: Companion) -> None:
     other = EntityRef("range", ("game-8",), "game-8")
     assert "the content of another companion" in refused(companion_document(GAME, companion), other)
     neighbour = EntityRef("range", ("game-7",), "other")
-    assert "the content of another companion" in refused({**companion_document(GAME, companion), "entity": neighbour.key})
+    assert "the content of another companion" in refused(
+        {**companion_document(GAME, companion), "entity": neighbour.key}
+    )
 
 
 @pytest.mark.parametrize("companion", COMPANIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import InvalidMessage
@@ -29,7 +29,6 @@ def placed(receiver: EntityRef = BOARD, **other: Any) -> Place:
 
 
 @given(CHANNELS, st.text(min_size=1, max_size=20), st.integers(1, LARGEST_NUMBER))
-@settings(max_examples=100, deadline=None)
 def test_a_place_is_read_as_it_was_written(channel: str, id: str, number: int) -> None:
     receiver = EntityRef("board", (id,), id)
     place = Place(channel, receiver.source, number)

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.errors import IdTaken
@@ -344,7 +344,6 @@ def test_the_digest_is_pinned_and_covers_destination_delay_content_and_order() -
 
 
 @given(JSONS.filter(lambda frozen: isinstance(frozen.value, dict)), LEDGERS)
-@settings(max_examples=150, deadline=None)
 def test_an_entity_document_is_read_back_the_same(body: Json, ledger: Ledger) -> None:
     properties: dict[str, Any] = {name: value for name, value in body.value.items() if name != LEDGER}
     view = read_entity(GAME, entity_document(Json.of(properties), ledger))
@@ -353,19 +352,16 @@ def test_an_entity_document_is_read_back_the_same(body: Json, ledger: Ledger) ->
 
 
 @given(PAGES)
-@settings(max_examples=100, deadline=None)
 def test_a_page_is_read_back_the_same(page: Page) -> None:
     assert read_page(json.loads(json.dumps(library_document(page)))) == page
 
 
 @given(st.builds(StagedOutputs, TEXT, TEXT, TEXT, MOMENTS, OUTPUTS))
-@settings(max_examples=100, deadline=None)
 def test_a_staged_document_is_read_back_the_same(staged: StagedOutputs) -> None:
     assert read_staged(json.loads(json.dumps(library_document(staged)))) == staged
 
 
 @given(st.builds(ParkedMessage, TEXT, TEXT, TEXT, MOMENTS, JSONS))
-@settings(max_examples=100, deadline=None)
 def test_a_parked_document_is_read_back_the_same(parked: ParkedMessage) -> None:
     assert read_parked(json.loads(json.dumps(library_document(parked)))) == parked
 
@@ -379,7 +375,6 @@ NUMBERED = st.none() | st.builds(Place, st.just("c" * 32), RECEIVERS, st.sampled
 @given(
     st.lists(st.builds(Output, IDS, st.sampled_from(["a", "é-" * 30]), JSONS, DELAYS, NUMBERED), max_size=3).map(tuple)
 )
-@settings(max_examples=100, deadline=None)
 def test_the_size_of_outputs_covers_what_they_take_in_a_document(outputs: tuple[Output, ...]) -> None:
     def size(held: tuple[Output, ...]) -> int:
         return Json.of(library_document(StagedOutputs(GAME.key, "web/m-43", "9a", AT, held))).size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.records.sequences import LONGEST_CHANNEL, Place, Sequence, Sequences, channel_id, numbered
@@ -15,7 +15,6 @@ RECEIVERS = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abc")), 
 
 
 @given(RECEIVERS)
-@settings(max_examples=200, deadline=None)
 def test_every_destination_and_receiver_is_counted_from_one_on_its_own(receivers: list[tuple[str, str]]) -> None:
     sequences: Sequences = ()
     counted: dict[tuple[str, str], int] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import azure.functions as func
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -81,7 +81,6 @@ def application(strategy: Strategy | None = None) -> tuple[App, Entity[Total], E
 
 
 @given(id=TEXTS, partition=TEXTS, message_id=TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_an_identity_is_refused_before_the_commit_or_arrives_and_is_known_again(
     id: str, partition: str, message_id: str
 ) -> None:
@@ -122,7 +121,6 @@ def test_a_key_that_no_container_takes_is_refused() -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_an_adapter_makes_an_envelope_that_every_receiver_reads_or_refuses_the_body(id: str) -> None:
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     adapter = PlainJson(Told, "till", id=lambda _: id, time=lambda _: at)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
@@ -22,7 +22,6 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
 def test_what_is_frozen_comes_back_the_same(value: Any) -> None:
     frozen = Json.of(value)
     assert frozen.value == value
@@ -35,7 +34,6 @@ def test_text_is_compact_and_keeps_the_order_of_properties() -> None:
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=3), st.text(), VALUES)
-@settings(max_examples=100, deadline=None)
 def test_one_more_property_comes_last(properties: dict[str, Any], name: str, value: Any) -> None:
     properties.pop(name, None)
     assert Json.of(properties).plus(name, Json.of(value)) == Json.of({**properties, name: value})
@@ -85,7 +83,6 @@ class Holder(BaseModel):
 
 
 @given(VALUES)
-@settings(max_examples=100, deadline=None)
 def test_in_a_record_it_is_a_string_that_keeps_the_text_to_the_letter(value: Any) -> None:
     holder = Holder.model_validate({"held": Json.of(value).text})
     assert holder.model_dump()["held"] == Json.of(value).text
@@ -107,7 +104,6 @@ def beyond_doubles(digits: str) -> bool:
 
 
 @given(DIGITS)
-@settings(max_examples=500, deadline=None)
 def test_a_number_keeps_its_digits_or_is_refused(digits: str) -> None:
     body = f'{{"a":[{digits}]}}'
     if "." not in digits and "e" not in digits.lower():
@@ -126,7 +122,6 @@ def test_a_number_keeps_its_digits_or_is_refused(digits: str) -> None:
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
 def test_whatever_is_written_here_is_read_as_it_was(value: Any) -> None:
     assert read_json(Json.of(value).text) == value
     assert read_json(json.dumps(value)) == value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from exactlyonce.values.envelope import (
@@ -32,13 +32,11 @@ def test_message_keys_are_pinned() -> None:
 
 
 @given(PAIRS, PAIRS)
-@settings(max_examples=300, deadline=None)
 def test_different_messages_have_different_keys(one: tuple[str, str], other: tuple[str, str]) -> None:
     assert (message_key(*one) == message_key(*other)) == (one == other)
 
 
 @given(PAIRS)
-@settings(max_examples=100, deadline=None)
 def test_a_key_has_one_slash(pair: tuple[str, str]) -> None:
     assert message_key(*pair).count("/") == 1
 
@@ -60,7 +58,6 @@ def test_entity_keys_are_pinned() -> None:
 
 
 @given(REFS, REFS)
-@settings(max_examples=300, deadline=None)
 def test_different_entities_have_different_keys(one: EntityRef, other: EntityRef) -> None:
     def parts(ref: EntityRef) -> tuple[object, ...]:
         return (ref.type, tuple((type(part), part) for part in ref.partition), ref.id)
@@ -89,7 +86,6 @@ def test_entities_whose_partition_keys_only_look_the_same_differ_in_all_that_nam
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
 def test_different_entities_of_a_type_have_different_sources_and_are_read_back_from_them(data: st.DataObject) -> None:
     values = st.text("1ae/%=~. ", max_size=3) | st.text(max_size=4) | st.integers(-(2**53), 2**53) | st.booleans()
     fractions = st.floats(-(2.0**53), 2.0**53).filter(lambda one: not one.is_integer())
@@ -146,7 +142,6 @@ def storable(draw: st.DrawFn) -> EntityRef:
 
 
 @given(storable(), storable())
-@settings(max_examples=300, deadline=None)
 def test_every_source_is_short_enough_and_names_its_entity_alone(ref: EntityRef, other: EntityRef) -> None:
     assert len(ref.source) <= MAX_SOURCE_LENGTH
     assert ref.source.isascii()

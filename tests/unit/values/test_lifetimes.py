@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as draw
 
 from exactlyonce import ConfigurationError, MessageFromTheFuture, TooOldToJudge, UndatedMessage
@@ -139,7 +139,6 @@ def histories(any: draw.DrawFn) -> History:
 retentions = draw.integers(4, 40).map(days)
 
 
-@settings(max_examples=500)
 @given(histories())
 def test_nobody_is_judged_by_what_may_be_gone(history: History) -> None:
     """Whatever the retention becomes, however late a judge hears of it and however long a job goes on by what it read first:
@@ -151,7 +150,6 @@ def test_nobody_is_judged_by_what_may_be_gone(history: History) -> None:
     assert not (gone and taken)
 
 
-@settings(max_examples=1_000)
 @given(
     previous=draw.integers(4, 40),
     current=draw.integers(4, 40),

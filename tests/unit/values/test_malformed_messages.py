@@ -7,7 +7,7 @@ import traceback
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, MalformedMessage
@@ -90,7 +90,6 @@ def test_a_bad_message_is_refused_with_advice_and_without_its_body(name: str) ->
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     read_or_refused(body)
 
@@ -118,13 +117,11 @@ NAMES = st.sampled_from(
 
 
 @given(st.dictionaries(NAMES, ANYTHING, max_size=4), st.booleans())
-@settings(max_examples=300, deadline=None)
 def test_any_object_is_read_or_refused(attributes: dict[str, Any], complete: bool) -> None:
     read_or_refused(json.dumps({**(REQUIRED if complete else {}), **attributes}))
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_good_message_with_bytes_changed_is_read_or_refused(data: st.DataObject) -> None:
     body = bytearray(wire(time="2026-01-01T00:00:00Z").encode())
     for _ in range(data.draw(st.integers(1, 4))):

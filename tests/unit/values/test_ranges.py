@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce.records.sequences import Ranges, from_number, highest, holds, is_ascending, union, with_number
 
 NUMBERS = st.sets(st.integers(1, 30))
-quickly = settings(max_examples=200, deadline=None)
 
 
 def ranges_of(numbers: set[int]) -> Ranges:
@@ -20,7 +19,6 @@ def ranges_of(numbers: set[int]) -> Ranges:
 
 
 @given(NUMBERS, st.integers(1, 30))
-@quickly
 def test_ranges_are_the_set_of_their_numbers(numbers: set[int], number: int) -> None:
     ranges = ranges_of(numbers)
     assert holds(ranges, number) == (number in numbers)
@@ -29,13 +27,11 @@ def test_ranges_are_the_set_of_their_numbers(numbers: set[int], number: int) -> 
 
 
 @given(NUMBERS, NUMBERS)
-@quickly
 def test_a_union_has_the_numbers_of_both(some: set[int], others: set[int]) -> None:
     assert union(ranges_of(some), ranges_of(others)) == ranges_of(some | others)
 
 
 @given(NUMBERS, st.integers(0, 8))
-@quickly
 def test_the_highest_numbers_come_from_the_top(numbers: set[int], most: int) -> None:
     assert highest(ranges_of(numbers), most) == tuple(sorted(numbers, reverse=True)[:most])
 
@@ -45,7 +41,6 @@ def test_the_highest_of_very_many_numbers_are_found_at_once() -> None:
 
 
 @given(NUMBERS)
-@quickly
 def test_what_is_made_of_a_set_is_ascending(numbers: set[int]) -> None:
     assert is_ascending(ranges_of(numbers), 1, 30)
 

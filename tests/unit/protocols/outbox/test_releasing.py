@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument, EntityTooLarge, Outbox
@@ -111,7 +111,6 @@ def test_before_they_are_due_nothing_is_read() -> None:
 
 
 @given(number=st.integers(0, 5 * MOST_RELEASED), minute=st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
 def test_each_kept_message_has_its_turn_within_as_many_minutes_as_all_fill_commits(number: int, minute: int) -> None:
     """So those that cannot be released keep nobody waiting."""
     messages = [Kept(f"k-{n}", DUE + timedelta(seconds=n), "tx") for n in range(number)]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope
@@ -141,7 +141,6 @@ class TestOutOfOrder:
 
 
 @given(ARRIVALS, st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
 def test_each_source_is_handled_as_far_as_it_has_no_gap(arrivals: list[tuple[str, int]], size: int) -> None:
     readers = Readers()
     waiting: list[Envelope] = [scored(number, source) for source, number in arrivals]

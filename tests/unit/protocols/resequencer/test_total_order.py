@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, InvalidMessage, Resequencer
@@ -128,7 +128,6 @@ def test_without_an_order_by_time_nothing_is_late_and_no_time_is_kept() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
 def test_in_whatever_order_they_arrive_they_are_handled_in_one(steps: list[tuple[str, int]], random: Random) -> None:
     readers = Readers(strategy=IN_TIME)
     readers.delivered(*(sent(source, 1, 1, shown=0) for source in "abc"))  # Who is not known is not waited for.

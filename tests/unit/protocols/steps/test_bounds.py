@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Outbox
@@ -256,7 +256,6 @@ ANY = (st.sampled_from(STRATEGIES), GROUPS, st.integers(0, 2**32))
 
 
 @given(*ANY)
-@settings(max_examples=400, deadline=None)
 def test_an_attempt_never_exceeds_its_stated_maximum(strategy: Strategy, group: list[int], seed: int) -> None:
     messages = [message(strategy, number) for number in group[: strategy.group_limit]]
     effects, _ = run(lambda: attempt(strategy, *messages), PASTS[strategy], seed)
@@ -264,7 +263,6 @@ def test_an_attempt_never_exceeds_its_stated_maximum(strategy: Strategy, group: 
 
 
 @given(*ANY)
-@settings(max_examples=200, deadline=None)
 def test_the_same_replies_lead_to_the_same_effects(strategy: Strategy, group: list[int], seed: int) -> None:
     messages = [message(strategy, number) for number in group[: strategy.group_limit]]
     one, other = (run(lambda: attempt(strategy, *messages), PASTS[strategy], seed) for _ in range(2))
@@ -273,7 +271,6 @@ def test_the_same_replies_lead_to_the_same_effects(strategy: Strategy, group: li
 
 
 @given(*ANY)
-@settings(max_examples=500, deadline=None)
 def test_new_outputs_are_only_published_after_the_batch_that_commits_them(
     strategy: Strategy, group: list[int], seed: int
 ) -> None:
@@ -292,7 +289,6 @@ def test_new_outputs_are_only_published_after_the_batch_that_commits_them(
 
 
 @given(*ANY)
-@settings(max_examples=400, deadline=None)
 def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_before_the_commit(
     strategy: Strategy, group: list[int], seed: int
 ) -> None:
@@ -307,7 +303,6 @@ def test_a_message_is_either_committed_or_failed_or_neither_and_blobs_come_befor
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
 def test_a_sweep_never_exceeds_its_stated_maximum(seed: int) -> None:
     effects, _ = run(lambda: COLOCATED.sweep(unhandled(ENTITY), Memory()), PASTS[COLOCATED], seed)
     assert requests(effects) <= stated(Colocated.sweep)
@@ -417,7 +412,6 @@ def test_to_take_back_pages_takes_as_many_effects_as_it_states() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
 def test_other_steps_of_the_outbox_never_exceed_what_they_state(seed: int, number: int) -> None:
     outbox, envelope = Outbox(), message(Outbox(), number)
     steps: dict[Callable[..., Any], Callable[[], Step[Any]]] = {

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import Envelope, VersionStream
@@ -37,7 +37,6 @@ def lossy(script: Script, chance: Any) -> Any:
 
 @pytest.mark.parametrize("name", TYPES)
 @given(steps=st.lists(STEP, min_size=1, max_size=14), every=st.integers(1, 4), chance=st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_a_copy_inside_the_retention_finds_what_it_left_and_sends_what_it_sent(
     name: str, steps: list[tuple[Any, int, bool]], every: int, chance: Any
 ) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import (
@@ -153,7 +153,6 @@ def message_of(number: int, kind: str, *details: Any) -> Envelope:
 
 
 @given(HISTORIES, st.integers(1, 5), st.randoms(use_true_random=False))
-@settings(max_examples=80, deadline=None)
 def test_every_earlier_state_is_rebuilt_exactly(history: list[Any], every: int, random: Any) -> None:
     type, script = accounts(VersionStream(every)), Script()
     first = Remembering(type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, DamagedDocument, Envelope, NonDeterministicHandler, VersionStream
@@ -105,7 +105,6 @@ class TestAPart:
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=8), st.integers(1, 9), st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
 def test_any_range_is_sent_again_as_it_was(answers: list[int], first: int, last: int) -> None:
     script = sending(*answers)
     published = list(script.published)

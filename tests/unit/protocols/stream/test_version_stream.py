@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import ConfigurationError, DamagedDocument, HandlerFailed, NonDeterministicHandler
@@ -258,7 +258,6 @@ MESSAGES = st.lists(st.sampled_from(["deposit", "close", "break"]), min_size=1, 
 
 
 @given(MESSAGES, st.integers(1, 4), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_every_duplicate_sends_what_its_message_sent(kinds: list[str], every: int, random: Any) -> None:
     make = {"deposit": deposit, "close": close, "break": breaking}
     messages = [make[kind](f"m-{number}") for number, kind in enumerate(kinds)]

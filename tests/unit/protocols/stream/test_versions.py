@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exactlyonce import DamagedDocument
@@ -64,7 +64,6 @@ def part(stream: Stream, version: int, ledger: Ledger) -> Stream:
 
 
 @given(st.lists(POINTS, min_size=2, max_size=7), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
 def test_every_earlier_point_is_rebuilt_to_the_letter(points: list[Point], every: int) -> None:
     stream, ledger, now = stream_of(points, every)
     for version, before in enumerate(points[:-1], 1):
@@ -74,7 +73,6 @@ def test_every_earlier_point_is_rebuilt_to_the_letter(points: list[Point], every
 
 
 @given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 100))
-@settings(max_examples=200, deadline=None)
 def test_at_most_as_many_entries_are_needed_as_whole_states_are_apart(version: int, more: int, every: int) -> None:
     ledger = Ledger(version + more, snapshot_every=every)
     first, last = versions_for(version, ledger)
@@ -84,13 +82,11 @@ def test_at_most_as_many_entries_are_needed_as_whole_states_are_apart(version: i
 
 
 @given(POINTS)
-@settings(max_examples=50, deadline=None)
 def test_a_point_is_read_as_it_was_written(point: Point) -> None:
     assert Point.of(point.json) == point
 
 
 @given(POINTS, POINTS)
-@settings(max_examples=80, deadline=None)
 def test_an_entry_never_holds_more_than_the_whole_state(before: Point, after: Point) -> None:
     way, whole = way_back(before, after, whole=False)
     assert way.size <= before.json.size
