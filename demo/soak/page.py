@@ -27,8 +27,9 @@ Afterwards the judge of `make demo` replays every shot. The last run wrote this 
 | --- |{columns}
 {rows}
 
-A violation is anything forbidden by the guarantee, a message parked or left over, and a job with a finding or a failure. Memory is of a host that
-is never killed. Latency is from the sending of a shot to its commit, with the waits for a throttled store and for messages of killed hosts.
+A violation is anything forbidden by the guarantee, a message parked or left over, and a job with a finding or a failure. Memory
+is of a host that is never killed. Latency is from the sending of a shot to its commit, with the waits for a throttled store and
+for messages of killed hosts.
 
 ![Memory of a host, messages that wait, latency of shots, and conflicts over time, on both transports](soak.svg)
 """
