@@ -55,12 +55,12 @@ class Before:
     Attributes:
         body: the entity document without the library's property; None if absent or deleted.
         at: time of the attempt.
-        tx: transaction id of the message in this attempt.
+        tx: transaction id of the message in the attempt.
         sequences: the numbers given out by the entity so far.
         sent: the outputs of the first time, when a message is handled again; None the first time. Hidden from handlers.
         version: entity version produced by the commit; None where the strategy keeps no calls.
         kept: ids of the kept messages; None where the strategy keeps none.
-        since: stable time of the outputs, in milliseconds since 1970; None if they are untimed.
+        since: stable time of the outputs, in milliseconds since 1970; None if untimed.
         folder: folder for the handler's blobs; None for `tx`.
     """
 
@@ -305,8 +305,8 @@ class Strategy(Attempts, Protocol):
 
         Args:
             work: the entity, its handler, and the one message.
-            delivered: the envelope as delivered, with the data inside or in a blob; this form is parked and requeued.
-            reason: why processing failed. Operators see the reason, so it must not quote the message.
+            delivered: the envelope as delivered, with the data inside or in a blob; parked and requeued in the same form.
+            reason: why processing failed. Operators see the reason, so bodies must not be quoted.
             memory: of this process.
 
         Raises:

@@ -84,7 +84,7 @@ class StreamEntry:
         at: time given to the handler.
         envelope: the message, so that it can be handled again without its sender.
         before: the handler's starting state: all of it, or, if not `whole`, the RFC 6902 patch that leads there from the
-            result; None where the events of earlier entries lead there. See `strategies.versions`.
+            result; None where the events of earlier entries lead there. See `protocols.stream`.
         whole: whether `before` is the whole state.
         outputs: ids, destinations and places of all outputs.
         digest: digest of the outputs' content.

@@ -175,7 +175,7 @@ async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_b
     copy, new = await asyncio.gather(*deliveries, return_exceptions=True)
     if forgets:
         assert isinstance(copy, TooOldToJudge)
-        assert "web/m-1 on entity account/a: It was processed as version 1" in str(copy)
+        assert "web/m-1 on entity account/a was processed as version 1" in str(copy)
         assert (new, history.times(fresh), history.times(deposit("m-1"))) == (None, 1, 1)
     else:  # That was not clean-up.
         assert isinstance(copy, DamagedDocument)

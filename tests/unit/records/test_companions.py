@@ -215,7 +215,7 @@ def test_what_is_written_is_read_again(entity: EntityRef, companion: Any) -> Non
 @pytest.mark.parametrize("kind", [None, "", "staged", "Entry", 7, ["entry"], {"entry": 1}])
 def test_a_document_of_no_known_kind_is_not_the_librarys(kind: Any) -> None:
     text = refused({**companion_document(GAME, ENTRY), "_kind": kind, "secret": SECRET})
-    assert "Give it another id" in text
+    assert "Give the document another id" in text
     without = companion_document(GAME, ENTRY)
     del without["_kind"]
     assert refused(without) == text
@@ -234,7 +234,7 @@ def test_a_companion_of_another_entity_is_refused(companion: Companion) -> None:
 @pytest.mark.parametrize("companion", COMPANIONS)
 def test_a_companion_under_another_id_is_refused(companion: Companion) -> None:
     document = companion_document(GAME, companion)
-    assert "Restore it from a backup" in refused({**document, "id": document["id"][:-1]})
+    assert "Restore the companion from a backup" in refused({**document, "id": document["id"][:-1]})
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class TestMistakesOfSenders:
         readers = Readers()
         readers.delivered(scored(1))
         key, text = self.refused(readers, replace(scored(2), source="t"), scored(2))
-        assert (key, f"channel {channel_of('s')}, which is of s" in text) == ("t/m-2", True)
+        assert (key, f"channel {channel_of('s')}, which belongs to s" in text) == ("t/m-2", True)
         assert readers.handled == ["s1", "s2"]
 
     def test_of_two_sources_that_begin_one_channel_in_a_group_the_second_is_refused(self) -> None:
@@ -140,21 +140,21 @@ class TestMistakesOfSenders:
         readers = Readers()
         key, text = self.refused(readers, scored(1, id="x"), scored(1, id="y"), scored(2))
         assert key == "s/y"
-        assert "number 1 in channel froms of s, which message s/x has" in text
+        assert "number 1 in channel froms of s, and so has message s/x" in text
         assert readers.handled == ["s1", "s2"]
 
     def test_a_second_message_with_the_number_of_one_that_is_held(self) -> None:
         readers = Readers()
         readers.delivered(scored(2, id="x"))
         key, text = self.refused(readers, scored(2, id="y"))
-        assert (key, "which message s/x has" in text) == ("s/y", True)
+        assert (key, "and so has message s/x" in text) == ("s/y", True)
         assert readers.delivered(scored(1)).processed == ("s/m-1", "s/x")
 
     def test_a_second_message_with_the_number_of_one_that_was_handled(self) -> None:
         readers = Readers()
         readers.delivered(scored(1, id="x"))
         key, text = self.refused(readers, scored(1, id="y"), scored(2))
-        assert (key, "which message s/x has" in text) == ("s/y", True)
+        assert (key, "and so has message s/x" in text) == ("s/y", True)
         assert "gives out numbers a second time" in text
         assert readers.handled == ["s1", "s2"]
 
@@ -280,7 +280,7 @@ class TestNoAnswers:
     def test_a_held_message_that_is_gone_is_damage(self) -> None:
         readers = Readers()
         readers.delivered(scored(2))
-        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of channel froms.*Restore it.*or rebuild"):
+        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of channel froms.*Restore the document.*or rebuild"):
             readers.attempted(scored(2), replies={LoadCompanions: FoundCompanions(())})
 
     def test_a_held_message_that_is_gone_is_reported_by_the_attempt_that_would_release_it(self) -> None:

@@ -56,7 +56,7 @@ def test_it_may_be_as_large_as_stated_and_no_larger() -> None:
     largest = (BATCH_BYTES - 100_000 - len('""') - quotes) // 2  # Twice, once as a string, next to a message.
     assert of(largest) == ""
     assert f"the state would have {largest + 1} bytes" in of(largest + 1)
-    assert f"would have {BATCH_BYTES + 2} bytes with a message" in of(largest + 1)
+    assert f"{BATCH_BYTES + 2} bytes with a message" in of(largest + 1)
 
 
 @pytest.mark.parametrize("character", ["x", '"', "ü"])
