@@ -38,16 +38,16 @@ PROVED_EVERY: Final = 64
 STUCK_AFTER: Final = timedelta(minutes=2)
 """Age at which an open number is stuck: the sweeper looks for its entry, though the process is alive."""
 STUCK_AGAIN: Final = (timedelta(hours=1), timedelta(days=1))
-"""Ages at which it is stuck again, the last age and its multiples: its save may land late, and the sweeper may be away."""
+"""Later ages at which the number is stuck, the last and its multiples: its save may land late, or the sweeper be away."""
 STUCK_FOR: Final = timedelta(minutes=5)
-"""How long it is stuck each time: the sweeper looks every minute."""
+"""How long the number is stuck each time: the sweeper looks every minute."""
 TRIED_AGAIN: Final = timedelta(minutes=1)
 """Pause after an unanswered write."""
 _ROOM: Final = 10_000  # Numbers for attempts that wait for the same book to be written.
 _UNPAID: Final = 3
 """Number of foreign unpaid transactions in an outbox from which their books are read, even without need for a copy."""
 _UNPAID_FOR: Final = timedelta(minutes=1)
-"""Age from which they count. The openers of younger transactions are likely to come back, and know their state."""
+"""Age from which such transactions count. The openers of younger ones are likely to come back, and know their state."""
 _READ_AGAIN: Final = timedelta(minutes=1)
 _MOST_KNOWN: Final = 1_000
 """Foreign books that a process remembers, and as many that it looked for in vain."""

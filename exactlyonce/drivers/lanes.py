@@ -284,8 +284,7 @@ class Lanes:
                 one.done.cancel()
             raise
         except BaseException as error:
-            # Errors of the store and its documents concern the whole group; the cause of any other is a single, unknown
-            # message.
+            # Errors of the store concern the whole group; the cause of all further errors is a single, unknown message.
             if len(group) > 1 and (isinstance(error, HandlerError) or not isinstance(error, ExactlyOnceError)):
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
@@ -369,7 +368,7 @@ def _give_back(lane: _Lane, one: _Waiting) -> None:
 
 
 def _about(envelope: Envelope, error: BaseException) -> BaseException:
-    """The error of a group, as the error of a message. No result ends the waiting task, or its event loop."""
+    """The error of a group, as the error of a message. A returned error ends neither the waiting task nor its event loop."""
     about_message: ExactlyOnceError
     if isinstance(error, ExactlyOnceError):
         about_message = type(error)(f"Message {key_of(envelope)}: {error}")

@@ -32,10 +32,8 @@ class AsyncStore(AsyncPort, Protocol):
     """A store for the async driver."""
 
 
-# Listings over all entities of a type, for the sweeper and for operators. Best effort: both load the entity first, and list
-# again.
-# The time since a companion owes is its process's clock: a wrong clock only moves the sweeper's look, which sends copies at
-# most.
+# Listings over all entities of a type: best effort, so sweeper and operators load the entity first, and list again later.
+# Debts of companions are dated by their process's clock: a wrong clock only moves the sweeper's look.
 
 
 @dataclass(frozen=True, slots=True)

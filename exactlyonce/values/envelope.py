@@ -27,9 +27,8 @@ from exactlyonce.errors import ConfigurationError, MalformedMessage
 from exactlyonce.values.declarations import require_text
 from exactlyonce.values.frozen_json import MAX_NESTING, Json, canonical, read_json
 
-# Identities of messages, entities and outputs. Ids and chance derive from the message and its entity, so that handling a
-# message
-# again repeats them.
+# Identities of messages, entities and outputs. Ids and chance derive from the message and its entity: a message that is
+# handled again has them again.
 
 
 _NAMESPACE: Final = UUID("0b4f3a2e-7c55-5d0c-9d4e-2f1f0a6c9b11")

@@ -172,8 +172,8 @@ async def _read_first(container: ContainerProxy) -> None:
     """Read a container, and a document that need not exist, before the first write.
 
     The SDK (4.17) files the session token of a write whose reply has no body under the container's resource id, or under none
-    before the first read. Containers with a first write would share a file, and a read of a container would be asked to be as
-    new as another container.
+    before the first read. Containers whose first request is a write would share a file, and a read of a container would be
+    asked to be as new as another container.
     """
     properties = await container.read()
     with suppress(CosmosResourceNotFoundError):

@@ -183,7 +183,7 @@ class Link:
         self._alone = self._alone or all(one.arrived for one in group)
 
     async def _taken(self, send: _Send, messages: Sequence[ServiceBusMessage]) -> bool:
-        """Whether the broker took messages, or refused them. Raises for neither, or for a refusal of any message."""
+        """Whether the broker took messages, or refused them. Raises for neither, or for a refusal of all messages alike."""
         may_be_dead, self._may_be_dead = self._may_be_dead, False
         try:
             await send(messages)
