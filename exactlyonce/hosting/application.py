@@ -450,8 +450,8 @@ class ExactlyOnce:
     ) -> func.HttpResponse:
         """Serve an opened request, at the address that `open_request` gave.
 
-        POST carries the request out, exactly once, at any time and in any number of tries, and answers with the handler's
-        reply. GET gives the answer again, or 409 before there is one, and HEAD the same without a body. DELETE closes the
+        POST carries the request out, exactly once, at any time and in any number of tries, and answers with the reply of the
+        handler. GET gives the answer again, or 409 before there is one, and HEAD the same without a body. DELETE closes the
         request; from then on POST, GET and HEAD answer 404, and DELETE 204. Other methods are 405 with `Allow`.
 
         Args:
