@@ -22,7 +22,7 @@ from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.port import Awaited
 from exactlyonce.handling.routes import Routes
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import Failures

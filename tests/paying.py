@@ -15,9 +15,8 @@ from typing import Any
 
 from exactlyonce import Api, Destination, Envelope, TryAgainLater
 from exactlyonce.drivers.publisher import Publisher
-from exactlyonce.hosting.calls.caller import Caller
-from exactlyonce.hosting.calls.wire import Received, Request
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.caller import Caller, Received, Request
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.outbox import Output
 from exactlyonce.testing.world import ManualClock, World
 from tests.calling import ORDERS, PAYMENTS, RECEIPTS, orders, taken

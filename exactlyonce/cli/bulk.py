@@ -13,9 +13,10 @@ from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import evidence_lines, group_lines, parked_lines, plain, pretty
 from exactlyonce.drivers.retry import Clock, SystemClock
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.operators.bulk import (
+from exactlyonce.hosting.upkeep.operator import (
     RATE,
     Action,
+    Operator,
     Results,
     Selection,
     discarding,
@@ -24,7 +25,6 @@ from exactlyonce.hosting.operators.bulk import (
     requeuing,
     selected,
 )
-from exactlyonce.hosting.operators.operator import Operator
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.stores.port import ListedMessage
 

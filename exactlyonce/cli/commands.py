@@ -16,9 +16,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from exactlyonce.cli import administration, bulk
+from exactlyonce.cli import bulk
 from exactlyonce.cli.command import DONE, NOT_DONE, NOT_POSSIBLE
 from exactlyonce.cli.tables import (
+    application_lines,
     book_lines,
     discarding_lines,
     evidence_lines,
@@ -30,10 +31,75 @@ from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.messages import EntityKey
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.local_settings import use_local_settings
 from exactlyonce.values.envelope import EntityRef
 from exactlyonce.values.frozen_json import read_json
+from exactlyonce.values.lifetimes import SETTLING_IN, Retention
+
+# Commands on the whole application: the owner of the library's container, and the retention.
+
+
+_NONE: Final = "the library's container has no owner yet: the application has never started"
+_CHANGED: Final = "the application was changed by another command just now; nothing was done. Look at it again"
+_GONE: Final = """\
+The library's container keeps pages and documents by the name of the type. If a type {type} is declared again, in any
+container, an entity that has such pages and no document is refused. Go on only if the type is gone for good, or if its
+documents were moved unchanged, with their companions.
+Nothing was changed. Say --yes to go on."""
+
+
+async def application(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    """Show the application, or forget an entity type."""
+    ownership = await once.ownership()
+    stored = await ownership.stored()
+    if stored is None:
+        return _answer(_NONE, NOT_DONE)
+    if options.forget is None:
+        return _answer("\n".join(application_lines(stored)), DONE)
+    if not options.yes:
+        return _answer(_GONE.format(type=plain(options.forget)), NOT_POSSIBLE)
+    return _answer("forgotten", DONE) if await ownership.forget(options.forget, stored) else _answer(_CHANGED, NOT_DONE)
+
+
+async def retention(once: ExactlyOnce, options: argparse.Namespace) -> int:
+    """Change the retention."""
+    ownership = await once.ownership()
+    stored = await ownership.stored()
+    if stored is None:
+        return _answer(_NONE, NOT_DONE)
+    present = stored.application.retention
+    if not present.settled(stored.now):
+        return _answer("\n".join([*application_lines(stored), "A change is under way; nothing was changed."]), NOT_DONE)
+    if options.new == present.current:
+        return _answer(f"it is {present.current} already", DONE)
+    if not options.yes:
+        return _answer(
+            "\n".join([*_effects(present, options.new), "Nothing was changed. Say --yes to go on."]), NOT_POSSIBLE
+        )
+    if not await ownership.change_retention(options.new, stored):
+        return _answer(_CHANGED, NOT_DONE)
+    return _answer("\n".join(["changed", *_effects(present, options.new)]), DONE)
+
+
+def _effects(present: Retention, new: timedelta) -> Iterator[str]:
+    """The effects of a change of the retention, and their times."""
+    yield f"retention   {present.current}, then {new}"
+    if new < present.current:
+        yield "judged by   the new retention, in every process within an hour; older messages are parked from then on"
+        yield f"kept for    the old retention for {SETTLING_IN} more, then the new retention"
+    else:
+        filled = SETTLING_IN + new - present.current
+        grows = f"then growing with the time that passes, to the new retention after {filled}"
+        yield f"judged by   the old retention for {SETTLING_IN} more, {grows}"
+        yield "kept for    the new retention, by clean-ups that begin from now on"
+    yield "Another change has to wait until then. EXACTLYONCE__retention, if set, has to be the new retention by then."
+
+
+def _answer(text: str, code: int) -> int:
+    print(text)
+    return code
+
 
 # Settings of a function app in Azure, read by the app's name with the Azure CLI and its signed-in user.
 
@@ -266,8 +332,8 @@ async def _reset_token(once: ExactlyOnce, options: argparse.Namespace) -> int:
 
 
 _COMMANDS: Final = {
-    "application": administration.application,
-    "retention": administration.retention,
+    "application": application,
+    "retention": retention,
     "parked": bulk.parked,
     "requeue": _requeue,
     "requeue-all": bulk.requeue_all,

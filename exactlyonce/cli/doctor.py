@@ -23,7 +23,7 @@ from exactlyonce.cli.tables import plain
 from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.hosting.application import ExactlyOnce
-from exactlyonce.hosting.doctor.examination import Finding, Level, examined
+from exactlyonce.hosting.doctor import Finding, Level, examined
 
 _HEADS: Final[dict[Level, str]] = {
     "wrong": "Change this",

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from exactlyonce.hosting.operators.bulk import Group
-from exactlyonce.hosting.operators.operator import Evidence, Inspected
+from exactlyonce.hosting.upkeep.operator import Evidence, Group, Inspected
 from exactlyonce.protocols.outbox.judge import Proof
 from exactlyonce.records.ledger import KEPT, Ledger, Mark, destination_place, split
 from exactlyonce.records.library import ParkedMessage, number_of

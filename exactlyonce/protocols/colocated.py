@@ -24,8 +24,7 @@ from exactlyonce.protocols.steps.batch import (
     settled,
     sweep_records,
 )
-from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
-from exactlyonce.protocols.steps.clean_companions import clean_companions
+from exactlyonce.protocols.steps.clean import clean_companions, committed_by_companions
 from exactlyonce.protocols.steps.load import (
     View,
     answers_beside,

@@ -25,7 +25,7 @@ from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce, Settings
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.library import ParkedMessage
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.memory.listing import MemoryListing

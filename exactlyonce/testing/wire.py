@@ -10,8 +10,8 @@ from typing import Final
 
 from exactlyonce.drivers.retry import Clock
 from exactlyonce.handling.calls import Api
-from exactlyonce.hosting.calls import wire
-from exactlyonce.hosting.calls.wire import Received
+from exactlyonce.hosting import caller as wire
+from exactlyonce.hosting.caller import Received
 from exactlyonce.testing.services import Request, Response, Service, Trouble
 from exactlyonce.values.frozen_json import Json, read_json
 

@@ -28,7 +28,7 @@ from exactlyonce.effects.library import DeleteBlobs
 from exactlyonce.effects.port import AsyncAdapter, AsyncPort, performs
 from exactlyonce.errors import ConfigurationError
 from exactlyonce.local_settings import setting
-from exactlyonce.protocols.steps.clean_blobs import blob_candidates, clean_blobs
+from exactlyonce.protocols.steps.clean import blob_candidates, clean_blobs
 from exactlyonce.records.blobs import ListedBlob
 from exactlyonce.values.frozen_json import Json
 from spark_jobs.cleaner.fence import AT_ONCE, decided

@@ -23,7 +23,7 @@ from exactlyonce.effects.effect import Effect
 from exactlyonce.effects.entity import Publish, SaveEntity
 from exactlyonce.effects.library import WriteOnce
 from exactlyonce.hosting import ExactlyOnce, Settings, StorageConnection
-from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.protocols.steps.clean import CleanedBlobs, blob_candidates, clean_blobs
 from function_host.azurite import ACCOUNT_KEY, Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator
 from tests.acceptance.hosting import Passed, hosted

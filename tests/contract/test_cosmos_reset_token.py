@@ -11,7 +11,7 @@ from exactlyonce.drivers.retry import Runtime
 from exactlyonce.effects.effect import BEHIND
 from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import FindPages
-from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.protocols.outbox.repair import TokenReset, reset_token
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.ledger import entity_document as with_ledger
 from exactlyonce.stores.cosmos.store import CosmosStore

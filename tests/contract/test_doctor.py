@@ -21,7 +21,7 @@ from azure.storage.queue import QueueClient
 from exactlyonce.cli.doctor import main
 from exactlyonce.drivers.retry import SystemClock
 from exactlyonce.hosting import ExactlyOnce, StorageConnection
-from exactlyonce.hosting.doctor.examination import Finding, of_cosmos, of_queues, verified
+from exactlyonce.hosting.doctor import Finding, of_cosmos, of_queues, verified
 from exactlyonce.stores.cosmos.client import cosmos_client
 from function_host.azurite import Azurite, azurite
 from local_cosmos.inprocess import RunningEmulator

@@ -9,7 +9,7 @@ from typing import Any, Final
 from exactlyonce.attempt import Again, Finished
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions
 from exactlyonce.effects.effect import NoAnswer, Step
-from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import clean as cleaning
 from tests.model.broken_companions import COLOCATED, ONE, STALE, TWO, BrokenCompanions, scenario
 from tests.model.broken_resequencers import FIRST, FIRST_TWICE, READ_MODEL, SECOND, SECOND_TWICE
 from tests.model.broken_streams import STREAM
@@ -25,12 +25,12 @@ def judged(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Pat
     def wrapper(may_go: Callable[..., bool]) -> Callable[..., bool]:
         return lambda of, **facts: may_go(of, **(change(facts) if of == kind else facts))
 
-    return around(truncation.may_go, wrapper)
+    return around(cleaning.may_go, wrapper)
 
 
 def last_entry(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
     """Which entry is the last that may go is judged by other facts."""
-    return around(truncation.last_entry, lambda shipped: lambda newest, **facts: shipped(newest, **change(facts)))
+    return around(cleaning.last_entry, lambda shipped: lambda newest, **facts: shipped(newest, **change(facts)))
 
 
 def as_listed(entity: Any, candidates: Any, _ledger: Any, memory: Any) -> Step[Any]:
@@ -45,7 +45,7 @@ CHANGED_SINCE = Mutation("clean-up that takes for old what was written since")
 HELD_TOO = judged("numbered", lambda facts: {**facts, "unfinished": False})
 ALL_NUMBERS = judged("numbered", lambda facts: {**facts, "last": facts["place"]})
 WHATEVER_THE_ETAG = around(
-    truncation.clean_companions,
+    cleaning.clean_companions,
     asks(DeleteCompanions, lambda one, *_: replace(one, companions=tuple((id, "*") for id, _ in one.companions))),
 )
 
@@ -61,7 +61,7 @@ BROKEN_CLEANERS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "clean-up that takes the list at its word",
-        (around(truncation.clean_companions, replaced(as_listed)),),
+        (around(cleaning.clean_companions, replaced(as_listed)),),
         scenario(COLOCATED, ONE, crashes=1, forgotten=1),
         "at_most_one_state_change",
     ),

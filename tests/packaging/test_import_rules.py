@@ -74,7 +74,7 @@ def test_each_sdk_is_imported_in_its_place_only() -> None:
         ("exactlyonce.hosting.application", "from azure import cosmos"),
         ("exactlyonce.stores.cosmos.store", "import azure.storage.queue"),
         ("exactlyonce.stores.memory.store", "import azure.core"),
-        ("exactlyonce.hosting.claim_checks", "from azure.storage.blob.aio import BlobClient"),
+        ("exactlyonce.hosting.deliveries.claim_checks", "from azure.storage.blob.aio import BlobClient"),
         ("exactlyonce.transports.storage_queue", "from azure.storage import blob"),
         ("exactlyonce.blobs.azure", "import azure.storage.queue"),
         ("exactlyonce.transports.storage_queue", "import azure.functions as func"),

@@ -19,8 +19,8 @@ from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, OpenNumber
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.resequencer.protocol import Resequencer
-from exactlyonce.protocols.steps import clean_blobs as clean_blobs_module
-from exactlyonce.protocols.steps.clean_blobs import clean_blobs
+from exactlyonce.protocols.steps import clean as cleaning
+from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.values.envelope import key_of
 from tests.stateful.interleaving import PEACE, Interleaving, unfenced
@@ -141,7 +141,7 @@ def test_blobs_of_committed_attempts_stay_and_those_of_lost_ones_go(name: str, s
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_without_its_fence_clean_up_is_convicted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_blobs_module, "fence", unfenced)
+    monkeypatch.setattr(cleaning, "fence", unfenced)
     assert any(History(seed, name).play() for seed in range(100))
 
 

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Final
 
 from exactlyonce.drivers import publisher
-from exactlyonce.hosting.calls import caller
+from exactlyonce.hosting import caller
 from exactlyonce.hosting.deliveries import settlement
 from exactlyonce.hosting.requests import asker, door, opened_door
 from exactlyonce.hosting.upkeep import sweeper

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from exactlyonce import Envelope
 from exactlyonce.effects.library import Park
 from exactlyonce.hosting.deliveries.settlement import aside_place
-from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.hosting.upkeep.operator import Operator
 from exactlyonce.testing.loop import START
 from exactlyonce.values.envelope import EntityRef, key_of
 from verification.simulation.application import Application

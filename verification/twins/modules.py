@@ -25,8 +25,7 @@ from exactlyonce.protocols.resequencer import gaps
 from exactlyonce.protocols.resequencer import protocol as resequencer
 from exactlyonce.protocols.resequencer import release as resequencing
 from exactlyonce.protocols.steps import batch as batching
-from exactlyonce.protocols.steps import clean_blobs
-from exactlyonce.protocols.steps import clean_companions as truncation
+from exactlyonce.protocols.steps import clean as cleaning
 from exactlyonce.protocols.steps import load as loading
 from exactlyonce.protocols.steps import park as parking
 from exactlyonce.protocols.stream import protocol as version_stream
@@ -34,7 +33,7 @@ from exactlyonce.protocols.stream import replay as replaying
 from exactlyonce.records import library as recorded_books
 from verification.twins.all_effects import effects
 
-STEPS: Final = (loading, parking, truncation, clean_blobs, batching)
+STEPS: Final = (loading, parking, cleaning, batching)
 OUTBOX: Final = (judging, drafting, due, outbox)
 BOOKS: Final = (recorded_books, shelf)
 """What drivers do with books."""

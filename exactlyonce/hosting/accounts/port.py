@@ -17,7 +17,7 @@ from exactlyonce.errors import ConfigurationError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Ownership
-from exactlyonce.hosting.calls.wire import Wire
+from exactlyonce.hosting.caller import Wire
 from exactlyonce.hosting.config.settings import Settings
 from exactlyonce.stores.port import AsyncListing, AsyncStore
 

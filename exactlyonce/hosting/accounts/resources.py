@@ -16,7 +16,7 @@ from exactlyonce.errors import ConfigurationError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting.accounts.ownership import Declared, Ownership
-from exactlyonce.hosting.calls.wire import HttpWire
+from exactlyonce.hosting.caller import HttpWire
 from exactlyonce.hosting.config.connections import Connections
 from exactlyonce.hosting.config.settings import Settings, require_fit
 from exactlyonce.protocols.outbox.protocol import Outbox

@@ -28,7 +28,7 @@ from exactlyonce.errors import (
     TryAgainLater,
 )
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.settlement import Outcome, PoisonMessage, Settlement, Settler
 from exactlyonce.hosting.deliveries.triggers import (
     Adapter,

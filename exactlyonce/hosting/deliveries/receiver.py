@@ -13,7 +13,7 @@ from exactlyonce.drivers.lanes import Assignment, Lanes, Processed
 from exactlyonce.errors import ExactlyOnceError, InvalidMessage
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.runner import AgeCheck, Runner
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Settlement
 from exactlyonce.hosting.deliveries.triggers import Adapter, Delivered, Failures, delivery_of, envelope_of, id_of, named

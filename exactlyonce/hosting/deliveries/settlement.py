@@ -32,7 +32,7 @@ from exactlyonce.effects.entity import SaveEntity
 from exactlyonce.effects.library import Park
 from exactlyonce.errors import ConfigurationError, HandlerError, StoredDataError, TryAgainLater
 from exactlyonce.handling.entities import Entity
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import ENVIRONMENT, Cause, Failures, named
 from exactlyonce.hosting.upkeep.maintenance import Maintenance
 from exactlyonce.protocols.steps.give_back import Returned, give_back, send

@@ -25,8 +25,7 @@ from exactlyonce.errors import ConfigurationError, InvalidMessage
 from exactlyonce.protocols.outbox.protocol import paid_of, publish_owed
 from exactlyonce.protocols.resequencer.gaps import Rebuild, ask_again, is_overdue, skip
 from exactlyonce.protocols.resequencer.release import Documents, Release, held_and_gone
-from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
-from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
+from exactlyonce.protocols.steps.clean import clean_by_ledger, committed_by_companions
 from exactlyonce.protocols.steps.load import View, fence, load, start_over, with_ledger, write_blobs
 from exactlyonce.protocols.steps.park import companions_know, settle
 from exactlyonce.records.blobs import Author

@@ -43,8 +43,7 @@ from exactlyonce.protocols.steps.batch import (
     settled,
     sweep_records,
 )
-from exactlyonce.protocols.steps.clean_blobs import committed_by_companions
-from exactlyonce.protocols.steps.clean_companions import clean_by_ledger
+from exactlyonce.protocols.steps.clean import clean_by_ledger, committed_by_companions
 from exactlyonce.protocols.steps.load import View, answers_beside, load_with_companions, start_over, write_blobs
 from exactlyonce.protocols.steps.park import companions_know, settle
 from exactlyonce.records.blobs import Author

@@ -16,8 +16,16 @@ from exactlyonce.effects.entity import PUBLISHED, Publish
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.hosting.operators.bulk import Action, Outcome, Selection, discarding, on_each, requeuing, selected
-from exactlyonce.hosting.operators.operator import Operator
+from exactlyonce.hosting.upkeep.operator import (
+    Action,
+    Operator,
+    Outcome,
+    Selection,
+    discarding,
+    on_each,
+    requeuing,
+    selected,
+)
 from exactlyonce.records.ledger import MAX_DOCUMENT_BYTES
 from exactlyonce.records.outbox import Output
 from exactlyonce.stores.port import ListedMessage, entity_named

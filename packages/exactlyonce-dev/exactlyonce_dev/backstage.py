@@ -20,8 +20,7 @@ from exactlyonce.drivers.retry import Clock, SystemClock
 from exactlyonce.errors import ConfigurationError, ExactlyOnceError, TryAgainLater
 from exactlyonce.handling.entities import Entity
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.hosting.operators.bulk import Selection, grouped, selected
-from exactlyonce.hosting.operators.operator import Inspected, Operator
+from exactlyonce.hosting.upkeep.operator import Inspected, Operator, Selection, grouped, selected
 from exactlyonce.protocols.outbox.protocol import paid_of
 from exactlyonce.records.ledger import KEPT, Ledger, Mark, destination_place, split
 from exactlyonce.records.library import Search

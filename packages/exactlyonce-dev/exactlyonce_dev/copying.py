@@ -15,8 +15,7 @@ from exactlyonce.handling.calls import Api
 from exactlyonce.handling.entities import Entity
 from exactlyonce.handling.routes import Destination
 from exactlyonce.hosting import ExactlyOnce
-from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY, content_of
-from exactlyonce.hosting.calls.wire import Received
+from exactlyonce.hosting.caller import FIRST_DELAY, LONGEST_DELAY, Received, content_of
 from exactlyonce.testing.interruptions import STEPS
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry
+from exactlyonce.protocols.steps.clean import is_candidate, last_entry
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, companion_document
 from exactlyonce.records.ledger import LEDGER, KeptAnswer, Ledger, Mark, Page, entity_document, split, written
 from exactlyonce.records.library import BOOKS, Book, LibraryRecord, ParkedMessage, RequestDocument, StagedOutputs

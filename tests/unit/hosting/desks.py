@@ -13,7 +13,7 @@ from exactlyonce import Entity, TryAgainLater
 from exactlyonce.attempt import Strategy
 from exactlyonce.drivers.lanes import Lanes
 from exactlyonce.drivers.retry import Backoff, Clock, Retrying, Runtime
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.hosting.requests.asker import Answered, Asker, Keys, Request

@@ -15,7 +15,7 @@ from exactlyonce.drivers.async_driver import AsyncDriver
 from exactlyonce.drivers.retry import Backoff, Retrying, Runtime
 from exactlyonce.effects.library import FoundParked, LoadParked
 from exactlyonce.effects.port import Awaited
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.settlement import Returner, Settler
 from exactlyonce.hosting.deliveries.triggers import Failures

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from exactlyonce import Envelope, ExactlyOnceError, MalformedMessage, NewerSchema, StoredDataError
 from exactlyonce.drivers.lanes import Lanes
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import UNREADABLE
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.triggers import envelope_of

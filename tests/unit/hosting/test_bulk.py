@@ -9,8 +9,8 @@ from datetime import datetime
 import pytest
 
 from exactlyonce import ConfigurationError, DamagedDocument, TryAgainLater
-from exactlyonce.hosting.operators import bulk
-from exactlyonce.hosting.operators.bulk import Group, Outcome, Selection, grouped, on_each
+from exactlyonce.hosting.upkeep import operator as bulk
+from exactlyonce.hosting.upkeep.operator import Group, Outcome, Selection, grouped, on_each
 from exactlyonce.stores.port import ListedMessage
 from exactlyonce.testing.world import InstantClock
 from tests.samples import deposit

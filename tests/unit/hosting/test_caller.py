@@ -13,9 +13,8 @@ import pytest
 
 from exactlyonce import ConfigurationError, Envelope, InvalidMessage, MalformedMessage, TryAgainLater
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.hosting.calls.caller import FIRST_DELAY, LONGEST_DELAY
-from exactlyonce.hosting.calls.wire import Received, Request
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.caller import FIRST_DELAY, LONGEST_DELAY, Received, Request
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.frozen_json import Json
 from tests.calling import PAYMENTS, Charged, bill, taken

@@ -22,7 +22,7 @@ from exactlyonce import (
 from exactlyonce.attempt import Strategy
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.library import WriteOnce
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import Failures
 from exactlyonce.records.blobs import MAX_BLOB_BYTES, Blob
 from exactlyonce.testing.world import World

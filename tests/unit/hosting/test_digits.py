@@ -18,7 +18,7 @@ from exactlyonce import Envelope, InvalidMessage, MalformedMessage, message
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.effects.library import WriteOnce
 from exactlyonce.handling.messages import decode
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
 from exactlyonce.records.blobs import Blob
 from exactlyonce.transports.service_bus.binding import Content, read, written

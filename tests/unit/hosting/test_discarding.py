@@ -10,7 +10,7 @@ import pytest
 
 from exactlyonce import Envelope
 from exactlyonce.effects.entity import LoadEntity, SaveEntity
-from exactlyonce.hosting.operators.operator import noted_for
+from exactlyonce.hosting.upkeep.operator import noted_for
 from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.records.ledger import Ledger, read_entity
 from exactlyonce.records.sequences import Place, Sequence

@@ -12,7 +12,7 @@ import pytest
 
 from exactlyonce import Colocated, Outbox, Resequencer, VersionStream
 from exactlyonce.attempt import Strategy
-from exactlyonce.hosting.doctor.examination import (
+from exactlyonce.hosting.doctor import (
     LIBRARY,
     Finding,
     of_host_json,

@@ -11,7 +11,7 @@ import pytest
 from exactlyonce import Envelope
 from exactlyonce.drivers.overdue import divided
 from exactlyonce.effects.entity import Publish
-from exactlyonce.hosting.calls.wire import Received, Request
+from exactlyonce.hosting.caller import Received, Request
 from exactlyonce.records.ledger import CALL_TYPE
 from exactlyonce.records.outbox import Output
 from exactlyonce.values.frozen_json import Json

@@ -31,7 +31,7 @@ from exactlyonce.effects.effect import NoAnswer, Unknown
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import WriteBook, Written
 from exactlyonce.effects.port import Busy
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.poison import PoisonSettler
 from exactlyonce.hosting.deliveries.receiver import Receiver
 from exactlyonce.hosting.deliveries.settlement import aside_place

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from exactlyonce import Envelope, Reply
 from exactlyonce.handling.messages import decode
-from exactlyonce.hosting.calls.caller import content_of
-from exactlyonce.hosting.calls.wire import Received
+from exactlyonce.hosting.caller import Received, content_of
 from exactlyonce.values.frozen_json import MAX_NESTING, Json
 
 

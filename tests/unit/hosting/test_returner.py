@@ -15,7 +15,7 @@ from exactlyonce import (
     TryAgainLater,
 )
 from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.deliveries.triggers import PlainJson, envelope_of
 from exactlyonce.values.envelope import message_hash
 from tests.samples import Deposit, accounts, deposit

@@ -11,7 +11,7 @@ from exactlyonce.blobs.port import AwaitedBlobs, MemoryBlobs
 from exactlyonce.drivers.publisher import Address, Publisher
 from exactlyonce.drivers.retry import Runtime
 from exactlyonce.handling.routes import Routes
-from exactlyonce.hosting.claim_checks import ClaimChecks
+from exactlyonce.hosting.deliveries.claim_checks import ClaimChecks
 from exactlyonce.hosting.wiring import Sender
 from exactlyonce.records.sequences import RECEIVER
 from exactlyonce.testing.world import ManualClock

@@ -13,7 +13,7 @@ from exactlyonce.effects.effect import Begin, Effect, Step
 from exactlyonce.effects.library import DeleteBlobs, OpenNumbers, WriteOnce
 from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.resequencer.protocol import Resequencer
-from exactlyonce.protocols.steps.clean_blobs import clean_blobs
+from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob
 from exactlyonce.records.library import number_of

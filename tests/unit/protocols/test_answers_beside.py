@@ -21,7 +21,7 @@ from exactlyonce.effects.effect import UNKNOWN
 from exactlyonce.effects.entity import Conflict, Publish
 from exactlyonce.handling.routes import Routes
 from exactlyonce.handling.runner import Runner
-from exactlyonce.protocols.steps.clean_companions import clean_companions
+from exactlyonce.protocols.steps.clean import clean_companions
 from exactlyonce.records.companions import ColocatedRecord, StreamEntry, entry_id, record_id
 from exactlyonce.records.ledger import Ledger
 from exactlyonce.records.outbox import Answer

@@ -14,7 +14,7 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, Effect
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Saved, SaveEntity
 from exactlyonce.effects.library import KEPT, DeleteBlobs, FindBlobs, HasPages
 from exactlyonce.protocols.outbox import draft
-from exactlyonce.protocols.steps.clean_blobs import CleanedBlobs, blob_candidates, clean_blobs
+from exactlyonce.protocols.steps.clean import CleanedBlobs, blob_candidates, clean_blobs
 from exactlyonce.records.blobs import Author, ListedBlob
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.values.envelope import EntityRef

@@ -25,7 +25,7 @@ from exactlyonce.effects.library import (
 )
 from exactlyonce.errors import DatabaseRestored
 from exactlyonce.protocols.outbox.protocol import TRUSTED
-from exactlyonce.protocols.outbox.token import TokenReset, reset_token
+from exactlyonce.protocols.outbox.repair import TokenReset, reset_token
 from exactlyonce.protocols.steps.load import with_ledger
 from exactlyonce.protocols.steps.park import discard, put_aside
 from exactlyonce.records.ledger import Ledger, entity_document

@@ -280,7 +280,9 @@ class TestNoAnswers:
     def test_a_held_message_that_is_gone_is_damage(self) -> None:
         readers = Readers()
         readers.delivered(scored(2))
-        with pytest.raises(DamagedDocument, match=r"board/b holds number 2 of channel froms.*Restore the document.*or rebuild"):
+        with pytest.raises(
+            DamagedDocument, match=r"board/b holds number 2 of channel froms.*Restore the document.*or rebuild"
+        ):
             readers.attempted(scored(2), replies={LoadCompanions: FoundCompanions(())})
 
     def test_a_held_message_that_is_gone_is_reported_by_the_attempt_that_would_release_it(self) -> None:

@@ -59,10 +59,10 @@ from exactlyonce.protocols.colocated import Colocated
 from exactlyonce.protocols.outbox import draft
 from exactlyonce.protocols.outbox.clean import clean_staged
 from exactlyonce.protocols.outbox.judge import take_back
+from exactlyonce.protocols.outbox.repair import reset_token
 from exactlyonce.protocols.outbox.requests import open_request
-from exactlyonce.protocols.outbox.token import reset_token
 from exactlyonce.protocols.resequencer.protocol import Resequencer
-from exactlyonce.protocols.steps.clean_blobs import clean_blobs
+from exactlyonce.protocols.steps.clean import clean_blobs
 from exactlyonce.protocols.stream.protocol import VersionStream
 from exactlyonce.records.blobs import Author, Blob, ListedBlob
 from exactlyonce.records.companions import ColocatedRecord, Companion, NumberedMessage, StreamEntry, id_of

@@ -11,7 +11,7 @@ from exactlyonce import ConfigurationError, Outbox, VersionStream
 from exactlyonce.attempt import Memory, Strategy
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import Conflict, LoadEntity, SaveEntity
-from exactlyonce.protocols.steps.renumber import Renumbered, renumber
+from exactlyonce.protocols.outbox.repair import Renumbered, renumber
 from tests.samples import deposit
 from tests.unit.script import ENTITY, Script, attempt, receipt, receipts
 

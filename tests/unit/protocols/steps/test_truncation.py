@@ -12,7 +12,7 @@ from exactlyonce.attempt import Finished, Memory
 from exactlyonce.effects.companions import DeleteCompanions, LoadCompanions, ReplaceCompanions
 from exactlyonce.effects.effect import BEHIND, UNKNOWN
 from exactlyonce.effects.entity import LoadEntity, Publish
-from exactlyonce.protocols.steps.clean_companions import is_candidate, last_entry, may_go
+from exactlyonce.protocols.steps.clean import is_candidate, last_entry, may_go
 from exactlyonce.protocols.stream.replay import replay
 from tests import samples
 from tests.samples import deposit

@@ -15,7 +15,7 @@ from exactlyonce.effects.effect import BEHIND, UNKNOWN, NoAnswer
 from exactlyonce.effects.entity import Conflict, Loaded, LoadEntity, Publish, SaveEntity
 from exactlyonce.handling.runner import Runner
 from exactlyonce.protocols.colocated import Colocated
-from exactlyonce.protocols.steps.renumber import renumber
+from exactlyonce.protocols.outbox.repair import renumber
 from exactlyonce.protocols.stream.replay import Missing, Replayed, replay, versions_of
 from exactlyonce.records.ledger import Ledger, entity_document
 from exactlyonce.records.outbox import Output

@@ -1,1 +1,0 @@
-"""Calls of handlers to services."""

@@ -1,1 +1,0 @@
-"""Operators' actions on entities and parked messages, single or in bulk."""
