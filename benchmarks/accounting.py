@@ -45,9 +45,9 @@ class Bill:
     @classmethod
     def of(cls, requests: Sequence[LoggedRequest]) -> Bill:
         """The sum of these requests."""
-        conflicts = sum(one.status in CONFLICTS for one in requests)
-        applied = sum(one.applied for one in requests)
-        return cls(len(requests), sum(one.charge for one in requests), conflicts, applied)
+        conflicts = sum(request.status in CONFLICTS for request in requests)
+        applied = sum(request.applied for request in requests)
+        return cls(len(requests), sum(request.charge for request in requests), conflicts, applied)
 
 
 class Till:
@@ -67,7 +67,7 @@ class Till:
     def bill(self) -> Bill:
         """The bill for everything since the last one."""
         requests = self._cosmos.requests(self._requests)
-        self._requests = max((one.n for one in requests), default=self._requests)
+        self._requests = max((request.n for request in requests), default=self._requests)
         return Bill.of(requests)
 
     def means(self, messages: int) -> dict[str, Any]:
@@ -83,8 +83,8 @@ class Till:
     def written(self) -> int:
         """Bytes of all documents written since the last time, without what the service adds to them."""
         writes = self._cosmos.history(self._database, after=self._writes)
-        self._writes = max((one.sequence for one in writes), default=self._writes)
-        return sum(Json.of(without_system(one.document)).size for one in writes if one.document is not None)
+        self._writes = max((write.sequence for write in writes), default=self._writes)
+        return sum(Json.of(without_system(write.document)).size for write in writes if write.document is not None)
 
 
 class RoundTrips:

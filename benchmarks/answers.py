@@ -115,7 +115,7 @@ def answers_table(result: Mapping[str, Any]) -> str:
     for name, measured in result["strategies"].items():
         for size, costs in measured.items():
             first = costs["first"]
-            retries = (f"{one['requests']:.0f}, {one['request units']:.1f}" for one in list(costs.values())[1:])
+            retries = (f"{cost['requests']:.0f}, {cost['request units']:.1f}" for cost in list(costs.values())[1:])
             figures = f"{first['requests']:.2f}", f"{first['request units']:.1f}", f"{first['bytes written']:,}"
             rows.append((f"`{name}`", size, *figures, *retries))
     head = ("", "answer", "requests", "RU", "bytes written", "a retry of the newest: requests, RU", "of the oldest")

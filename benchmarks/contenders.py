@@ -109,7 +109,7 @@ def contenders() -> tuple[Contender, ...]:
 def own() -> tuple[Contender, ...]:
     """The library's strategies."""
     return (
-        *(_reporting(one.name, one.entity, timed=one.timed) for one in subjects()),
+        *(_reporting(subject.name, subject.entity, timed=subject.timed) for subject in subjects()),
         Contender("Resequencer()", boards, timed=True, numbered=True),
     )
 

@@ -54,7 +54,7 @@ LEAST: Final = 20_000
 """Messages per second of the engine without I/O, in full groups with an output each."""
 
 SUBJECT: Final = own()[0]
-NAIVE: Final = next(one for one in competitors() if one.name == "naive")
+NAIVE: Final = next(competitor for competitor in competitors() if competitor.name == "naive")
 OUTBOX: Final = Outbox()
 GAME: Final = SUBJECT.entity.ref("game-1")
 TOKEN: Final = "0:-1#1"  # noqa: S105
@@ -341,7 +341,7 @@ def _rates(measured: Sequence[tuple[float, int]]) -> dict[str, Any]:
 
 
 def _milliseconds(seconds: Sequence[float], messages: int = TOGETHER) -> dict[str, Any]:
-    return _summary([one / messages * 1000 for one in seconds], 4)
+    return _summary([second / messages * 1000 for second in seconds], 4)
 
 
 def _summary(values: Sequence[float], digits: int) -> dict[str, Any]:

@@ -40,7 +40,7 @@ async def library_costs(names: Sequence[str], records: Sequence[int] = RECORDS) 
         names: of contenders.
         records: numbers of pages, in ascending order.
     """
-    chosen = [one for one in own() if one.name in names]
+    chosen = [item for item in own() if item.name in names]
     costs: dict[str, dict[str, Any]] = {name: {} for name in names}
     with ours(tls=False, admin=True) as server:
         cosmos = AdminClient(server.endpoint)

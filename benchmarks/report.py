@@ -88,7 +88,7 @@ def _rows(value: Any, indent: str) -> str:
     if not isinstance(value, dict) or len(indent) + len(text) <= _WIDTH:
         return text
     inner = indent + "  "
-    rows = (f"{inner}{json.dumps(key)}: {_rows(one, inner)}" for key, one in value.items())
+    rows = (f"{inner}{json.dumps(key)}: {_rows(item, inner)}" for key, item in value.items())
     return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
 
 

@@ -89,18 +89,18 @@ class History:
         entry = self.companions.get(entry_id(self._entity, message))
         if entry is not None:
             return [output["id"] for output in entry["outputs"]]
-        owing = (one for one in self._ledger.outbox if one.cause == message_hash(message))
+        owing = (item for item in self._ledger.outbox if item.cause == message_hash(message))
         return [
             output.id
-            for one in owing
-            for output in one.owed_outputs(self._entity, self._ledger.to, self._ledger.sequences)
+            for item in owing
+            for output in item.owed_outputs(self._entity, self._ledger.to, self._ledger.sequences)
         ]
 
     @property
     def stored(self) -> dict[str, int]:
         """Bytes of the entity's document, and of the library's documents of this entity."""
         document = 0 if self.document is None else self.document.size
-        others = sum(Json.of(one).size for one in (*self.companions.values(), *self.apart.values()))
+        others = sum(Json.of(companion).size for companion in (*self.companions.values(), *self.apart.values()))
         return {"document": document, "other documents": others}
 
     @property
@@ -113,7 +113,7 @@ class History:
         """Write all documents."""
         games = database.get_container_client("games")
         token = await _write(database.get_container_client("exactlyonce"), list(self.apart.values()), self._entity.key)
-        await _write(games, [{**one, "gameId": GAME} for one in self.companions.values()], GAME)
+        await _write(games, [{**companion, "gameId": GAME} for companion in self.companions.values()], GAME)
         assert self.document is not None  # noqa: S101  # There are no histories without messages.
         ledger = self._ledger
         if ledger.token is not None:
@@ -192,7 +192,9 @@ class History:
                 raise RuntimeError(f"{self.subject.name} asks for {type(effect).__name__}, which has no answer here.")
 
     def _put(self, companions: Sequence[Companion]) -> None:
-        self.companions.update({id_of(self._entity, one): companion_document(self._entity, one) for one in companions})
+        self.companions.update(
+            {id_of(self._entity, companion): companion_document(self._entity, companion) for companion in companions}
+        )
 
 
 async def _write(container: ContainerProxy, documents: Sequence[dict[str, Any]], key: str) -> str | None:

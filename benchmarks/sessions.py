@@ -98,9 +98,9 @@ def _conflicts(stack: Stack) -> int:
 
 def missed(runs: Sequence[Measured]) -> Iterator[str]:
     """A sentence for each run with sessions in which there was a conflict."""
-    for one in runs:
-        if one.sessions and one.conflicts:
-            yield f"With sessions {one.games} had {one.conflicts} conflicts; there must be none."
+    for run in runs:
+        if run.sessions and run.conflicts:
+            yield f"With sessions {run.games} had {run.conflicts} conflicts; there must be none."
 
 
 def main() -> int:
@@ -117,7 +117,7 @@ def main() -> int:
         for sessions in ((False, True) if turn % 2 else (True, False))
     ]
     settings = {"shots": options.shots, "hosts": HOSTS, "latency_ms": LATENCY_MILLISECONDS}
-    result = {"machine": on, "settings": settings, "runs": [asdict(one) for one in runs]}
+    result = {"machine": on, "settings": settings, "runs": [asdict(run) for run in runs]}
     write_result(options.output, result)
     return exit_code(missed(runs))
 

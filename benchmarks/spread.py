@@ -68,13 +68,13 @@ async def _from_many_sources(contender: Contender, sources: int, counted: int) -
         create_containers(emulator, _DATABASE)
         async with running(contender, emulator, _DATABASE) as application:
             till = Till(emulator, _DATABASE)
-            await application.feed((contender.from_source(one, "hub", 1) for one in range(sources)), _TOGETHER)
+            await application.feed((contender.from_source(item, "hub", 1) for item in range(sources)), _TOGETHER)
             # All are newer than those before: what sources send has the order of its times, near enough.
-            first = [contender.from_source(sources + one, "hub", 2 + one) for one in range(counted)]
+            first = [contender.from_source(sources + item, "hub", 2 + item) for item in range(counted)]
             again = enumerate(Random(1).sample(range(sources), counted), 2 + counted)
             later = [contender.from_source(source, "hub", number) for number, source in again]
             for contact, messages in (("first contact", first), ("later", later)):
-                before = max(one.sequence for one in emulator.history(_DATABASE))
+                before = max(item.sequence for item in emulator.history(_DATABASE))
                 till.means(counted)
                 await application.feed(messages, 1)
                 ledgers = list(_ledgers(emulator, before))

@@ -55,7 +55,7 @@ def headline_table(result: Mapping[str, Any]) -> str:
         "a copy, in a process that knows nothing": (ours["duplicate in a fresh process"], naive["first"]),
     }
     rows = [
-        (case, *(_figure(one["requests"]) for one in both), *(_figure(one["request units"], 1) for one in both))
+        (case, *(_figure(item["requests"]) for item in both), *(_figure(item["request units"], 1) for item in both))
         for case, both in cases.items()
     ]
     rows.append(("clean-up, for each message", "", "", _figure(clean_up), "0"))
@@ -92,7 +92,7 @@ def throughput_tables(result: Mapping[str, Any]) -> str:
 
 def targets_table(targets: Iterable[Target]) -> str:
     """What is wanted of `Outbox()`, and what came out."""
-    rows = ((one.what, one.wanted, _figure(one.measured)) for one in targets)
+    rows = ((target.what, target.wanted, _figure(target.measured)) for target in targets)
     return table(("`Outbox()`", "wanted", "measured"), rows)
 
 

@@ -93,7 +93,7 @@ Plan = Sequence[tuple[Load, Sequence[str]]]
 
 def full_plan() -> Plan:
     """Latencies and numbers in flight around one load at which everybody is measured."""
-    everybody = [one.name for one in contenders() if one.name not in NOT_COMPARED]
+    everybody = [contender.name for contender in contenders() if contender.name not in NOT_COMPARED]
     planned: list[tuple[Load, Sequence[str]]] = []
     for workload in WORKLOADS:
         for latency in LATENCIES:
@@ -155,7 +155,7 @@ async def _place(
 def _median_of(values: Iterator[float | None]) -> float | None:
     """None if one of them is not known."""
     known = list(values)
-    return None if None in known else round(median(one for one in known if one is not None), 1)
+    return None if None in known else round(median(item for item in known if item is not None), 1)
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def _audit(scene: Scene, title: str, database: str, expected: frozenset[Found], 
     with _stage(scene, database, **limits) as stage:
         garbage = Auditor(stage).run(Options(str(out))).garbage
     lines = (out / "findings.jsonl").read_text().splitlines()
-    findings = [(one["rule"], one["entity"]) for one in map(loads, lines)]
+    findings = [(item["rule"], item["entity"]) for item in map(loads, lines)]
     remark = (
         f"{garbage:,} staged documents of lost attempts are for clean-up to take" if garbage and not expected else ""
     )

@@ -85,7 +85,7 @@ def main() -> int:
 
 def planned(messages: int, games: int, random: Random) -> Sequence[Shot]:
     """Shots at games in turn, in the order in which they wait."""
-    return [Shot(f"shot-{one}", f"game-{one % games}", random.choice((0, 17, 42))) for one in range(messages)]
+    return [Shot(f"shot-{number}", f"game-{number % games}", random.choice((0, 17, 42))) for number in range(messages)]
 
 
 async def work(shots: Sequence[Shot], games: int, logs: Path, options: Options) -> Worked:
@@ -109,9 +109,9 @@ async def work(shots: Sequence[Shot], games: int, logs: Path, options: Options) 
             len(shots),
             games,
             seconds,
-            max(one.memory for one in measures.samples),
-            sum(one.requests for one in measures.samples),
-            sum(one.conflicts for one in measures.samples),
+            max(sample.memory for sample in measures.samples),
+            sum(sample.requests for sample in measures.samples),
+            sum(sample.conflicts for sample in measures.samples),
             found,
         )
 

@@ -54,8 +54,8 @@ class Clients:
 
     async def stop(self) -> None:
         """Cancel what is under way."""
-        for one in self._under_way:
-            one.cancel()
+        for item in self._under_way:
+            item.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def _fire(self, shot: Shot) -> None:

@@ -30,9 +30,11 @@ def read(cosmos: Administration, database: str) -> Database:
 
 def without_garbage(copied: Database) -> Database:
     """The same documents but for those of messages that no game keeps, which clean-up would take."""
-    kept = (one for game in copied.games.values() for one in game.get("_ledger", {}).get("kept", ()))
-    named = {one["tx"] for one in kept}
-    orphans = [name for name, one in copied.exactlyonce.items() if one["kind"] == "staged" and one["tx"] not in named]
+    kept = (item for game in copied.games.values() for item in game.get("_ledger", {}).get("kept", ()))
+    named = {item["tx"] for item in kept}
+    orphans = [
+        name for name, item in copied.exactlyonce.items() if item["kind"] == "staged" and item["tx"] not in named
+    ]
     for name in orphans:
         del copied.exactlyonce[name]
     return copied

@@ -112,7 +112,7 @@ class _Meter:
             else:
                 await self._process(self._fired)
                 self._fired += 1
-            chains.append([one for one in self._cosmos.requests(before) if one.database == self._database])
+            chains.append([request for request in self._cosmos.requests(before) if request.database == self._database])
         return _summed(messages, kind, limit, chains)
 
     async def close(self) -> None:
@@ -144,27 +144,27 @@ def _summed(messages: str, kind: Kind, limit: float, chains: Sequence[Sequence[L
         limit=limit,
         rounds=max(rounds[False], default=0),
         rounds_apart=max(rounds[True], default=0),
-        charge=sum(one.charge for chain in steady for one in chain) / len(steady),
+        charge=sum(item.charge for chain in steady for item in chain) / len(steady),
     )
 
 
 def _writes_apart(chain: Sequence[LoggedRequest]) -> bool:
     """Whether the library's partition was written before the commit."""
-    return any(one.container == "exactlyonce" and one.applied for one in _until_commit(chain))
+    return any(item.container == "exactlyonce" and item.applied for item in _until_commit(chain))
 
 
 def _rounds(chain: Sequence[LoggedRequest]) -> int:
     """How many requests follow one another until the commit is answered; side by side counts once."""
     rounds, free_at = 0, 0.0
-    for one in sorted(_until_commit(chain), key=lambda one: one.started):
-        if one.started >= free_at:
+    for item in sorted(_until_commit(chain), key=lambda item: item.started):
+        if item.started >= free_at:
             rounds += 1
-            free_at = one.finished
+            free_at = item.finished
         else:
-            free_at = max(free_at, one.finished)
+            free_at = max(free_at, item.finished)
     return rounds
 
 
 def _until_commit(chain: Sequence[LoggedRequest]) -> Sequence[LoggedRequest]:
-    commit = next((one for one in chain if one.container == "games" and one.applied), None)
-    return chain if commit is None else [one for one in chain if one.finished <= commit.finished]
+    commit = next((item for item in chain if item.container == "games" and item.applied), None)
+    return chain if commit is None else [item for item in chain if item.finished <= commit.finished]

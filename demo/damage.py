@@ -91,13 +91,17 @@ class History:
 
     def pages(self) -> list[Document]:
         """Of the game, the oldest first."""
-        found = (one for one in self.database.exactlyonce.values() if (one["pk"], one["kind"]) == (self.key, "page"))
-        return sorted(found, key=lambda one: int(one["version"]))
+        found = (
+            item for item in self.database.exactlyonce.values() if (item["pk"], item["kind"]) == (self.key, "page")
+        )
+        return sorted(found, key=lambda item: int(item["version"]))
 
     def taken(self) -> Document:
         """The document of some number that the board has taken."""
-        numbers = (one for one in self.database.boards.values() if one["gameId"] == self.game and "_kind" in one)
-        return next(one for one in numbers if one["message"] is not None and one["held"] is None)
+        numbers = (
+            board for board in self.database.boards.values() if board["gameId"] == self.game and "_kind" in board
+        )
+        return next(number for number in numbers if number["message"] is not None and number["held"] is None)
 
     def hold(self, number: int) -> None:
         """A message of somebody else waits on the board."""
@@ -108,8 +112,8 @@ class History:
 
     def records(self) -> list[Document]:
         """Records or entries of a stream, by version; none if its strategy has marks."""
-        companions = (one for one in self.database.games.values() if one["gameId"] == self.game and "_kind" in one)
-        return sorted(companions, key=lambda one: int(one["version"]))
+        companions = (game for game in self.database.games.values() if game["gameId"] == self.game and "_kind" in game)
+        return sorted(companions, key=lambda companion: int(companion["version"]))
 
     def remove(self, record: Document) -> None:
         """Remove a record."""
@@ -277,7 +281,7 @@ def answered(history: History) -> tuple[str, ...]:
     answers = [first, {**first, "status": 409}]
     if history.marks:
         cause = message_hash("demo/request")
-        history.ledger["answers"] = [{"cause": cause, "answer": one} for one in answers]
+        history.ledger["answers"] = [{"cause": cause, "answer": answer} for answer in answers]
     else:
         record = history.records()[1]
         record["answer"] = first
@@ -320,8 +324,8 @@ def damaged(database: Database) -> set[tuple[str, str]]:
     Raises:
         ValueError: it has too few games with enough commits.
     """
-    games = sorted({one["gameId"] for one in database.games.values()})
-    fit = [one for one in (History(database, game) for game in games) if one.ledger["version"] >= FEWEST]
+    games = sorted({item["gameId"] for item in database.games.values()})
+    fit = [item for item in (History(database, game) for game in games) if item.ledger["version"] >= FEWEST]
     if len(fit) < len(DAMAGES):
         raise ValueError(f"{len(fit)} games have {FEWEST} shots or more; {len(DAMAGES)} are needed: fire more shots.")
     expected = set()

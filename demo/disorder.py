@@ -118,8 +118,8 @@ def gaps(stack: Stack) -> tuple[Gap, ...]:
         if write.document is not None and "_ledger" in write.document:
             boards[write.id] = write.document["_ledger"]
     return tuple(
-        Gap(game, one["source"], one["next"], sum(last - first + 1 for first, last in one["held"]))
+        Gap(game, item["source"], item["next"], sum(last - first + 1 for first, last in item["held"]))
         for game, ledger in boards.items()
-        for one in ledger.get("receptions", ())
-        if one["held"]
+        for item in ledger.get("receptions", ())
+        if item["held"]
     )

@@ -75,7 +75,7 @@ def show_game(story: Story, report: Report) -> None:
     story.console.print(_game(report))
     for kind, number in Counter(finding.kind for finding in report.findings).most_common():
         story.tell(f"[red]{number} times: {kind}[/]")
-        for finding in [one for one in report.findings if one.kind == kind][:_EXAMPLES]:
+        for finding in [item for item in report.findings if item.kind == kind][:_EXAMPLES]:
             story.add(f"{finding.game} {finding.detail}")
     colour = "red" if report.findings else "green"
     story.tell(f"[bold {colour}]{len(report.findings)} violations of exactly-once processing.[/]")

@@ -79,7 +79,7 @@ async def _take(stack: Stack, shot: Envelope) -> str:
         settings=settings,
         storage=StorageConnection(stack.storage.connection_string),
     )
-    before = max((one.n for one in stack.cosmos.requests(0)), default=0)
+    before = max((request.n for request in stack.cosmos.requests(0)), default=0)
     outcome = DROPPED
     try:
         await once.process(func.QueueMessage(id=shot.id, body=shot.to_json().text.encode()), ranges)
@@ -88,6 +88,8 @@ async def _take(stack: Stack, shot: Envelope) -> str:
     finally:
         await once.close()
     saved = (
-        one.applied for one in stack.cosmos.requests(before) if (one.database, one.container) == (_DATABASE, "games")
+        request.applied
+        for request in stack.cosmos.requests(before)
+        if (request.database, request.container) == (_DATABASE, "games")
     )
     return APPLIED if any(saved) else outcome

@@ -141,21 +141,21 @@ async def _sweep(stack: Stack, progress: Progress) -> None:
 def owing(stack: Stack) -> bool:
     """Whether the newest document of a game, or a companion of one, owes what no book pays."""
     games, library = (_newest(stack, name) for name in ("games", "exactlyonce"))
-    books = {one["id"]: read_book(from_library(one)) for one in library if one["kind"] == "book"}
+    books = {item["id"]: read_book(from_library(item)) for item in library if item["kind"] == "book"}
 
     def is_paid(tx: str) -> bool:
         book, number = number_of(tx)
         return book_id(book) in books and books[book_id(book)].pays(number)
 
-    entries = (entry for one in games for entry in one.get("_ledger", {}).get("outbox", ()))
+    entries = (entry for game in games for entry in game.get("_ledger", {}).get("outbox", ()))
     owed = (entry for entry in entries if not is_paid(entry["tx"]))
-    return any(owed) or any(one.get("owing_since") for one in games)
+    return any(owed) or any(game.get("owing_since") for game in games)
 
 
 def _newest(stack: Stack, container: str) -> list[dict[str, Any]]:
     """The documents of a container as they are now."""
     newest = {write.id: write.document for write in stack.cosmos.history(DATABASE, container)}
-    return [one for one in newest.values() if one]
+    return [item for item in newest.values() if item]
 
 
 async def _drain(

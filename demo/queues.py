@@ -68,7 +68,7 @@ class StorageQueue:
     """A storage queue, with its poison queue."""
 
     def __init__(self, stack: Stack, name: str) -> None:
-        self._queue, self._poison = (_client(stack, one) for one in (name, f"{name}-poison"))
+        self._queue, self._poison = (_client(stack, item) for item in (name, f"{name}-poison"))
 
     async def __aenter__(self) -> StorageQueue:
         return self

@@ -156,7 +156,7 @@ def _git(*arguments: str) -> str:
 
 
 def _module_of(path: str) -> str:
-    root = max((one for one in _ROOTS if path.startswith(one)), key=len)
+    root = max((item for item in _ROOTS if path.startswith(item)), key=len)
     return path.removeprefix(root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 

@@ -85,7 +85,7 @@ def message_picture(calls: Iterable[Call]) -> str:
     for call in calls:
         room, callers = room_of(call.path), [room_of(path) for path in call.callers]
         starter = DRIVERS if lines else TRIGGER
-        caller = next((one for one in callers if one not in SILENT), starter)
+        caller = next((item for item in callers if item not in SILENT), starter)
         if room != caller and room not in SILENT and not call.is_property:
             rooms += [] if room in rooms else [room]
             lines.append(f"  {caller}->>{room}: {call.name.removesuffix('.__call__')}")

@@ -54,11 +54,11 @@ def main() -> int:
     """Build all wheels into `dist`, install and try them."""
     for old in DIST.glob("*.whl"):
         old.unlink()
-    built = {one: build(one, DIST) for one in distributions()}
+    built = {distribution: build(distribution, DIST) for distribution in distributions()}
     for wheel in built.values():
         print(f"{wheel.stat().st_size / 1024:7,.0f} KB  {wheel.relative_to(ROOT)}")
     with tempfile.TemporaryDirectory() as scratch:
-        _try_out({one: wheel for one, wheel in built.items() if one.name != _NEEDS_A_COMPILER}, Path(scratch))
+        _try_out({item: wheel for item, wheel in built.items() if item.name != _NEEDS_A_COMPILER}, Path(scratch))
     print("All of them install into an empty environment; their versions, commands and types are as declared.")
     return 0
 
@@ -68,15 +68,15 @@ def _try_out(wheels: dict[Distribution, Path], scratch: Path) -> None:
     environment = scratch / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     python = environment / "bin" / "python"
-    wanted = [f"{wheel}{_OPTIONS.get(one.name, '')}" for one, wheel in wheels.items()]
+    wanted = [f"{wheel}{_OPTIONS.get(item.name, '')}" for item, wheel in wheels.items()]
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
-    for one in wheels:
-        module = one.modules[0]
-        code = f"import {module}; assert {module}.__version__ == {one.version!r}, {module}.__version__"
+    for item in wheels:
+        module = item.modules[0]
+        code = f"import {module}; assert {module}.__version__ == {item.version!r}, {module}.__version__"
         subprocess.run([python, "-c", code], cwd=scratch, check=True)
     _try_a_new_app(environment, scratch)
     user = scratch / "user.py"
-    user.write_text("".join(f"import {one.modules[0]}\n{one.modules[0]}.__version__.split()\n" for one in wheels))
+    user.write_text("".join(f"import {item.modules[0]}\n{item.modules[0]}.__version__.split()\n" for item in wheels))
     mypy = [
         sys.executable,
         "-m",

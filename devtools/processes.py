@@ -125,9 +125,9 @@ def main() -> None:
         select.select([os.pidfd_open(process)], [], [])
     force = time.monotonic() + _GRACE_SECONDS
     while left := [*_marked(mark)]:
-        for one in left:
+        for item in left:
             with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGTERM if time.monotonic() < force else signal.SIGKILL)
+                os.kill(item, signal.SIGTERM if time.monotonic() < force else signal.SIGKILL)
         time.sleep(_LOOK_AGAIN_SECONDS)
 
 

@@ -203,12 +203,14 @@ class Finished:
             messages: the messages of the attempt, in order. Among several copies, the last is processed.
         """
         copies = tuple(messages)
-        last = {one.key: one for one in copies}
-        contents = {key: one.content for key, one in last.items()} if len(last) < len(copies) else {}
+        last = {copy_.key: copy_ for copy_ in copies}
+        contents = {key: item.content for key, item in last.items()} if len(last) < len(copies) else {}
         contents |= dict(self.contents)
         # A request is compared by its fingerprint, and its caller is told.
         return tuple(
-            one for one in copies if one.asked is None and not one.content.startswith(contents.get(one.key, ""))
+            copy_
+            for copy_ in copies
+            if copy_.asked is None and not copy_.content.startswith(contents.get(copy_.key, ""))
         )
 
 

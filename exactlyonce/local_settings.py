@@ -68,7 +68,7 @@ def use_local_settings(folder: Path, environment: MutableMapping[str, str] = os.
         # A syntax error's text would quote nothing, but name its place.
         raise ConfigurationError(f"{FILE} cannot be read: {error}. Correct it, or remove it.") from None
     values = content.get("Values", {}) if isinstance(content, dict) else None
-    if not isinstance(values, dict) or not all(isinstance(one, str) for one in values.values()):
+    if not isinstance(values, dict) or not all(isinstance(item, str) for item in values.values()):
         raise ConfigurationError(f'{FILE} has to be an object with an object "Values" of texts in quotation marks.')
     if content.get("IsEncrypted"):
         raise ConfigurationError(f"{FILE} is encrypted: run 'func settings decrypt' first.")

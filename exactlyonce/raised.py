@@ -130,7 +130,7 @@ class _Showing:
         if not self._text:
             text = "\n".join(filter(None, (text, *_frames(_kept("__traceback__", error)))))
         inner = _GROUP.exceptions.__get__(error)[:_MOST_INSIDE] if _GROUP and issubclass(kind, _GROUP) else ()
-        inner = [self.of(one) for one in inner if len(self._shown) < _MOST_SHOWN]
+        inner = [self.of(item) for item in inner if len(self._shown) < _MOST_SHOWN]
         made: BaseException = _like(kind, _EXCEPTION_GROUP)(text, inner) if inner else _like(kind, Exception)(text)
         return made
 

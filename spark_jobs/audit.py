@@ -80,7 +80,7 @@ def run(
     print(f"{_verdict(contents)} See {given.out}/{PAGE}.")
     if len(contents.trend) > 1:
         print(trend_sentence(contents.trend))
-    for rule in sorted((one for one in contents.rules if one.findings), key=urgency):
+    for rule in sorted((item for item in contents.rules if item.findings), key=urgency):
         print(f"{rule.findings:7,}  {rule.severity}: {rule.title} ({rule.name})")
     return Exit.FINDINGS if contents.total else Exit.DONE
 

@@ -31,16 +31,16 @@ def entities_of(module: ModuleType) -> tuple[Entity[Any], ...]:
     found = [value for value in vars(module).values() if isinstance(value, Entity)]
     if not found:
         raise ConfigurationError(f"The module {module.__name__} has no entities at its top level.")
-    return tuple({id(one): one for one in found}.values())
+    return tuple({id(item): item for item in found}.values())
 
 
 def consumers_of(module: ModuleType, entities: tuple[Entity[Any], ...]) -> dict[str, str]:
     """By name the type of these entities that a destination leads to, of the destinations at the top level of a module."""
     values = [value for value in vars(module).values() if isinstance(value, (Destination, tuple, list))]
-    several = (one for value in values if not isinstance(value, Destination) for one in value)
-    found = (one for one in (*values, *several) if isinstance(one, Destination))
-    names = {one.name: one.to if isinstance(one.to, str) else getattr(one.to, "name", "") for one in found}
-    types = {one.name for one in entities}
+    several = (item for value in values if not isinstance(value, Destination) for item in value)
+    found = (item for item in (*values, *several) if isinstance(item, Destination))
+    names = {item.name: item.to if isinstance(item.to, str) else getattr(item.to, "name", "") for item in found}
+    types = {entity.name for entity in entities}
     return {name: type for name, type in sorted(names.items()) if type in types}
 
 
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> Exit:
         help="entity type that consumes a destination, if its to= does not say so; may be given several times",
     )
     given = parser.parse_args(arguments)
-    more = dict(_consumer(one) for one in given.consumer)
+    more = dict(_consumer(item) for item in given.consumer)
     use_local_settings(Path.cwd(), os.environ)
     try:
         module = import_module(given.module)

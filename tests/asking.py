@@ -10,7 +10,9 @@ from exactlyonce.effects.effect import Step
 from exactlyonce.values.envelope import EntityRef, Envelope
 from exactlyonce.values.frozen_json import Json
 
-BY_NAME: Final[dict[str, Strategy]] = {one.name: one for one in (Outbox(), Colocated(), VersionStream(), Resequencer())}
+BY_NAME: Final[dict[str, Strategy]] = {
+    item.name: item for item in (Outbox(), Colocated(), VersionStream(), Resequencer())
+}
 
 
 def unhandled(entity: EntityRef, *messages: Envelope, absent: Json = Json("{}")) -> Work:  # noqa: B008  # It is frozen.

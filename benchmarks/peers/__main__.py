@@ -48,7 +48,7 @@ def main() -> int:
     options = parsed(made, "peers")
     if options.rounds < 1 or options.messages < LEAST:
         made.error(f"it takes 1 round and {LEAST} messages at least")
-    peers = [one for one in everybody(options.npm) if options.only in one.name]
+    peers = [item for item in everybody(options.npm) if options.only in item.name]
     if not peers:
         made.error(f"no peer has {options.only!r} in its name")
     workload = replace(Workload(), messages=options.messages, copies=options.messages // 10)
@@ -58,7 +58,7 @@ def main() -> int:
     if not options.only:
         write_result(options.output, result)
         write_section(options.page, "peers", peers_table(result))
-    void = (f"{name}: {why}" for name, one in result["peers"].items() for why in one.get("void", ()))
+    void = (f"{name}: {why}" for name, item in result["peers"].items() for why in item.get("void", ()))
     return exit_code(chain(void, missed(peer_targets(result))))
 
 

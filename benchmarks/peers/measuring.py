@@ -107,7 +107,7 @@ async def _sent(running: Running, expected: int) -> None:
 
 
 def _summary(rounds: Sequence[Figures]) -> dict[str, dict[str, float]]:
-    by_figure = {name: [one[name] for one in rounds] for name in rounds[0]}
+    by_figure = {name: [item[name] for item in rounds] for name in rounds[0]}
     return {
         name: {"median": round(statistics.median(values), 2), "least": min(values), "most": max(values)}
         for name, values in by_figure.items()

@@ -110,7 +110,7 @@ class Ours:
         """Of the documents, as JSON. What is left to mark is marked first, since it would be sooner or later."""
         await self._lanes.quiesce()
         containers = [await self._documents(name) for name in ("games", "exactlyonce")]
-        return sum([len(json.dumps(one)) for documents in containers async for one in documents])
+        return sum([len(json.dumps(document)) for documents in containers async for document in documents])
 
     async def _documents(self, container: str) -> Any:
         read: ContainerProxy = await self._connection.container(container)

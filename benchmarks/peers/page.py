@@ -27,7 +27,7 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"| | {' | '.join(_FIGURES)} |"
     yield "| --- |" + " ---: |" * len(_FIGURES)
     peers: Mapping[str, Mapping[str, Any]] = result["peers"]
-    measured = {name: one for name, one in peers.items() if "figures" in one}
+    measured = {name: item for name, item in peers.items() if "figures" in item}
     for name, one in measured.items():
         yield f"| {name} | {' | '.join(_cell(one['figures'][figure], how) for figure, how in _FIGURES.items())} |"
     yield ""
@@ -36,7 +36,7 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} was not measured. {one['missing']}\n"
         for void in one.get("void", ()):
             yield f"{name}, void: {void}\n"
-    versions = {part: number for one in measured.values() for part, number in one["versions"].items()}
+    versions = {part: number for item in measured.values() for part, number in item["versions"].items()}
     work = result["workload"]
     yield (
         f"Medians, and least to most, of {result['rounds']} rounds of {work['messages']:,} messages and {work['copies']:,}"

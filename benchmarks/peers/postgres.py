@@ -52,7 +52,7 @@ def version() -> str:
 
 def _programs() -> Path:
     """The folder of the newest server: what Debian has outside the path, or what is on the path."""
-    found = sorted(DEBIAN.glob("*/bin/pg_ctl"), key=lambda one: float(one.parts[-3]))
+    found = sorted(DEBIAN.glob("*/bin/pg_ctl"), key=lambda path: float(path.parts[-3]))
     on_path = shutil.which("pg_ctl")
     if not found and on_path is None:
         raise NotInstalledError("PostgreSQL is not installed (Debian: apt install postgresql).")

@@ -33,16 +33,16 @@ class Workload:
     def deliveries(self) -> list[Message]:
         """What is delivered, in order; the same every time."""
         chance = Random(self.messages)
-        messages = [Message(f"m-{one}", f"e-{chance.randrange(self.entities)}") for one in range(self.messages)]
+        messages = [Message(f"m-{item}", f"e-{chance.randrange(self.entities)}") for item in range(self.messages)]
         timed = list(enumerate(map(float, range(self.messages))))
         for number, original in enumerate(chance.sample(range(self.messages), self.copies)):
             latest = self.messages if number % 2 else original + self.in_flight / 2
             timed.append((original, chance.uniform(original, latest)))
-        return [messages[original] for original, _ in sorted(timed, key=lambda one: one[1])]
+        return [messages[original] for original, _ in sorted(timed, key=lambda item: item[1])]
 
     def warming(self) -> list[Message]:
         """What is delivered before."""
-        return [Message(f"w-{one}", f"warm-{one % self.in_flight}") for one in range(self.warm_up)]
+        return [Message(f"w-{number}", f"warm-{number % self.in_flight}") for number in range(self.warm_up)]
 
     async def deliver(
         self, deliveries: Sequence[Message], process: Callable[[Message], Awaitable[None]]

@@ -39,10 +39,10 @@ def main() -> int:
     made.add_argument("--npm", type=Path, default=npm, help="where npm installs (default: %(default)s)")
     options = parsed(made, "retries")
     products: list[Product] = [OURS, on_restate(options.npm), ON_DBOS]
-    chosen = [one for one in products if options.only in one.name]
+    chosen = [product for product in products if options.only in product.name]
     work = replace(Work(), requests=options.requests, kills=options.kills)
     result: dict[str, Any] = {"machine": machine(), "work": asdict(work)}
-    result["products"] = {one.name: asyncio.run(cancelled_by_sigterm(measure(one, work))) for one in chosen}
+    result["products"] = {item.name: asyncio.run(cancelled_by_sigterm(measure(item, work))) for item in chosen}
     print(json.dumps(result, indent=2))
     if not options.only:
         write_result(options.output, result)

@@ -31,7 +31,7 @@ class OnDbos:
         self._url = url
         command = [sys.executable, "-m", "benchmarks.retries.dbos_service", url]
         self._executors = [
-            Killable([*command, f"executor-{one}"], folder / f"executor-{one}.log") for one in range(EXECUTORS)
+            Killable([*command, f"executor-{number}"], folder / f"executor-{number}.log") for number in range(EXECUTORS)
         ]
         self._doors: dict[int, Door] = {}
 
@@ -42,8 +42,8 @@ class OnDbos:
     async def open(self) -> None:
         """Create the table, and start the executors, one after the other: the first one migrates the database."""
         await asyncio.to_thread(self._ask, _TABLE)
-        for one in range(EXECUTORS):
-            await self._start(one)
+        for number in range(EXECUTORS):
+            await self._start(number)
 
     async def restart(self, process: int) -> None:
         await self._executors[process].kill()
@@ -63,7 +63,7 @@ class OnDbos:
 
     def _delete(self) -> None:
         client = library("dbos").DBOSClient(system_database_url=self._url)
-        workflows = [one.workflow_id for one in client.list_workflows()]
+        workflows = [workflow.workflow_id for workflow in client.list_workflows()]
         client.delete_workflows(workflows)
         client.destroy()
 
@@ -74,8 +74,8 @@ class OnDbos:
 
     async def close(self) -> None:
         """End the executors."""
-        for one in self._executors:
-            await one.kill()
+        for executor in self._executors:
+            await executor.kill()
 
 
 @asynccontextmanager

@@ -56,7 +56,7 @@ class Ours:
             "COSMOS__database": _DATABASE,
         }
         command = [sys.executable, "-m", "function_host", "--app", str(_APP)]
-        self._hosts = [Killable(command, folder / f"host-{one}.log", settings) for one in range(HOSTS)]
+        self._hosts = [Killable(command, folder / f"host-{number}.log", settings) for number in range(HOSTS)]
         self._doors: dict[int, Door] = {}
 
     @property
@@ -68,8 +68,8 @@ class Ours:
         database = await self._client.create_database(_DATABASE)
         await database.create_container("tallies", PartitionKey("/id"))
         await database.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
-        for one in range(HOSTS):
-            await self._start(one)
+        for number in range(HOSTS):
+            await self._start(number)
 
     async def restart(self, process: int) -> None:
         await self._hosts[process].kill()
@@ -102,7 +102,7 @@ class Ours:
 
     async def _documents(self, container: str) -> list[dict[str, Any]]:
         database: DatabaseProxy = self._client.get_database_client(_DATABASE)
-        return [one async for one in database.get_container_client(container).read_all_items()]
+        return [item async for item in database.get_container_client(container).read_all_items()]
 
     async def close(self) -> None:
         """End the hosts."""

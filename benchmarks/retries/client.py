@@ -37,7 +37,7 @@ def keys(number: int, now: float, random: Random) -> list[str]:
         now: seconds since 1970.
         random: draws the rest of them.
     """
-    return [str(_uuid7(int(now * 1000) + one, random)) for one in range(number)]
+    return [str(_uuid7(int(now * 1000) + item, random)) for item in range(number)]
 
 
 def _uuid7(milliseconds: int, random: Random) -> UUID:

@@ -61,7 +61,7 @@ async def _measured(serving: Serving, work: Work) -> dict[str, Any]:
     random = Random(work.requests)
     async with Client(lambda: serving.doors, random) as client:
         names = keys(work.requests, time.time(), random)
-        paths = {key: serving.path.format(entity=f"e-{one % work.entities}") for one, key in enumerate(names)}
+        paths = {key: serving.path.format(entity=f"e-{item % work.entities}") for item, key in enumerate(names)}
         began = time.perf_counter()
         await _asked_while_killed(client, serving, paths, work)
         seconds = time.perf_counter() - began
@@ -96,7 +96,7 @@ async def _asked_while_killed(client: Client, serving: Serving, paths: Mapping[s
                 await more.wait()
             await serving.restart(number % serving.processes)
 
-    tasks = [asyncio.create_task(one) for one in (kill(), *(ask() for _ in range(work.in_flight)))]
+    tasks = [asyncio.create_task(item) for item in (kill(), *(ask() for _ in range(work.in_flight)))]
     try:
         await asyncio.gather(*tasks)
     finally:

@@ -12,7 +12,7 @@ from benchmarks.tables import table
 def retries_tables(result: Mapping[str, Any]) -> str:
     """What each product did with repeated requests, and with keys that have expired."""
     products: Mapping[str, Mapping[str, Any]] = result["products"]
-    measured = {name: one for name, one in products.items() if "missing" not in one}
+    measured = {name: item for name, item in products.items() if "missing" not in item}
     head = (
         "",
         "keys with one effect",
@@ -26,19 +26,19 @@ def retries_tables(result: Mapping[str, Any]) -> str:
     rows = [
         (
             name,
-            _only_one(one["effects of a key"]),
-            _only_one(one["answers of a key"]),
-            f"{one['lost answers']:,}",
-            f"{one['unanswered']:,}",
-            f"{one['seconds']:.0f}",
-            one["another body"],
+            _only_one(item["effects of a key"]),
+            _only_one(item["answers of a key"]),
+            f"{item['lost answers']:,}",
+            f"{item['unanswered']:,}",
+            f"{item['seconds']:.0f}",
+            item["another body"],
         )
-        for name, one in measured.items()
+        for name, item in measured.items()
     ]
     expired = [
-        (name, known, one["answer"], str(one["effects"]))
+        (name, known, item["answer"], str(item["effects"]))
         for name, product in measured.items()
-        for known, one in product["expired"].items()
+        for known, item in product["expired"].items()
     ]
     after = table(("", "a key is", "a retry after that", "effects"), expired)
     return table(head, rows) + after + "\n".join(["", *_sentences(result, keys), ""])
@@ -50,8 +50,8 @@ def _sentences(result: Mapping[str, Any], keys: int) -> Iterator[str]:
             yield f"{name} was not measured. {one['missing']}\n"
     work = result["work"]
     versions: dict[str, str] = {}
-    for one in result["products"].values():
-        versions.update(one.get("versions", {}))
+    for item in result["products"].values():
+        versions.update(item.get("versions", {}))
     yield (
         f"{keys:,} requests for {work['entities']} entities, {work['in_flight']} in flight, and {work['kills']} kills of each"
         " product."

@@ -153,8 +153,8 @@ async def fire(queue: Queue, shots: tuple[Shot, ...], seconds: float) -> None:
 
 def parked_in(stack: Stack) -> int:
     """How many documents of parked messages were ever written."""
-    written: list[dict[str, Any] | None] = [one.document for one in stack.cosmos.history(DATABASE, "exactlyonce")]
-    return sum(one is not None and one.get("kind") == "parked" for one in written)
+    written: list[dict[str, Any] | None] = [item.document for item in stack.cosmos.history(DATABASE, "exactlyonce")]
+    return sum(item is not None and item.get("kind") == "parked" for item in written)
 
 
 def _app(folder: Path) -> Path:

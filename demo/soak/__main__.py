@@ -36,7 +36,7 @@ def main() -> int:
 async def _soaks(given: argparse.Namespace, folder: Path) -> list[Soaked]:
     transports: tuple[Transport, ...] = ("storage", "servicebus")
     soaks = [_soak(given, transport, folder) for transport in transports]
-    return list(await asyncio.gather(*soaks)) if given.at_once else [await one for one in soaks]
+    return list(await asyncio.gather(*soaks)) if given.at_once else [await soak for soak in soaks]
 
 
 async def _soak(given: argparse.Namespace, transport: Transport, folder: Path) -> Soaked:

@@ -65,14 +65,14 @@ class Measures:
         """Look once more."""
         backlog = sum([await queue.waiting() for queue in self._queues])
         requests = await asyncio.to_thread(self._stack.cosmos.requests, self._logged)
-        self._logged = max((one.n for one in requests), default=self._logged)
-        statuses = [one.status for one in requests if one.database == DATABASE]
+        self._logged = max((request.n for request in requests), default=self._logged)
+        statuses = [request.status for request in requests if request.database == DATABASE]
         sample = Sample(
             time.monotonic() - self._began,
             _resident(self._host),
             backlog,
             len(statuses),
-            sum(one in _CONFLICTS for one in statuses),
+            sum(status in _CONFLICTS for status in statuses),
             statuses.count(_THROTTLED),
         )
         self.samples.append(sample)

@@ -58,7 +58,7 @@ def write_page(runs: Sequence[Soaked], page: Path, cores: int, *, at_once: bool 
         "audits, clean-ups meanwhile": [f"{run.audits}, {run.clean_ups}" for run in runs],
         "latency, p50, p95, p99": [_latencies(run.latencies) for run in runs],
         "memory of a host, second quarter to last": [_memory(run) for run in runs],
-        "most messages that waited": [f"{max(one.backlog for one in run.samples):,}" for run in runs],
+        "most messages that waited": [f"{max(sample.backlog for sample in run.samples):,}" for run in runs],
         "requests; conflicts; throttled": [_requests(run) for run in runs],
     }
     text = _TEXT.format(
@@ -91,12 +91,12 @@ def _memory(run: Soaked) -> str:
 def quarter(run: Soaked, number: int) -> float:
     """The mean memory, in bytes, in a quarter of a soak, counted from 0. The first one includes the start."""
     part = max(1, len(run.samples) // 4)
-    return mean(one.memory for one in run.samples[number * part : (number + 1) * part])
+    return mean(sample.memory for sample in run.samples[number * part : (number + 1) * part])
 
 
 def _requests(run: Soaked) -> str:
     return "; ".join(
-        f"{sum(getattr(one, name) for one in run.samples):,}" for name in ("requests", "conflicts", "throttled")
+        f"{sum(getattr(sample, name) for sample in run.samples):,}" for name in ("requests", "conflicts", "throttled")
     )
 
 
@@ -109,9 +109,9 @@ def _picture(runs: Sequence[Soaked]) -> str:
     for run in runs:
         parts = list(_parts(run.samples))
         minutes = [part[-1].second / 60 for part in parts]
-        memory.plot(minutes, [max(one.memory for one in part) / _MIB for part in parts], label=_name(run))
-        backlog.plot(minutes, [max(one.backlog for one in part) for part in parts])
-        conflicts.plot(minutes, [sum(one.conflicts for one in part) for part in parts])
+        memory.plot(minutes, [max(item.memory for item in part) / _MIB for part in parts], label=_name(run))
+        backlog.plot(minutes, [max(item.backlog for item in part) for part in parts])
+        conflicts.plot(minutes, [sum(item.conflicts for item in part) for part in parts])
         latency.plot(quantiles(run.latencies, n=_POINTS + 1), [place / _POINTS for place in range(_POINTS)])
     memory.set(title="Memory of a host, MiB", xlabel="minutes", ylim=(0, None))
     backlog.set(title="Messages that wait", xlabel="minutes", ylim=(0, None))

@@ -100,7 +100,7 @@ async def upgrade(given: Upgrade, logs: Path, say: Callable[[str], None]) -> Upg
     """
     random = Random(1)
     shots = tuple(Shot(f"shot-{n}", f"game-{n % GAMES}", random.choice((0, 17, 42))) for n in range(given.shots))
-    deliveries = tuple(one for shot in shots for one in ((shot, shot) if random.random() < _TWICE else (shot,)))
+    deliveries = tuple(item for shot in shots for item in ((shot, shot) if random.random() < _TWICE else (shot,)))
     turns = [ROOT] * _HOSTS + ([given.earlier] * _HOSTS + [ROOT] * _HOSTS if given.back else [])
     with running_stack(ROOT, logs, "outbox", disordered=False) as stack:
         async with AsyncExitStack() as clients:

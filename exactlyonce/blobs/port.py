@@ -104,8 +104,8 @@ class MemoryBlobs(Adapter):
         """The blobs whose names begin with `prefix`, in the order of their names."""
         now = self._now()
         return [
-            ListedBlob(name, one.blob.author, now - min(one.at, one.blob.author.at if one.blob.author else one.at))
-            for name, one in sorted(self.written.items())
+            ListedBlob(name, item.blob.author, now - min(item.at, item.blob.author.at if item.blob.author else item.at))
+            for name, item in sorted(self.written.items())
             if name.startswith(prefix)
         ]
 
@@ -132,5 +132,5 @@ class AwaitedBlobs(Awaited):
         return None if written is None else written.blob.content[: limit + 1]
 
     async def list_blobs(self, prefix: str = "") -> AsyncIterator[ListedBlob]:
-        for one in self._blobs.listed(prefix):
-            yield one
+        for item in self._blobs.listed(prefix):
+            yield item

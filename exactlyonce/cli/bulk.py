@@ -45,24 +45,24 @@ async def parked(once: ExactlyOnce, options: argparse.Namespace) -> int:
     if options.groups:
         groups = grouped(messages)
         if options.json:
-            _print_json([asdict(one) for one in groups])
+            _print_json([asdict(group) for group in groups])
         else:
             _print(group_lines(groups))
     elif options.json:
-        _print_json([await _item(operator, one, options) for one in messages])
+        _print_json([await _item(operator, message, options) for message in messages])
     else:
         _print(parked_lines(messages) if messages else ["nothing is parked"])
-        for one in messages:
-            await _print_more(operator, one, options)
+        for message in messages:
+            await _print_more(operator, message, options)
     return DONE
 
 
-async def _item(operator: Operator, one: ListedMessage, options: argparse.Namespace) -> dict[str, Any]:
+async def _item(operator: Operator, entry: ListedMessage, options: argparse.Namespace) -> dict[str, Any]:
     """A parked message for JSON, with body and evidence if the arguments ask for them."""
-    item = asdict(one)
-    if options.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
+    item = asdict(entry)
+    if options.bodies and (message := await operator.parked_message(entry.entity, entry.message)) is not None:
         item["envelope"] = message.envelope.value
-    if options.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
+    if options.evidence and (evidence := await operator.evidence(entry.entity, entry.message)) is not None:
         item["hash"] = evidence.hash
         item["processed"] = {
             ref.key: proof._asdict() if isinstance(proof, Proof) else proof for ref, proof in evidence.receivers
@@ -70,11 +70,11 @@ async def _item(operator: Operator, one: ListedMessage, options: argparse.Namesp
     return item
 
 
-async def _print_more(operator: Operator, one: ListedMessage, options: argparse.Namespace) -> None:
+async def _print_more(operator: Operator, item: ListedMessage, options: argparse.Namespace) -> None:
     """Body and evidence of a parked message, if the arguments ask for them, below the table."""
-    if options.bodies and (message := await operator.parked_message(one.entity, one.message)) is not None:
-        _print(("", plain(one.message), pretty(message.envelope)))
-    if options.evidence and (evidence := await operator.evidence(one.entity, one.message)) is not None:
+    if options.bodies and (message := await operator.parked_message(item.entity, item.message)) is not None:
+        _print(("", plain(item.message), pretty(message.envelope)))
+    if options.evidence and (evidence := await operator.evidence(item.entity, item.message)) is not None:
         _print(("", *evidence_lines(evidence)))
 
 
@@ -110,7 +110,7 @@ async def _found(operator: Operator, options: argparse.Namespace) -> list[Listed
 def _print_selected(messages: Sequence[ListedMessage], risk: str, *, as_json: bool) -> None:
     groups = grouped(messages)
     if as_json:
-        _print_json({"selected": len(messages), "groups": [asdict(one) for one in groups]})
+        _print_json({"selected": len(messages), "groups": [asdict(group) for group in groups]})
     else:
         _print(group_lines(groups))
         _print(["", f"{len(messages)} messages. {risk}"] if messages else ["no parked message matches"])
@@ -140,7 +140,7 @@ def _print_results(results: Results) -> None:
     _print(f"{count} {text}" for text, count in results.counts.most_common())
     if results.left:
         _print([f"{results.left} not tried: the store or the queues did not answer; run the command again"])
-    _print(f"{plain(one.entity)} {plain(one.message)}: {plain(why)}" for one, why in results.not_done[:_MOST_SHOWN])
+    _print(f"{plain(item.entity)} {plain(item.message)}: {plain(why)}" for item, why in results.not_done[:_MOST_SHOWN])
     if (more := len(results.not_done) - _MOST_SHOWN) > 0:
         _print([f"and {more} more; --json names all"])
 
@@ -149,7 +149,7 @@ def _as_json(results: Results) -> dict[str, Any]:
     return {
         "outcomes": dict(results.counts),
         "not_done": [
-            {"entity": one.entity, "message": one.message, "reason": reason} for one, reason in results.not_done
+            {"entity": item.entity, "message": item.message, "reason": reason} for item, reason in results.not_done
         ],
         "not_tried": results.left,
     }

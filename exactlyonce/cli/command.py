@@ -74,7 +74,7 @@ COMMANDS: Final = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in the first argument, with the arguments after it. Returns the exit code."""
     name, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    added = {one.name: one for one in entry_points(group=GROUP)}
+    added = {point.name: point for point in entry_points(group=GROUP)}
     match name:
         case "--version":
             print(f"exactlyonce {__version__}")
@@ -105,8 +105,8 @@ def _command(name: str, added: dict[str, EntryPoint]) -> EntryPoint | str:
 
 
 def _help(added: dict[str, EntryPoint]) -> str:
-    own = {name: one.help for name, one in COMMANDS.items()}
-    helps = {**{name: f"of {one.value.partition('.')[0]}" for name, one in added.items()}, **own}
+    own = {name: item.help for name, item in COMMANDS.items()}
+    helps = {**{name: f"of {item.value.partition('.')[0]}" for name, item in added.items()}, **own}
     width = max(map(len, helps))
     lines = [f"  {name.ljust(width)}  {text}" for name, text in helps.items()]
     head = ["usage: exactlyonce [--version] COMMAND ...", "", "'exactlyonce COMMAND --help' explains a command.", ""]

@@ -124,7 +124,7 @@ def use_azure_settings(name: str, environment: MutableMapping[str, str] = os.env
             different value for a setting; or a setting of the library is a reference.
     """
     settings = dict(_settings(name))
-    other = sorted(one for one, value in settings.items() if environment.get(one, value) != value)
+    other = sorted(item for item, value in settings.items() if environment.get(item, value) != value)
     if other:
         raise ConfigurationError(
             f"The environment sets {', '.join(other)} to other values than the function app {name!r}: remove them from the "
@@ -140,8 +140,8 @@ def _settings(name: str) -> Iterator[tuple[str, str]]:
             f"The subscription has {len(ids) or 'no'} function apps of the name {name!r}: correct the name, or choose another "
             "subscription with 'az account set'."
         )
-    for one in _az("functionapp", "config", "appsettings", "list", "--ids", ids[0]):
-        setting, value = str(one["name"]), str(one["value"])
+    for item in _az("functionapp", "config", "appsettings", "list", "--ids", ids[0]):
+        setting, value = str(item["name"]), str(item["value"])
         if setting.endswith(_IDENTITY) or setting.startswith(_OF_THE_HOST):
             continue
         if not value.startswith(_REFERENCE):
@@ -271,7 +271,7 @@ async def _inspect(once: ExactlyOnce, options: argparse.Namespace) -> int:
 
 
 async def _books(once: ExactlyOnce, _: argparse.Namespace) -> int:
-    books = [one async for page in (await once.operator()).books() for one in page]
+    books = [item async for page in (await once.operator()).books() for item in page]
     _print(book_lines(books) if books else ["all books have ended"])
     return DONE
 
@@ -323,7 +323,7 @@ async def _reset_token(once: ExactlyOnce, options: argparse.Namespace) -> int:
     match reset.outcome:
         case "reset":
             _print(["reset"])
-            _print(f"the kept message {plain(one)} was lost, and will not be sent" for one in reset.kept)
+            _print(f"the kept message {plain(item)} was lost, and will not be sent" for item in reset.kept)
         case "no token":
             _print(["there is no session token to replace"])
         case "not ahead":
@@ -363,7 +363,7 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
     if azure is not None:
         use_azure_settings(azure)
     # The file is a developer's. Mixed with settings of another account, it would send messages to the wrong queues.
-    if not any(one.startswith("COSMOS__") for one in os.environ):
+    if not any(item.startswith("COSMOS__") for item in os.environ):
         use_local_settings(Path.cwd())
     try:
         module = importlib.import_module(module_name)
@@ -371,9 +371,9 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
         raise ConfigurationError(
             f"There is no module {error.name!r}. Run this in the folder of the function app, with its packages installed."
         ) from None
-    applications = {name: one for name, one in vars(module).items() if isinstance(one, ExactlyOnce)}
-    chosen = [one for name, one in applications.items() if attribute in ("", name)]
-    if len({id(one) for one in chosen}) != 1:
+    applications = {name: item for name, item in vars(module).items() if isinstance(item, ExactlyOnce)}
+    chosen = [item for name, item in applications.items() if attribute in ("", name)]
+    if len({id(item) for item in chosen}) != 1:
         raise ConfigurationError(
             f"{module_name} has {', '.join(sorted(applications)) or 'no application'} at its top level. Name one application, "
             f"such as --app {module_name}:once."
@@ -382,7 +382,7 @@ def application_in(name: str, azure: str | None = None) -> ExactlyOnce:
 
 
 def _type(once: ExactlyOnce, name: str) -> Entity[Any]:
-    by_name = {one.name: one for one in once.entities}
+    by_name = {entity.name: entity for entity in once.entities}
     if name not in by_name:
         raise ConfigurationError(f"There is no entity type {name!r}; there are: {', '.join(by_name) or 'none'}.")
     return by_name[name]

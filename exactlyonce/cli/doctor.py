@@ -56,10 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return NOT_POSSIBLE
     findings = asyncio.run(_examined(once, sys.modules[options.app.partition(":")[0]]))
     if options.json:
-        print(json.dumps({"versions": dict(_versions()), "findings": [asdict(one) for one in findings]}, indent=2))
+        print(
+            json.dumps({"versions": dict(_versions()), "findings": [asdict(finding) for finding in findings]}, indent=2)
+        )
     else:
         print("\n".join(_lines(findings)))
-    return NOT_DONE if any(one.level in ("wrong", "unknown") for one in findings) else DONE
+    return NOT_DONE if any(finding.level in ("wrong", "unknown") for finding in findings) else DONE
 
 
 async def _examined(once: ExactlyOnce, module: ModuleType) -> list[Finding]:
@@ -81,9 +83,9 @@ def _lines(findings: Iterable[Finding]) -> Iterator[str]:
     yield ", ".join(f"{name} {number}" for name, number in _versions())
     findings = list(findings)
     for level, head in _HEADS.items():
-        chosen = [one for one in findings if one.level == level]
+        chosen = [finding for finding in findings if finding.level == level]
         if chosen:
             yield f"\n{head}:"
-        yield from (f"- {plain(one.subject)}: {plain(one.text)}" for one in chosen)
-    if not any(one.level in ("wrong", "unknown") for one in findings):
+        yield from (f"- {plain(item.subject)}: {plain(item.text)}" for item in chosen)
+    if not any(finding.level in ("wrong", "unknown") for finding in findings):
         yield "\nNothing has to be changed."

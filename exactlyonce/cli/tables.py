@@ -43,7 +43,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]
 def plain(cell: Cell) -> str:
     """A cell as text. Control characters are escaped: keys of messages come from anywhere."""
     text = cell.isoformat() if isinstance(cell, datetime) else NOTHING if cell in (None, "") else str(cell)
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(item if item.isprintable() else item.encode("unicode_escape").decode() for item in text)
 
 
 def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
@@ -51,8 +51,14 @@ def parked_lines(messages: Sequence[ListedMessage]) -> Iterator[str]:
     yield from table(
         ("AT", "ENTITY", "MESSAGE", "PLACE", "REASON"),
         [
-            (one.at, one.entity, one.message, one.place and f"{one.place.channel}/{one.place.number}", one.reason)
-            for one in sorted(messages, key=lambda one: one.at)
+            (
+                message.at,
+                message.entity,
+                message.message,
+                message.place and f"{message.place.channel}/{message.place.number}",
+                message.reason,
+            )
+            for message in sorted(messages, key=lambda message: message.at)
         ],
     )
 
@@ -61,7 +67,7 @@ def group_lines(groups: Sequence[Group]) -> Iterator[str]:
     """Parked messages by entity type and reason."""
     yield from table(
         ("COUNT", "TYPE", "FIRST", "LAST", "REASON"),
-        [(one.count, one.type, one.first, one.last, one.reason) for one in groups],
+        [(group.count, group.type, group.first, group.last, group.reason) for group in groups],
     )
 
 
@@ -69,7 +75,7 @@ def sequence_lines(sequences: Sequences) -> Iterator[str]:
     """The sequences in which an entity numbers its messages."""
     yield from table(
         ("DESTINATION", "RECEIVER", "CHANNEL", "LAST"),
-        [(one.destination, one.receiver, one.channel, one.last) for one in sequences],
+        [(sequence.destination, sequence.receiver, sequence.channel, sequence.last) for sequence in sequences],
     )
 
 
@@ -99,7 +105,7 @@ def application_lines(stored: StoredApplication) -> Iterator[str]:
     yield from _section(
         "entity types",
         ("TYPE", "CONTAINER", "PARTITION KEY"),
-        [(one.type, one.container, ", ".join(one.paths)) for one in application.types],
+        [(kind.type, kind.container, ", ".join(kind.paths)) for kind in application.types],
     )
 
 
@@ -144,23 +150,30 @@ def inspected_lines(ref: EntityRef, inspected: Inspected, *, bodies: bool) -> It
         yield "ledger   none: there is no document"
     else:
         yield from _ledger_lines(ledger)
-    belongings = sorted(inspected.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"]))
+    belongings = sorted(
+        inspected.belongings, key=lambda belonging: (belonging["kind"], belonging.get("version", 0), belonging["id"])
+    )
     yield from _section(
         "pages",
         ("ID", "CUT FROM", "FIRST", "LAST"),
         [
-            (one["id"], one.get("version"), _moment(one.get("begin")), _moment(one.get("until")))
-            for one in belongings
-            if one["kind"] == "page"
+            (
+                belonging["id"],
+                belonging.get("version"),
+                _moment(belonging.get("begin")),
+                _moment(belonging.get("until")),
+            )
+            for belonging in belongings
+            if belonging["kind"] == "page"
         ],
     )
     yield from _section(
         "documents of the library",
         ("KIND", "VERSION", "MESSAGE", "SOURCE", "AT", "ID"),
         [
-            tuple(one.get(name) for name in ("kind", "version", "message", "source", "at", "id"))
-            for one in belongings
-            if one["kind"] != "page"
+            tuple(belonging.get(name) for name in ("kind", "version", "message", "source", "at", "id"))
+            for belonging in belongings
+            if belonging["kind"] != "page"
         ],
     )
     if bodies:
@@ -177,12 +190,12 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     since = min((entry.at for entry in ledger.outbox), default=None)
     yield f"owing    {'nothing' if since is None else f'since {plain(since)}, unless a book proves it sent'}"
     yield from _section(
-        "outbox", ("BOOK", "NUMBER", "AT", "CAUSE", "OWES"), [_entry(one, ledger.to) for one in ledger.outbox]
+        "outbox", ("BOOK", "NUMBER", "AT", "CAUSE", "OWES"), [_entry(item, ledger.to) for item in ledger.outbox]
     )
     yield from _section(
-        "marks", ("SINCE", "KIND", "HASH", "SENT"), [_mark(one, ledger.to) for one in split(ledger.marks)]
+        "marks", ("SINCE", "KIND", "HASH", "SENT"), [_mark(part, ledger.to) for part in split(ledger.marks)]
     )
-    yield from _section("kept messages", ("DUE", "ID"), [(one.due, one.id) for one in ledger.kept])
+    yield from _section("kept messages", ("DUE", "ID"), [(item.due, item.id) for item in ledger.kept])
     if ledger.sequences:
         yield ""
         yield "sequences sent"
@@ -191,8 +204,15 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
         "sequences received",
         ("CHANNEL", "SOURCE", "NEXT", "HELD", "GAP SINCE", "HANDLER RAISED"),
         [
-            (one.channel, one.source, one.next, ", ".join(f"{a}-{b}" for a, b in one.held), one.gap_since, one.failing)
-            for one in ledger.receptions
+            (
+                reception.channel,
+                reception.source,
+                reception.next,
+                ", ".join(f"{a}-{b}" for a, b in reception.held),
+                reception.gap_since,
+                reception.failing,
+            )
+            for reception in ledger.receptions
         ],
     )
 
@@ -219,13 +239,13 @@ def book_lines(books: Sequence[ListedBook]) -> Iterator[str]:
         ("WRITTEN", "BOOK", "USED", "OPEN", "STUCK"),
         [
             (
-                time_of(1000 * one.written),
-                one.book.id,
-                one.book.used,
-                len(one.book.open),
-                ", ".join(map(str, one.book.stuck)),
+                time_of(1000 * book.written),
+                book.book.id,
+                book.book.used,
+                len(book.book.open),
+                ", ".join(map(str, book.book.stuck)),
             )
-            for one in sorted(books, key=lambda one: one.written, reverse=True)
+            for book in sorted(books, key=lambda book: book.written, reverse=True)
         ],
     )
 

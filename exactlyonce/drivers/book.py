@@ -121,7 +121,7 @@ class ProcessBook:
     def compare(self, entity: str, version: int, here: frozenset[int], now: datetime) -> None:
         """Close the numbers opened for a lower version of an entity, except those in its outbox."""
         begun = self._begun.get(entity, {})
-        for number in [one for one, base in begun.items() if base < version and one not in here]:
+        for number in [item for item, base in begun.items() if base < version and item not in here]:
             self.close(number, now)
 
     def close(self, number: int, now: datetime) -> None:
@@ -237,7 +237,7 @@ class Shelf:
         old = [tx for tx, at in unpaid.items() if now - at >= _UNPAID_FOR]
         if len(old) < _UNPAID:
             return needed
-        return tuple(dict.fromkeys((*needed, *(one for one in books_of(old) if not self._was_read(one, now)))))
+        return tuple(dict.fromkeys((*needed, *(item for item in books_of(old) if not self._was_read(item, now)))))
 
     def learn(self, reply: object, now: datetime, asked: tuple[str, ...] = ()) -> None:
         """Remember the foreign books in a reply, and the requested books that are absent."""
@@ -248,7 +248,7 @@ class Shelf:
             self._others[book.id] = book, now
             self._absent.pop(book.id, None)
         there = {book.id for book in reply.books}
-        self._absent.update((one, None) for one in asked if one not in there)
+        self._absent.update((item, None) for item in asked if item not in there)
         _shorten(self._others, _MOST_KNOWN)
         _shorten(self._absent, _MOST_KNOWN)
 
@@ -316,8 +316,8 @@ def _stuck_after(opened: datetime, written: datetime) -> datetime:
 
 def _shorten(memory: dict[str, Any], most: int) -> None:
     """Forget the oldest entries."""
-    for one in [*memory][: max(len(memory) - most, 0)]:
-        del memory[one]
+    for item in [*memory][: max(len(memory) - most, 0)]:
+        del memory[item]
 
 
 _log = logging.getLogger(__name__)

@@ -228,8 +228,8 @@ class Lanes:
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
-            for one in lane.waiting:
-                one.done.cancel()
+            for item in lane.waiting:
+                item.done.cancel()
         self._lanes.clear()
         self._memories.clear()
         self._deliveries.stop()
@@ -242,15 +242,15 @@ class Lanes:
                 await self._process_group(lane)
             self._memories.keep(key, lane.memory)
         finally:
-            for one in lane.waiting:  # Cancelled, or worse.
-                one.done.cancel()
+            for item in lane.waiting:  # Cancelled, or worse.
+                item.done.cancel()
             self._lanes.pop(key, None)
 
     async def _process_group(self, lane: _Lane) -> None:
         strategy = lane.assignment.strategy
         limit = 1 if lane.apart else strategy.group_limit
         lane.apart = max(lane.apart - 1, 0)
-        waiting = [one for one in lane.waiting if not one.done.done()]  # The rest is late or was cancelled.
+        waiting = [item for item in lane.waiting if not item.done.done()]  # The rest is late or was cancelled.
         group, lane.waiting = waiting[:limit], waiting[limit:]
         if not group:
             return
@@ -262,8 +262,8 @@ class Lanes:
         def attempt(memory: Memory) -> Step[Finished | Again]:
             lane.attempts += 1
             # If no delivery waits any more, the attempt ends by itself.
-            held = [one for one in group if not one.done.done()] or group
-            work = assignment.work(one.envelope for one in held)
+            held = [item for item in group if not item.done.done()] or group
+            work = assignment.work(item.envelope for item in held)
             outcome = yield from _for_those_held(strategy.attempt(work, memory), held)
             if isinstance(outcome, Again):
                 lane.memory = outcome.memory  # It holds also if no later attempt finishes.
@@ -271,24 +271,24 @@ class Lanes:
             return outcome
 
         try:
-            deliveries = [one.delivery for one in group if one.delivery is not None]
+            deliveries = [item.delivery for item in group if item.delivery is not None]
             finished = await self._driver.process(
                 self._retrying, assignment.entity, attempt, lane.memory, deliveries, deadline=group[-1].deadline
             )
             lane.memory = finished.memory
             failed.update(finished.failed)
             self._log_stopped(assignment.entity, finished)
-            _log_differing(assignment.entity, finished.differing(one.envelope for one in group))
+            _log_differing(assignment.entity, finished.differing(item.envelope for item in group))
         except (asyncio.CancelledError, KeyboardInterrupt):  # The process ends, or is made to look like that.
-            for one in group:
-                one.done.cancel()
+            for item in group:
+                item.done.cancel()
             raise
         except BaseException as error:
             # Errors of the store concern the whole group; the cause of all further errors is a single, unknown message.
             if len(group) > 1 and (isinstance(error, HandlerError) or not isinstance(error, ExactlyOnceError)):
                 lane.waiting[:0], lane.apart = group, len(group)
                 return
-            failed.update((key_of(one.envelope), _about(one.envelope, error)) for one in group)
+            failed.update((key_of(item.envelope), _about(item.envelope, error)) for item in group)
         for one, processed in _processed(group, finished):
             _resolve(one.done, failed.get(key_of(one.envelope)), processed)
 
@@ -315,8 +315,12 @@ def _for_those_held(attempt: Step[Result], group: Sequence[_Waiting]) -> Step[Re
             result: Result = finished.value
             return result
         reply = yield from effect
-        if isinstance(effect, (Begin, OpenNumbers)) and reply is not UNKNOWN and any(one.done.done() for one in group):
-            held = {key_of(one.envelope) for one in group if not one.done.done()}
+        if (
+            isinstance(effect, (Begin, OpenNumbers))
+            and reply is not UNKNOWN
+            and any(item.done.done() for item in group)
+        ):
+            held = {key_of(item.envelope) for item in group if not item.done.done()}
             kept = [
                 tx if message in held else None
                 for message, tx in zip(effect.messages, reply.transactions, strict=False)
@@ -339,9 +343,9 @@ def _acknowledge(group: Sequence[_Waiting], outcome: Again) -> None:
 def _processed(group: Sequence[_Waiting], outcome: Finished | Again) -> Iterator[tuple[_Waiting, Processed]]:
     """The results of the messages of a group, if they may be acknowledged. Among copies, the first is no duplicate."""
     answers, new = dict(outcome.answers), {*outcome.processed}
-    for one in group:
-        key = key_of(one.envelope)
-        yield one, Processed(answers.get(key), key not in new)
+    for item in group:
+        key = key_of(item.envelope)
+        yield item, Processed(answers.get(key), key not in new)
         new.discard(key)
 
 
@@ -356,15 +360,15 @@ def _log_differing(entity: EntityRef, copies: tuple[Envelope, ...]) -> None:
         )
 
 
-def _give_back(lane: _Lane, one: _Waiting) -> None:
+def _give_back(lane: _Lane, item: _Waiting) -> None:
     """Fail a delivery whose deadline passes while an attempt is under way."""
-    if any(other is one for other in lane.waiting):
+    if any(other is item for other in lane.waiting):
         state = f"its turn had not come: attempt {lane.attempts} for messages before it was under way"
     else:
         state = f"attempt {lane.attempts} was under way"
-    seconds = "all" if one.deadline is None else f"{one.deadline.seconds:g}"
+    seconds = "all" if item.deadline is None else f"{item.deadline.seconds:g}"
     late = f"Entity {lane.assignment.entity}: the {seconds} s that a delivery may take were over, and {state}. {ADVICE}"
-    one.done.set_exception(_about(one.envelope, TryAgainLater(late)))
+    item.done.set_exception(_about(item.envelope, TryAgainLater(late)))
 
 
 def _about(envelope: Envelope, error: BaseException) -> BaseException:

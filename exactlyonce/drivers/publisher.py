@@ -68,7 +68,7 @@ class Accepted:
         if not self._seen:
             return outputs  # As nearly always.
         oldest = self._now() - REMEMBERED_FOR
-        return tuple(one for one in outputs if self._seen.get(_key(one), oldest) <= oldest)
+        return tuple(output for output in outputs if self._seen.get(_key(output), oldest) <= oldest)
 
     def note(self, outputs: Iterable[Output]) -> None:
         """Remember accepted outputs of a publish that failed in part."""
@@ -138,7 +138,7 @@ class Publisher:
         mark = None if self._new_mark is None else self._new_mark()
         sends = [self._send_all(name, outputs, mark) for name, outputs in by_destination.items()]
         # A single destination, as nearly always, needs no task of its own.
-        rests = await asyncio.gather(*sends) if len(sends) > 1 else [await one for one in sends]
+        rests = await asyncio.gather(*sends) if len(sends) > 1 else [await send for send in sends]
         return self._replied(effect, {output for rest in (*rests, *lost) for output in rest})
 
     def _replied(self, effect: Publish, rest: set[Output]) -> SendReply:

@@ -361,7 +361,7 @@ class FindPages(Effect[FoundPages | NoAnswer]):
 
     def found(self, pages: Iterable[Page]) -> FoundPages:
         """The reply, given all pages of the entity."""
-        return FoundPages(tuple(replace(one, hashes=(), blobs=()) for one in pages if self.asks_for(one)))
+        return FoundPages(tuple(replace(page, hashes=(), blobs=()) for page in pages if self.asks_for(page)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Api:
             )
         if self.most_at_once < 1 or self.most_bytes < 0:
             raise ConfigurationError(f"{about}: most_at_once= has to be at least 1, and most_bytes= not negative.")
-        if not all(_HEADER.fullmatch(one) for one in (self.key_header, *self.headers)):
+        if not all(_HEADER.fullmatch(item) for item in (self.key_header, *self.headers)):
             raise ConfigurationError(f"{about}: key_header= and headers= are names of headers.")
 
     @property
@@ -206,7 +206,7 @@ class Call:
     @property
     def extensions(self) -> Extensions:
         """All but the body, as an attribute of the envelope."""
-        return ((CALL_IS, Json.of({one: value for one, value in asdict(self).items() if one != "body"}).text),)
+        return ((CALL_IS, Json.of({item: value for item, value in asdict(self).items() if item != "body"}).text),)
 
 
 def _is_base(address: str) -> bool:

@@ -65,7 +65,7 @@ class KeptMessages:
 
     def cancel(self, id: str) -> bool:
         """Cancel a message; whether it was kept until now."""
-        stays = tuple(one for one in self.kept if one[1].id != id)
+        stays = tuple(item for item in self.kept if item[1].id != id)
         if len(stays) < len(self.kept):
             self.kept = stays
             return True
@@ -100,7 +100,7 @@ def released(routes: Routes, before: Before, kept: Output) -> tuple[Sequences, O
     if receiver is None:
         return before.sequences, _checked(routes, kept, envelope, None)
     sequences, place = routes.number(before.sequences, kept.destination, str(receiver), before.at, before.tx)
-    others = (one for one in envelope.extensions if one[0] != RECEIVER)
+    others = (extension for extension in envelope.extensions if extension[0] != RECEIVER)
     envelope = replace(envelope, extensions=tuple(sorted((*place.extensions, *others))))
     return sequences, _checked(routes, kept, envelope, place)
 

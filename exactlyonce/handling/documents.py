@@ -80,26 +80,26 @@ def without(document: Any, patterns: Iterable[str]) -> Any:
 def _cut(part: Any, steps: list[str]) -> Any:
     first, *rest = steps
     if isinstance(part, list):
-        return [_cut(one, rest) for one in part] if first == ANY and rest else part
+        return [_cut(item, rest) for item in part] if first == ANY and rest else part
     if not isinstance(part, dict):
         return part
     if not rest:
-        return {name: one for name, one in part.items() if name != first}
-    return {name: _cut(one, rest) if first in (ANY, name) else one for name, one in part.items()}
+        return {name: item for name, item in part.items() if name != first}
+    return {name: _cut(item, rest) if first in (ANY, name) else item for name, item in part.items()}
 
 
 def covers(content: Any, stored: Any) -> bool:
     """Whether content has every stored property, at any depth: then nothing is left to keep or to remove."""
     if isinstance(stored, dict):
         return isinstance(content, dict) and all(
-            name in content and covers(content[name], one) for name, one in stored.items()
+            name in content and covers(content[name], item) for name, item in stored.items()
         )
     if isinstance(stored, list):
         items = content if isinstance(content, list) else ()
         # An item mostly stands where it stood: looking there first keeps this linear.
         return all(
-            not isinstance(one, (dict, list)) or any(covers(other, one) for other in chain(items[n : n + 1], items))
-            for n, one in enumerate(stored)
+            not isinstance(item, (dict, list)) or any(covers(other, item) for other in chain(items[n : n + 1], items))
+            for n, item in enumerate(stored)
         )
     return True
 
@@ -267,7 +267,7 @@ class Save:
                         "message. Otherwise add the field to the model, keep the items in a mapping by their keys, or "
                         f"declare Entity(..., removed=({group.pattern!r},))."
                     )
-                old, new = (one[step] if isinstance(one, (list, tuple)) else None for one in (old, new))
+                old, new = (item[step] if isinstance(item, (list, tuple)) else None for item in (old, new))
             else:
                 if not isinstance(content, dict) or step not in content:
                     return None
@@ -348,7 +348,7 @@ def _other(value: Any) -> Any:
         case str():
             return f"{value}1"
         case list():
-            return [_other(one) for one in value] or [1]
+            return [_other(item) for item in value] or [1]
         case dict():
-            return {name: _other(one) for name, one in value.items()} or {"1": 1}
+            return {name: _other(item) for name, item in value.items()} or {"1": 1}
     return 1

@@ -76,7 +76,7 @@ class StateShape:
         self._state = state
         self._steps = tuple(tuple(path[1:].split("/")) for path in paths)
         places = [("id",), *self._steps]
-        if any(place[: len(one)] == one for one in places for place in places if len(place) > len(one)) or len(
+        if any(place[: len(item)] == item for item in places for place in places if len(place) > len(item)) or len(
             {*paths}
         ) < len(paths):
             raise ConfigurationError(
@@ -89,7 +89,7 @@ class StateShape:
         self._own = frozenset({"id", *(steps[0] for steps in self._steps)}) - self._top.names
         self._declared = declared
         self._hidden = tuple(
-            require_text("A name in removed= or foreign=", one) for one in (*declared.removed, *declared.foreign)
+            require_text("A name in removed= or foreign=", item) for item in (*declared.removed, *declared.foreign)
         )
         self._ignores = ignores_more(state) and not any("." in pattern for pattern in self._hidden)
         self._require_unreserved(self._top.names)
@@ -276,7 +276,7 @@ class StateShape:
             with ApplicationsCode(failed, ValidationError):
                 state = self._start(sample)
         except ValidationError as error:
-            if all(one["type"] != "missing" for one in error.errors(include_input=False)):
+            if all(item["type"] != "missing" for item in error.errors(include_input=False)):
                 return  # Only the sample key does not fit, as where the model declares its key as a number.
             raise ConfigurationError(
                 f"{self._state.__name__} cannot be the state of an entity that does not exist yet: {problems(error)}. Give "

@@ -88,17 +88,17 @@ def full_name(model: type) -> str:
     return f"{model.__module__}.{model.__qualname__}"
 
 
-def same_source(one: type, other: type) -> bool:
+def same_source(kind: type, other: type) -> bool:
     """Whether two classes come from the same definition: reloaded, or in a module that was imported under two names."""
-    if one.__qualname__ != other.__qualname__:
+    if kind.__qualname__ != other.__qualname__:
         return False
-    if one.__module__ == other.__module__:
+    if kind.__module__ == other.__module__:
         return True
-    files = [getattr(sys.modules.get(module), "__file__", None) for module in (one.__module__, other.__module__)]
+    files = [getattr(sys.modules.get(module), "__file__", None) for module in (kind.__module__, other.__module__)]
     if None not in files:
         return files[0] == files[1]
-    return f".{one.__module__}".endswith(f".{other.__module__}") or f".{other.__module__}".endswith(
-        f".{one.__module__}"
+    return f".{kind.__module__}".endswith(f".{other.__module__}") or f".{other.__module__}".endswith(
+        f".{kind.__module__}"
     )
 
 
@@ -267,7 +267,7 @@ def entity_ref(type: str, key: str | EntityKey) -> EntityRef:
             f"The partition key of an entity {type!r} has to be made of strings of Unicode, booleans, and numbers up to 2^53."
         )
     # The service treats 1 and 1.0 as equal, but JSON writes two texts: an entity must not have two names.
-    canonical = (int(one) if isinstance(one, float) and one.is_integer() else one for one in partition)
+    canonical = (int(item) if isinstance(item, float) and item.is_integer() else item for item in partition)
     ref = EntityRef(type, tuple(canonical), id)
     if (size := len(ref.key.encode())) > MAX_KEY_BYTES:
         raise InvalidMessage(

@@ -236,18 +236,22 @@ class Routes:
         Raises:
             ConfigurationError: a destination leads to an unknown type, and has no `entity_by`.
         """
-        types = {one.name: one for one in entities}
-        leading = [one for one in destinations if one.to is not None]
+        types = {entity.name: entity for entity in entities}
+        leading = [destination for destination in destinations if destination.to is not None]
         return cls(
             dict(limits),
             subscribers_of(destinations),
             max_delay,
-            {one.name: _naming(one, types) for one in leading},
-            frozenset(one.name for one in leading if _is_ordered(one, types)),
+            {item.name: _naming(item, types) for item in leading},
+            frozenset(item.name for item in leading if _is_ordered(item, types)),
             blobs,
-            {one.name: one.session_by for one in destinations if one.session_by is not None},
-            frozenset(name for one in types.values() for name in one.models),
-            frozenset(one.name for one in destinations if one.stable_time),
+            {
+                destination.name: destination.session_by
+                for destination in destinations
+                if destination.session_by is not None
+            },
+            frozenset(name for kind in types.values() for name in kind.models),
+            frozenset(destination.name for destination in destinations if destination.stable_time),
         )
 
     def subscribed(self, model: type) -> tuple[str, ...]:

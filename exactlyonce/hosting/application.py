@@ -80,7 +80,7 @@ class ExactlyOnce:
     ) -> None:
         self._entities = declared("The entities of an application", entities, Entity, _ENTITIES)
         named = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
-        self._destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
+        self._destinations = tuple(item.queue if isinstance(item, Api) else item for item in named)
         require_distinct(self._entities, self._destinations)
         require_rebuilds(self._entities, self._destinations)
         require_destinations(self._entities, self._destinations)
@@ -110,7 +110,7 @@ class ExactlyOnce:
             ConfigurationError: naming every missing or wrong setting.
         """
         destinations = declared("The destinations= of an application", destinations, (Destination, Api), _DESTINATIONS)
-        settings, connections = load_all((one.name for one in destinations), transport)
+        settings, connections = load_all((destination.name for destination in destinations), transport)
         storage, bus = connections.storage, connections.service_bus
         return cls(entities, destinations=destinations, settings=settings, storage=storage, service_bus=bus)
 
@@ -123,7 +123,7 @@ class ExactlyOnce:
     def destinations(self) -> tuple[Destination | Api, ...]:
         """The destinations of handlers, and the services that handlers may call."""
         apis = self._parts.caller.apis
-        return tuple(apis.get(one.name, one) for one in self._destinations)
+        return tuple(apis.get(destination.name, destination) for destination in self._destinations)
 
     @property
     def needs(self) -> Needs:
@@ -419,10 +419,10 @@ class ExactlyOnce:
                 "sessions=, batches= and subscription= are of Service Bus, and this application is on storage queues. Leave "
                 "them out, or set EXACTLYONCE__transport to servicebus."
             )
-        served = [self._served(one, sessions, batches, subscription) for one in named or self._leading_here()]
+        served = [self._served(item, sessions, batches, subscription) for item in named or self._leading_here()]
         require_own_queues(served, self._settings)
-        for one in served:
-            one.register(app, self._settings)
+        for item in served:
+            item.register(app, self._settings)
         if not self._is_swept:
             self.sweep_on(app)
 
@@ -556,16 +556,20 @@ class ExactlyOnce:
         await self._parts.resources.close()
 
     def _leading_here(self) -> Iterator[Destination | Api]:
-        require_led_to(self._entities, (one for one in self.destinations if isinstance(one, Destination)))
+        require_led_to(
+            self._entities, (destination for destination in self.destinations if isinstance(destination, Destination))
+        )
         return (
-            one for one in self.destinations if isinstance(one, Api) or receiver_of(one, self._entities) is not None
+            destination
+            for destination in self.destinations
+            if isinstance(destination, Api) or receiver_of(destination, self._entities) is not None
         )
 
     def _served(
         self, destination: Destination | Api, sessions: bool, batches: bool, subscription: str | None
     ) -> Served:
         name = destination.name
-        if name not in {one.name for one in self._destinations}:
+        if name not in {item.name for item in self._destinations}:
             raise ConfigurationError(f"Destination {name!r} is not of this application. Add it to destinations=.")
         if isinstance(destination, Api):
             return Served(name, "call", self.call, self.settle_call)

@@ -81,15 +81,16 @@ def unindexed(policy: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
     """
     if policy.get("indexingMode", "consistent").lower() == "none":
         return list(paths)
-    included = [one["path"] for one in policy.get("includedPaths", [{"path": "/*"}])]
-    excluded = [one["path"] for one in policy.get("excludedPaths", [])]
+    included = [item["path"] for item in policy.get("includedPaths", [{"path": "/*"}])]
+    excluded = [item["path"] for item in policy.get("excludedPaths", [])]
     return [path for path in paths if _closeness(included, path) <= _closeness(excluded, path)]
 
 
 def _closeness(entries: Sequence[str], path: str) -> int:
     """Length of the nearest entry that covers a path; 0 without an entry. The service prefers the nearer of two."""
     return max(
-        (len(one) for one in entries if one == path or (one.endswith("*") and path.startswith(one[:-1]))), default=0
+        (len(entry) for entry in entries if entry == path or (entry.endswith("*") and path.startswith(entry[:-1]))),
+        default=0,
     )
 
 
@@ -110,18 +111,18 @@ _LONGEST_INTERVAL: Final = 10.0
 
 def function_app_of(module: ModuleType) -> func.FunctionApp | None:
     """The function app at the top level of a module; None without an app."""
-    return next((one for one in vars(module).values() if isinstance(one, func.FunctionApp)), None)
+    return next((var for var in vars(module).values() if isinstance(var, func.FunctionApp)), None)
 
 
 def triggers_of(app: func.FunctionApp) -> list[dict[str, Any]]:
     """The triggers of an app's functions, as the host gets them."""
     triggers = (function.get_trigger() for function in app.get_functions())
-    return [dict(one.get_dict_repr()) for one in triggers if one is not None]
+    return [dict(trigger.get_dict_repr()) for trigger in triggers if trigger is not None]
 
 
 def queues_of(triggers: Iterable[dict[str, Any]]) -> list[str]:
     """The storage queues with a function."""
-    return [str(one["queueName"]) for one in triggers if one.get("type") == "queueTrigger"]
+    return [str(trigger["queueName"]) for trigger in triggers if trigger.get("type") == "queueTrigger"]
 
 
 def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, swept: bool) -> Iterator[Finding]:
@@ -133,7 +134,7 @@ def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, 
         swept: whether a strategy of the app can owe outputs.
     """
     queues = queues_of(triggers)
-    read = {str(one.get("queueName") or one.get("topicName")) for one in triggers}
+    read = {str(trigger.get("queueName") or trigger.get("topicName")) for trigger in triggers}
     for queue in leading:
         if queue not in read and not any("%" in name for name in read):
             yield Finding("wrong", f"queue {queue!r}", "no function takes its messages. Add once.serve_on(app).")
@@ -145,7 +146,7 @@ def of_triggers(triggers: list[dict[str, Any]], leading: Iterable[str] = (), *, 
                 f"it has no poison function: messages that the host gives up on expire after 7 days, undecided. Add "
                 f"once.serve_on(app), or a function on {queue + POISON!r} that awaits once.settle(…).",
             )
-    if swept and not any(one.get("type") == "timerTrigger" for one in triggers):
+    if swept and not any(trigger.get("type") == "timerTrigger" for trigger in triggers):
         yield Finding(
             "wrong",
             "functions",
@@ -221,7 +222,7 @@ def _seconds(span: str) -> float:
     parts = _SPAN.fullmatch(span)
     if parts is None:
         raise ValueError(span)
-    days, hours, minutes, seconds = (int(one or 0) for one in parts.groups())
+    days, hours, minutes, seconds = (int(group or 0) for group in parts.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
@@ -412,7 +413,7 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
     if app is None:
         findings.append(Finding("unknown", "functions", "the module has no FunctionApp at its top level"))
     else:
-        swept = any(one.strategy.unfinished for one in once.entities)
+        swept = any(entity.strategy.unfinished for entity in once.entities)
         findings += of_triggers(triggers, _leading_to(once), swept=swept)
     findings += [
         Finding("advice", "announcements", text) for text in unheard_by(once.entities, once.routes.subscribers)
@@ -428,8 +429,12 @@ async def examined(once: ExactlyOnce, module: ModuleType, folder: Path, now: Cal
 def _leading_to(once: ExactlyOnce) -> list[str]:
     """The queues and topics that lead to an application."""
     settings, _ = once.configuration
-    leading = (one for one in once.destinations if isinstance(one, Api) or receiver_of(one, once.entities) is not None)
-    return [settings.destinations.get(one.name, one.name) for one in leading]
+    leading = (
+        destination
+        for destination in once.destinations
+        if isinstance(destination, Api) or receiver_of(destination, once.entities) is not None
+    )
+    return [settings.destinations.get(item.name, item.name) for item in leading]
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -150,7 +150,7 @@ def wire(
     Raises:
         ConfigurationError: settings do not fit the destinations or the connections; the text names all problems.
     """
-    destinations = tuple(one.queue if isinstance(one, Api) else one for one in named)
+    destinations = tuple(item.queue if isinstance(item, Api) else item for item in named)
     store_time = StoreTime(runtime.clock)
     runtime = replace(runtime, present=store_time.now)
     resources = accounts(runtime, store_time.compare)
@@ -168,7 +168,9 @@ def wire(
     books.within = settings.proved_within or PROVED_WITHIN
     startup = Startup(resources, runtime, books.end)
     retrying = Retrying(Backoff(seconds=settings.delivery_timeout), runtime.random)
-    maintenance = Maintenance(drivers.replay, retrying, routes, lifetimes, frozenset(one.name for one in entities))
+    maintenance = Maintenance(
+        drivers.replay, retrying, routes, lifetimes, frozenset(entity.name for entity in entities)
+    )
     settling = replace(maintenance, driver=drivers.resume)
     brief = Retrying(Backoff(tries=SWEEP_TRIES, seconds=settings.delivery_timeout), runtime.random)
     lanes = Lanes(drivers.process, retrying, runtime.clock, settings.memory, show=show)
@@ -205,7 +207,7 @@ def _caller(
 ) -> Caller:
     """The caller. It repeats calls on purpose, so its publisher marks every send, and remembers nothing."""
     return Caller(
-        apis={one.name: one for one in named if isinstance(one, Api)},
+        apis={item.name: item for item in named if isinstance(item, Api)},
         wire=resources.wire,
         publisher=Publisher(resources.addresses, runtime.new_transaction, remembers=False),
         routes=routes,

@@ -181,18 +181,18 @@ def _finished(entity: EntityRef, view: View) -> Step[Settled | Again | None]:
     return owed or Settled("processed", view.memory)
 
 
-def _record(entity: EntityRef, one: HandledMessage) -> ColocatedRecord:
-    outputs = one.handled.outputs
+def _record(entity: EntityRef, message: HandledMessage) -> ColocatedRecord:
+    outputs = message.handled.outputs
     return ColocatedRecord(
         entity=entity.key,
-        message=one.key,
-        tx=one.before.tx,
-        version=one.version,
-        at=one.before.at,
+        message=message.key,
+        tx=message.before.tx,
+        version=message.version,
+        at=message.before.at,
         outputs=tuple(output.ref for output in outputs),
         digest=digest(outputs),
         owed=outputs or None,
-        owing_since=one.before.at if outputs else None,
-        answer=one.handled.answer,
-        content=one.envelope.content if one.envelope.asked is None else None,
+        owing_since=message.before.at if outputs else None,
+        answer=message.handled.answer,
+        content=message.envelope.content if message.envelope.asked is None else None,
     )

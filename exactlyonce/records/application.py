@@ -58,30 +58,31 @@ class Application:
 
     def joined_by(self, types: Iterable[OwnedType]) -> Application:
         """The application, extended by new types."""
-        return replace(self, types=_by_name({one.type: one for one in (*types, *self.types)}.values()))
+        return replace(self, types=_by_name({kind.type: kind for kind in (*types, *self.types)}.values()))
 
     def without(self, type: str) -> Application:
         """The application without a type."""
-        return replace(self, types=tuple(one for one in self.types if one.type != type))
+        return replace(self, types=tuple(kind for kind in self.types if kind.type != type))
 
     def place_of(self, type: str) -> OwnedType | None:
         """The location of a type's entities; None for a new type."""
-        return next((one for one in self.types if one.type == type), None)
+        return next((kind for kind in self.types if kind.type == type), None)
 
     def contradicted_by(self, types: Iterable[OwnedType]) -> Iterator[str]:
         """A sentence for each of the types whose stored location differs."""
-        for one in types:
-            stored = self.place_of(one.type)
-            if stored is not None and stored.container != one.container:
+        for kind in types:
+            stored = self.place_of(kind.type)
+            if stored is not None and stored.container != kind.container:
                 yield (
-                    f"Entities of type {one.type!r} live in container {stored.container!r}, not in {one.container!r}: correct "
+                    f"Entities of type {kind.type!r} live in container {stored.container!r}, not in {kind.container!r}: "
+                    "correct "
                     "the container's name, or give the type another name. Records are named by the type, so records of the "
                     "two containers would be taken for one another."
                 )
-            elif stored is not None and stored.paths != one.paths:
+            elif stored is not None and stored.paths != kind.paths:
                 yield (
-                    f"Container {stored.container!r} of entities of type {one.type!r} has the partition key "
-                    f"{', '.join(stored.paths)}, not {', '.join(one.paths)}: correct the partition key."
+                    f"Container {stored.container!r} of entities of type {kind.type!r} has the partition key "
+                    f"{', '.join(stored.paths)}, not {', '.join(kind.paths)}: correct the partition key."
                 )
 
 
@@ -101,4 +102,4 @@ def application_document(application: Application) -> dict[str, Any]:
 
 
 def _by_name(types: Iterable[OwnedType]) -> tuple[OwnedType, ...]:
-    return tuple(sorted(types, key=lambda one: one.type))
+    return tuple(sorted(types, key=lambda kind: kind.type))

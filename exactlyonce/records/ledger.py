@@ -192,7 +192,7 @@ def by_hash(marks: str) -> Mapping[str, str]:
 
     Cached, since an attempt asks a few times, for the marks of one ledger.
     """
-    return MappingProxyType({hash_in(one): one for one in split(marks)})
+    return MappingProxyType({hash_in(part): part for part in split(marks)})
 
 
 def destinations_in(marks: Iterable[str]) -> frozenset[int]:
@@ -200,7 +200,7 @@ def destinations_in(marks: Iterable[str]) -> frozenset[int]:
     read = list(map(_TEXT.fullmatch, marks))
     if None in read:
         raise ValueError("a mark is cut off, or of no time or kind")
-    sent = {digit for one in read if one is not None for digit in one[1]}
+    sent = {digit for item in read if item is not None for digit in item[1]}
     return frozenset(destination_place(digit) for digit in sent - {KEPT})
 
 
@@ -357,7 +357,7 @@ class Ledger:
     @property
     def transactions(self) -> frozenset[str]:
         """Names of the staged documents that the ledger relies on."""
-        return frozenset(one.tx for one in self.kept)
+        return frozenset(item.tx for item in self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,5 +429,5 @@ def _require_consistent(ledger: Ledger, entity: EntityRef, name: str) -> None:
     named |= {output.to for output in owed}
     if max(named, default=-1) >= len(ledger.to):
         raise damaged(name, "a mark or an entry names a destination that its list does not have")
-    if any(one.place is not None and one.place[0] >= len(ledger.sequences) for one in owed):
+    if any(item.place is not None and item.place[0] >= len(ledger.sequences) for item in owed):
         raise damaged(name, "an entry names a sequence that its list does not have")

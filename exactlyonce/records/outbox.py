@@ -227,10 +227,10 @@ class OutboxEntry:
             entity: the sender.
             destinations, sequences: lists of the ledger.
         """
-        for one in self.outputs:
-            id, envelope, place = one.id or derived_id(entity, self.cause, one.index), one.envelope, None
-            if one.place is not None:
-                sequence, number = sequences[one.place[0]], one.place[1]
+        for output in self.outputs:
+            id, envelope, place = output.id or derived_id(entity, self.cause, output.index), output.envelope, None
+            if output.place is not None:
+                sequence, number = sequences[output.place[0]], output.place[1]
                 place = Place(sequence.channel, sequence.receiver, number)
             if isinstance(envelope, tuple):
                 *pieces, rest = envelope
@@ -239,13 +239,13 @@ class OutboxEntry:
                 envelope = Json("".join(piece for pair in zip(derived, whole, strict=True) for piece in pair))
             if place is None and f'"{CHANNEL}":' in envelope.text:
                 place = stated_place(Envelope.read(envelope.text))
-            yield Output(id, destinations[one.to], envelope, one.delay, place)
+            yield Output(id, destinations[output.to], envelope, output.delay, place)
 
     def without_sequences(self, entity: EntityRef, destinations: tuple[str, ...], sequences: Sequences) -> OutboxEntry:
         """The entry with its numbered outputs in full. Arguments as for `owed_outputs`."""
         owed = zip(self.outputs, self.owed_outputs(entity, destinations, sequences), strict=True)
         full = (
-            one if one.place is None else replace(one, envelope=output.envelope, place=None) for one, output in owed
+            item if item.place is None else replace(item, envelope=output.envelope, place=None) for item, output in owed
         )
         return replace(self, outputs=tuple(full))
 
@@ -277,7 +277,7 @@ def pending(
 
 def _number(place: Place, sequences: Sequences) -> tuple[int, int] | None:
     """Index of a place's sequence, and the number; None without a matching sequence."""
-    there = (index for index, one in enumerate(sequences) if one.channel == place.channel)
+    there = (index for index, item in enumerate(sequences) if item.channel == place.channel)
     index = next(there, None)
     return None if index is None or sequences[index].receiver != place.receiver else (index, place.number)
 

@@ -122,7 +122,10 @@ def is_numbered(envelope: Envelope) -> bool:
 
 def without_place(envelope: Envelope) -> Envelope:
     """The message as a foreign one, without a number."""
-    return replace(envelope, extensions=tuple(one for one in envelope.extensions if one[0] not in (CHANNEL, NUMBER)))
+    return replace(
+        envelope,
+        extensions=tuple(extension for extension in envelope.extensions if extension[0] not in (CHANNEL, NUMBER)),
+    )
 
 
 def stated_place(envelope: Envelope) -> Place | None:

@@ -167,7 +167,7 @@ def text_of(moment: datetime) -> str:
 
 def oldest_first(owing: list[tuple[EntityRef, str]]) -> tuple[EntityRef, ...]:
     """Entities without repetition, the longest debts first."""
-    by_key = {entity.key: entity for entity, _ in sorted(owing, key=lambda one: one[1])}
+    by_key = {entity.key: entity for entity, _ in sorted(owing, key=lambda item: item[1])}
     return tuple(by_key.values())
 
 

@@ -193,7 +193,9 @@ def configured(now: Callable[[], datetime]) -> Telemetry | None:
     """Telemetry for this process's SDK; None without an SDK."""
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
     # The API's own providers do nothing; configuring an SDK replaces them.
-    if all(type(one).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics")) for one in providers):
+    if all(
+        type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics")) for provider in providers
+    ):
         return None
     return Telemetry(providers[0].get_tracer(NAME), providers[1].get_meter(NAME), now)
 
@@ -220,8 +222,11 @@ def _context_of(extensions: Extensions) -> SpanContext | None:
 def _origins(effect: Publish) -> list[Link]:
     """Links to the traces of messages whose outputs are published late."""
     envelopes = (output.envelope.value for output in effect.outputs)
-    traces = (tuple((name, one[name]) for name in (TRACEPARENT, TRACESTATE) if name in one) for one in envelopes)
-    return [Link(context) for one in dict.fromkeys(traces) if (context := _context_of(one)) is not None]
+    traces = (
+        tuple((name, envelope[name]) for name in (TRACEPARENT, TRACESTATE) if name in envelope)
+        for envelope in envelopes
+    )
+    return [Link(context) for fromkey in dict.fromkeys(traces) if (context := _context_of(fromkey)) is not None]
 
 
 def _name(operation: Operation, attributes: dict[str, str | int]) -> str:

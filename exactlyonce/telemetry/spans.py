@@ -66,9 +66,9 @@ def _one(name: str) -> Named:
     return lambda _: name
 
 
-def _by_number(one: str, several: str, of: Callable[[Any], Sized]) -> Named:
+def _by_number(text: str, several: str, of: Callable[[Any], Sized]) -> Named:
     """An operation for a single document, and a different operation for several."""
-    return lambda effect: one if len(of(effect)) == 1 else several
+    return lambda effect: text if len(of(effect)) == 1 else several
 
 
 _DATABASE: Final[Mapping[type[Effect[Any]], Named]] = {
@@ -182,7 +182,7 @@ class AttemptSpans:
         self._tracer, self._metrics, self._now = instruments.tracer, instruments.metrics, instruments.now
         self._entity = entity
         self._deliveries = deliveries or ()
-        self._keys = [key_of(one.envelope) for one in self._deliveries]
+        self._keys = [key_of(delivery.envelope) for delivery in self._deliveries]
         self._tally = Tally(dict.fromkeys(self._keys))
         self._labels: dict[str, str | int] = {ENTITY_TYPE: entity.type}
         self._links: list[Link] = []
@@ -190,7 +190,7 @@ class AttemptSpans:
         if len(self._deliveries) == 1:
             self._parent = trace.set_span_in_context(self._deliveries[0].span, Context())
         else:
-            self._links = [Link(one.span.get_span_context()) for one in self._deliveries]
+            self._links = [Link(delivery.span.get_span_context()) for delivery in self._deliveries]
         self._span: Span | None = None
         self._step = ""
         self._number = 0
@@ -255,7 +255,7 @@ class AttemptSpans:
         self._tally.end(result)
         if isinstance(result, Finished):
             self._conclude(self._tally.outcomes(result))
-            if differing := result.differing(one.envelope for one in self._deliveries):
+            if differing := result.differing(delivery.envelope for delivery in self._deliveries):
                 self._metrics.differing(len(differing), self._labels)
         elif isinstance(result, Again):
             self._metrics.unfinished(1, {**self._labels, REASON: result.reason})

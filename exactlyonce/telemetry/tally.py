@@ -74,7 +74,7 @@ class Tally:
         elif isinstance(effect, LoadEntity) and isinstance(reply, Loaded):
             self._loaded = (effect.entity, reply)
         elif isinstance(effect, LoadCompanions) and isinstance(reply, FoundCompanions):
-            self._companions |= {one.message: one for one, _ in reply.companions}
+            self._companions |= {item.message: item for item, _ in reply.companions}
         elif isinstance(reply, FoundPages):
             self._pages = reply.pages
         elif isinstance(reply, (Begun, Opened)):
@@ -101,17 +101,17 @@ class Tally:
         reported |= dict.fromkeys((key for key, _ in finished.stopped), "held")
         reported |= dict.fromkeys(self.processed, "processed")
         outcomes = {key: reported.get(key) or self._found(key) for key in self._messages}
-        self.processed.update(dict.fromkeys(key for key, one in outcomes.items() if one == "processed"))
+        self.processed.update(dict.fromkeys(key for key, item in outcomes.items() if item == "processed"))
         return outcomes
 
     @property
     def gaps(self) -> tuple[datetime, ...]:
         """The start times of the gaps of the loaded read model."""
-        return tuple(one.gap_since for one in self._ledger.receptions if one.gap_since is not None)
+        return tuple(reception.gap_since for reception in self._ledger.receptions if reception.gap_since is not None)
 
     def _found(self, key: str) -> Outcome:
         """Where the last attempt found a message committed before."""
-        written = next((one for one in _companions(self.saved) if one.message == key), None)
+        written = next((item for item in _companions(self.saved) if item.message == key), None)
         if written is not None:
             return "held" if _is_held(written) else "number"  # Its number was skipped before it arrived.
         companion = self._companions.get(key)
@@ -125,7 +125,7 @@ class Tally:
     def _marked(self, hash: str) -> Outcome:
         """Where an outbox has a message. A message that only the process remembers was not loaded, and is in its ledger."""
         ledger = self._ledger
-        entry = next((one for one in ledger.outbox if one.cause == hash), None)
+        entry = next((item for item in ledger.outbox if item.cause == hash), None)
         mark = by_hash(ledger.marks).get(hash)
         if mark in self._uncertain or (entry is not None and entry.tx in self._before):
             return "processed"
@@ -141,9 +141,9 @@ class Tally:
         """Messages in the commit of this attempt, if it was certainly applied."""
         if isinstance(self.saved, SaveEntity):
             yield from self._marks_in(self.saved)
-        for one in _companions(self.saved):
-            if one.message is not None and _origin(one) in self._given and not _is_held(one):
-                yield one.message
+        for companion in _companions(self.saved):
+            if companion.message is not None and _origin(companion) in self._given and not _is_held(companion):
+                yield companion.message
 
     @property
     def _ledger(self) -> Ledger:
@@ -153,15 +153,15 @@ class Tally:
         return read_entity(entity, loaded.document).ledger or Ledger()
 
 
-def _origin(one: Companion) -> str | datetime:
+def _origin(companion: Companion) -> str | datetime:
     """The mark of the attempt that wrote a companion: the transaction, or the time for the document of a number."""
-    return one.at if isinstance(one, NumberedMessage) else one.tx
+    return companion.at if isinstance(companion, NumberedMessage) else companion.tx
 
 
-def _is_held(one: Companion) -> bool:
-    return isinstance(one, NumberedMessage) and one.held is not None
+def _is_held(companion: Companion) -> bool:
+    return isinstance(companion, NumberedMessage) and companion.held is not None
 
 
 def _companions(saved: SaveEntity | SaveBatch | None) -> tuple[Companion, ...]:
     """The companions that a commit wrote."""
-    return (*saved.create, *(one for one, _ in saved.replace)) if isinstance(saved, SaveBatch) else ()
+    return (*saved.create, *(item for item, _ in saved.replace)) if isinstance(saved, SaveBatch) else ()

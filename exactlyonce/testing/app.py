@@ -103,7 +103,11 @@ class App:
         require("now= of an App", now, datetime, "a datetime with a time zone")
         if now.utcoffset() is None:
             raise ConfigurationError("now= of an App has no time zone. Give it one, such as timezone.utc.")
-        takers = _takers(entities, tuple(one for one in destinations if isinstance(one, Destination)), queues or {})
+        takers = _takers(
+            entities,
+            tuple(destination for destination in destinations if isinstance(destination, Destination)),
+            queues or {},
+        )
         self.host: Host = Host(entities, destinations, _services(destinations, apis or {}), takers, now, blobs=blobs)
         self._queues = {entity.name: name for name, entity in reversed(takers.items())}
         self._models = {name: model for entity in entities for name, model in entity.models.items()}
@@ -351,8 +355,8 @@ class App:
     def parked(self) -> tuple[Parked, ...]:
         """The parked messages, in order."""
         return tuple(
-            Parked(one.entity, one.message, self.read(Envelope.read(one.envelope.text)), one.reason)
-            for one in self.run(self.host.parked())
+            Parked(item.entity, item.message, self.read(Envelope.read(item.envelope.text)), item.reason)
+            for item in self.run(self.host.parked())
         )
 
     def taker(self, to: str | Destination | Entity[Any]) -> Entity[Any]:
@@ -396,7 +400,7 @@ def _services(destinations: tuple[Destination | Api, ...], apis: Mapping[Api, Se
     for api, service in apis.items():
         require("A service in apis=", api, Api, "the Api that destinations= has")
         require_callable(f"What plays {api.name!r} in apis=", service, "a function of (request)")
-    if missing := {one.name for one in apis if one not in destinations}:
+    if missing := {item.name for item in apis if item not in destinations}:
         raise ConfigurationError(f"apis= names {min(missing)!r}, which is no Api of destinations=. Add it there.")
     return {api.name: service for api, service in apis.items()}
 
@@ -409,10 +413,12 @@ def _takers(
     require("queues= of an App", queues, Mapping, "a dict from destinations to entity types")
     for entity in queues.values():
         require("A receiver in queues=", entity, Entity, "the Entity that takes the messages")
-    if unknown := set(queues) - {one.name for one in destinations}:
+    if unknown := set(queues) - {destination.name for destination in destinations}:
         raise ConfigurationError(f"queues= names {min(unknown)!r}, which is no destination. Add it to destinations=.")
     leading = {
-        one.name: one.to if isinstance(one.to, str) else one.to.name for one in destinations if one.to is not None
+        destination.name: destination.to if isinstance(destination.to, str) else destination.to.name
+        for destination in destinations
+        if destination.to is not None
     }
     named = {**leading, **{name: entity.name for name, entity in queues.items()}}
     if missing := {name for name in queues if named[name] not in types}:

@@ -146,7 +146,7 @@ class Watch:
                 self._note(frame, full, _FUNCTIONS[full])
         elif isinstance(owner, type) and issubclass(owner, date):
             self._note(frame, f"{owner.__name__}.{name}", CLOCK)
-        elif isinstance(owner, random.Random) and not any(owner is one for one in self._seeded):
+        elif isinstance(owner, random.Random) and not any(owner is item for item in self._seeded):
             self._note(frame, f"random.{'' if owner is _SHARED else 'Random.'}{name}", CHANCE)
         elif isinstance(owner, socket.SocketType):
             self._note(frame, "socket.connect", OUTSIDE)
@@ -166,14 +166,16 @@ class Watch:
         while at is not None and not self._is_own(at.f_code):
             through.append(at)
             at = at.f_back
-        packages = {_package_of(one) for one in through}
+        packages = {_package_of(item) for item in through}
         if at is None or packages & _HARMLESS:
             return
         if call in _ONLY_THROUGH:
             if packages - _ONLY_THROUGH[call]:
                 return
         else:
-            asked = [one for one in through if _package_of(one) not in _PASSING_ON and one.f_code.co_filename[0] != "<"]
+            asked = [
+                item for item in through if _package_of(item) not in _PASSING_ON and item.f_code.co_filename[0] != "<"
+            ]
             call = _name_of(asked[-1]) if asked else call
         leak = Leak(f"{call}()" if call != "os.environ" else call, _place_of(at), advice)
         if leak not in self.leaks:
@@ -196,7 +198,7 @@ def _name_of(frame: FrameType) -> str:
     """The name of a function as the caller would write it."""
     name, me = frame.f_code.co_name, frame.f_locals.get("self")
     if me is not None and me is not _SHARED:
-        kind = next((one for one in type(me).__mro__ if name in vars(one)), type(me))
+        kind = next((item for item in type(me).__mro__ if name in vars(item)), type(me))
         name = f"{kind.__name__}.{name}".removesuffix(".__init__")
     return f"{frame.f_globals.get('__name__', '')}.{name}"
 
@@ -294,12 +296,12 @@ def _report(name: str, leaks: tuple[Leak, ...], differences: tuple[str, ...]) ->
     lines = [f"The handler {name} is not deterministic. Handling the message twice in the same circumstances gave"]
     if differences:
         lines[0] += " two results:"
-        lines += [f"    {one}" for one in differences]
+        lines += [f"    {difference}" for difference in differences]
     else:
         lines[0] += " the same result; but it may not the next time, or in another process."
     if leaks:
-        lines += ["It made calls that give another result every time:", *(f"    {one}" for one in leaks)]
-        lines += dict.fromkeys(one.advice for one in leaks)
+        lines += ["It made calls that give another result every time:", *(f"    {leak}" for leak in leaks)]
+        lines += dict.fromkeys(leak.advice for leak in leaks)
     else:
         lines.append(
             "No such call was seen. Does the handler change or read something outside of state and message, or the order of a "
@@ -346,7 +348,7 @@ def _turned(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(_turned, value))
     if type(value) is dict:
-        return {key: _turned(one) for key, one in value.items()}
+        return {key: _turned(item) for key, item in value.items()}
     names = list(type(value).model_fields) if isinstance(value, BaseModel) else []
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if hasattr(value, field.name)]
@@ -368,7 +370,7 @@ def _type_of(sent: Sent) -> str:
 def _json(value: Any) -> Any:
     """A state, or the events in its place, as stored JSON."""
     if isinstance(value, (list, tuple)):
-        return [[type(one).__name__, _json(one)] for one in value]
+        return [[type(item).__name__, _json(item)] for item in value]
     return None if value is None else written(type(value), value)
 
 

@@ -110,7 +110,9 @@ class Seen:
         """The messages that arrived at a destination during the exploration, in the order of their ids; copies count once."""
         name = destination.name if isinstance(destination, Destination) else destination
         sent = (self._application.messages[number] for number in self._state.arrived)
-        envelopes = {(one.envelope.source, one.envelope.id): one.envelope for one in sent if one.destination == name}
+        envelopes = {
+            (item.envelope.source, item.envelope.id): item.envelope for item in sent if item.destination == name
+        }
         return tuple(self._app.read(envelopes[key]) for key in sorted(envelopes))
 
     def failed(self) -> tuple[Any, ...]:
@@ -180,11 +182,11 @@ def explore(
 
 def _left_out(app: App, types: Iterable[type | Entity[Any]]) -> LeftOut:
     types = tuple(types)
-    entities = {one.name for one in types if isinstance(one, Entity)}
-    if unknown := entities - {one.name for one in app.once.entities}:
+    entities = {kind.name for kind in types if isinstance(kind, Entity)}
+    if unknown := entities - {entity.name for entity in app.once.entities}:
         raise ConfigurationError(f"leave_out= names {min(unknown)!r}, which is no entity type of this application.")
     return LeftOut(
-        frozenset(message_type(one).name for one in types if not isinstance(one, Entity)), frozenset(entities)
+        frozenset(message_type(kind).name for kind in types if not isinstance(kind, Entity)), frozenset(entities)
     )
 
 
@@ -299,7 +301,7 @@ class _Exploration:
                 raise Unexplored(_too_many(report, application, bounds))
         if judge.doubts:
             judge.accuse()
-            report = next(one for one in starmap(search, bounds.allowed()) if one.violation is not None)
+            report = next(item for item in starmap(search, bounds.allowed()) if item.violation is not None)
             raise Unexplored(_too_short(report, application, bounds))
         if not judge.ends:
             raise Unexplored(
@@ -336,7 +338,7 @@ def _too_many(report: Report[State, Move], application: Application, bounds: Bou
 
 def _leave_out(application: Application) -> str:
     """Advice on messages to leave out: those that follow from others of their type, if there are any."""
-    endless = sorted({one.kind for one in application.messages if one.beyond})
+    endless = sorted({message.kind for message in application.messages if message.beyond})
     return (
         f"leave out what goes on for ever: leave_out=({', '.join(endless)},)"
         if endless
@@ -346,7 +348,7 @@ def _leave_out(application: Application) -> str:
 
 def _too_short(report: Report[State, Move], application: Application, bounds: Bounds) -> str:
     """The reason why an end proves nothing, with the story of that end."""
-    waiting = sorted({one.kind for one in application.messages if one.beyond})
+    waiting = sorted({message.kind for message in application.messages if message.beyond})
     return (
         f"{report.violation}\nThat may be right: {_list(waiting)} would come once more, but not more than {bounds.releases} "
         "releases in a row are explored, and in_the_end may hold afterwards. Give a higher releases=; or, if in_the_end has "
@@ -355,8 +357,8 @@ def _too_short(report: Report[State, Move], application: Application, bounds: Bo
 
 
 def _unexplored(application: Application, bounds: Bounds) -> tuple[str, ...]:
-    beyond = sorted({one.kind for one in application.messages if one.beyond})
-    left_out = sorted({one.kind for one in application.messages if one.left_out})
+    beyond = sorted({message.kind for message in application.messages if message.beyond})
+    left_out = sorted({message.kind for message in application.messages if message.left_out})
     return (
         *(f"releases of {kind} beyond {bounds.releases}" for kind in beyond),
         *(f"{kind}, which was left out" for kind in left_out),
@@ -378,11 +380,11 @@ def _waiting(app: App, messages: Iterable[tuple[str | Destination | Entity[Any],
     """The messages that wait at the start: those of the application and those of the test."""
     waiting: list[Waiting] = []
     numbers = count(1)
-    for one in app.host.unprocessed:
-        if one.entity is None:
-            waiting += _replies(app, one.destination, one.envelope)[:1]
+    for item in app.host.unprocessed:
+        if item.entity is None:
+            waiting += _replies(app, item.destination, item.envelope)[:1]
         else:
-            waiting.append(Waiting(one.destination, one.entity, one.envelope))
+            waiting.append(Waiting(item.destination, item.entity, item.envelope))
     for to, message in messages:
         name = to if isinstance(to, str) else to.name
         # A source of its own: the ids differ from all ids of the test.
@@ -397,9 +399,9 @@ def _replies(app: App, destination: str, envelope: Envelope) -> tuple[Waiting, .
     replies = app.host.loop.run(app.host.replies(destination, envelope))
     takers = app.host.takers
     return tuple(
-        Waiting(one.destination, takers[one.destination], Envelope.read(one.envelope.text))
-        for one in replies
-        if one.destination in takers
+        Waiting(reply.destination, takers[reply.destination], Envelope.read(reply.envelope.text))
+        for reply in replies
+        if reply.destination in takers
     )
 
 
@@ -425,7 +427,7 @@ def _told(path: Iterable[Move]) -> tuple[str, ...]:
     """The story of a path: a line for each message that an instance takes, and for each time of going on."""
     lines: list[str] = []
     last: int | None = None
-    for move in (one for together in path for one in (*together.before, together)):
+    for move in (item for together in path for item in (*together.before, together)):
         if move.instance == last and not move.takes:
             lines[-1] += f", {move.said}"
         else:

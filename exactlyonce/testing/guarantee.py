@@ -126,7 +126,7 @@ def violations(facts: Facts, *, drained: bool) -> tuple[Violation, ...]:
     in_the_end = (nothing_lost(facts), termination(facts)) if drained else ()
     violations = tuple(violation for broken in (*always, *in_the_end) for violation in broken)
     keys = {message_hash(key): key for _, key in facts.acknowledged | facts.late} if violations else {}
-    return tuple(replace(one, message=keys.get(one.message, one.message)) for one in violations)
+    return tuple(replace(item, message=keys.get(item.message, item.message)) for item in violations)
 
 
 def at_most_one_state_change(commits: Iterable[Commit]) -> Iterator[Violation]:
@@ -181,7 +181,7 @@ def at_most_one_output(facts: Facts) -> Iterator[Violation]:
     for output in facts.published:
         contents[output.id].add(output)
     undone = {id for commit in facts.undone for id in commit.outputs}
-    commits = {(id, one.tx) for one in (*facts.commits, *facts.undone) if one.tx is not None for id in one.outputs}
+    commits = {(id, item.tx) for item in (*facts.commits, *facts.undone) if item.tx is not None for id in item.outputs}
     times = Counter(id for id, _ in commits)
     for id, copies in contents.items():
         if len(copies) > (times[id] if id in undone else 1):
@@ -236,9 +236,9 @@ def in_sequence(facts: Facts) -> Iterator[Violation]:
 def _out_of_order(commits: Iterable[Commit]) -> Iterator[Violation]:
     """Numbers that fall while versions rise, where both are known."""
     placed = {
-        (one.entity, one.place[0], one.version, one.place[1], one.message)
-        for one in commits
-        if one.place is not None and one.version is not None
+        (commit.entity, commit.place[0], commit.version, commit.place[1], commit.message)
+        for commit in commits
+        if commit.place is not None and commit.version is not None
     }
     for before, (entity, channel, version, number, message) in pairwise(sorted(placed)):
         if before[:2] == (entity, channel) and number < before[3]:

@@ -104,7 +104,7 @@ class MemoryAccounts:
         self.store: AsyncStore = store if interruptions is None else InterruptedStore(store, interruptions)
         self.listing = MemoryListing(self.documents)
         self.ownership = Ownership(MemoryApplicationStore(clock.now), Declared.by(settings, entities), clock)
-        self.addresses = {one.name: Address(queues, one.name) for one in destinations}
+        self.addresses = {destination.name: Address(queues, destination.name) for destination in destinations}
         self.blobs = AwaitedBlobs(MemoryBlobs(clock.now), f"{MEMORY}/blobs") if blobs else None
         self.wire = wire
 
@@ -224,14 +224,14 @@ class Host:
         self._process_anew = process
         self.once = process()
         self.parts = self.once._parts  # noqa: SLF001
-        self.sent: dict[str, dict[str, Envelope]] = {one.name: {} for one in destinations}
+        self.sent: dict[str, dict[str, Envelope]] = {destination.name: {} for destination in destinations}
         self.failures: list[Exception] = []
         self.slow: defaultdict[str, deque[timedelta]] = defaultdict(deque)
         self.twice: Random | None = None
         self.delayed: list[Delivery] = []
         self._under_way: list[Delivery] = []
         self.takers = takers
-        self.apis = {one.name: one for one in destinations if isinstance(one, Api)}
+        self.apis = {destination.name: destination for destination in destinations if isinstance(destination, Api)}
         self._calls: set[asyncio.Task[None]] = set()
         self._waiting: list[Delivery] = []
         self._delivering = False
@@ -259,9 +259,9 @@ class Host:
     async def parked(self) -> tuple[ParkedMessage, ...]:
         """All parked messages, with their bodies."""
         operator = await self.once.operator()
-        listed = [one async for page in operator.parked() for one in page]
-        messages = [await operator.parked_message(one.entity, one.message) for one in listed]
-        return tuple(one for one in messages if one is not None)
+        listed = [item async for page in operator.parked() for item in page]
+        messages = [await operator.parked_message(item.entity, item.message) for item in listed]
+        return tuple(message for message in messages if message is not None)
 
     async def redeemed(self, envelope: Envelope) -> Envelope:
         """A message with its data, also from a blob."""
@@ -287,7 +287,7 @@ class Host:
             raise error
         over = self.clock.now() + self.apis[destination].key_lifetime + timedelta(seconds=1)
         await replace(caller, now=lambda: over).settle(message)
-        return tuple(one for one in sent if one.destination != destination)
+        return tuple(item for item in sent if item.destination != destination)
 
     def _require_service(self, name: str) -> None:
         if name not in self.wire.services:

@@ -42,7 +42,7 @@ Reply = TypeVar("Reply")
 Interruption = Literal["reply", "request", "before", "after"]
 """A step loses its reply, or its request, so that nothing is applied; or the process is killed before or after the step."""
 WRITES: Final[frozenset[str]] = frozenset(
-    one.__name__ for one in (SaveEntity, SaveBatch, WritePage, Stage, Park, WriteOnce)
+    item.__name__ for item in (SaveEntity, SaveBatch, WritePage, Stage, Park, WriteOnce)
 )
 """Steps that write to the store and have replies."""
 STEPS: Final = WRITES | {Publish.__name__}
@@ -91,10 +91,10 @@ class Interruptions:
 
     def next(self, step: str, type: str) -> Interruption | None:
         """The interruption of a step that is about to begin; None for no interruption."""
-        meant = [one for one in self.planned if step in one.steps and one.type in (None, type)]
-        due = next((one for one in meant if one.skip == 0), None)
-        for one in meant:
-            one.skip = max(one.skip - 1, 0)
+        meant = [item for item in self.planned if step in item.steps and item.type in (None, type)]
+        due = next((item for item in meant if item.skip == 0), None)
+        for item in meant:
+            item.skip = max(item.skip - 1, 0)
         if due is None:
             return None
         self.planned.remove(due)

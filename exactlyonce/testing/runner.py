@@ -68,7 +68,7 @@ class Ran(Generic[Result]):
     @property
     def messages(self) -> tuple[Any, ...]:
         """The sent and announced messages, in order."""
-        return tuple(one.message for one in self.sent)
+        return tuple(item.message for item in self.sent)
 
 
 def run(
@@ -126,8 +126,10 @@ class _Recorder(Context):
         if destinations is None:
             routes: Routes = _Anywhere(blobs=blobs)
         else:
-            queues = [one.queue if isinstance(one, Api) else one for one in destinations]
-            routes = _Given({one.name: MAX_OUTPUT_BYTES for one in queues}, subscribers_of(queues), blobs=blobs)
+            queues = [
+                destination.queue if isinstance(destination, Api) else destination for destination in destinations
+            ]
+            routes = _Given({queue.name: MAX_OUTPUT_BYTES for queue in queues}, subscribers_of(queues), blobs=blobs)
         super().__init__(origin, now, routes, tx="t-1", version=1, kept=kept)
         self.sent: list[Sent] = []
         self.written: list[WrittenOnce] = []

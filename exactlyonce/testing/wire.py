@@ -83,7 +83,7 @@ def _read(api: Api, request: wire.Request) -> Request:
 
 
 def _received(response: Response, api: Api) -> Received:
-    headers = {"content-type": "application/json", **{name.lower(): one for name, one in response.headers.items()}}
+    headers = {"content-type": "application/json", **{name.lower(): item for name, item in response.headers.items()}}
     is_text = isinstance(response.body, str) and "json" not in headers["content-type"]
     text = response.body if is_text else "" if response.body is None else Json.of(response.body).text
     body = text.encode()

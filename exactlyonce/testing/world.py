@@ -157,28 +157,28 @@ class StoreHistory:
     @property
     def commits(self) -> list[Commit]:
         """From records, marks, entries of outboxes and documents of numbers. Marks of one commit have versions by time."""
-        return [commit for one in self._all for commit in one.commits]
+        return [commit for item in self._all for commit in item.commits]
 
     @property
     def records(self) -> dict[tuple[str, str], CommitRecord]:
         """Stream entries and records, by key of the entity and transaction."""
-        records = (one.record for one in self._all)
-        return {(one.entity, one.tx): one for one in records if one is not None}
+        records = (item.record for item in self._all)
+        return {(record.entity, record.tx): record for record in records if record is not None}
 
     @property
     def skipped(self) -> set[tuple[str, Position]]:
         """As in `Facts`."""
-        return {one.skipped for one in self._all if one.skipped is not None}
+        return {item.skipped for item in self._all if item.skipped is not None}
 
     @property
     def late(self) -> set[tuple[str, str]]:
         """As in `Facts`."""
-        return {one.late for one in self._all if one.late is not None}
+        return {item.late for item in self._all if item.late is not None}
 
     @property
     def owing(self) -> frozenset[tuple[str, str]]:
         """Entity and message hash of commits that owe outputs by their newest documents, without a book that pays."""
-        owing = (one for told in self._told.values() if told for one in told[-1].owing.items())
+        owing = (item for told in self._told.values() if told for item in told[-1].owing.items())
         return frozenset(commit for commit, tx in owing if tx is None or not self._is_paid(tx))
 
     @property
@@ -212,9 +212,9 @@ class StoreHistory:
         ledger = read_entity(ref, document).ledger or Ledger()
         if ledger.version < before.version:
             self.fallen.add((ref.key, ledger.version))
-        owed = tuple(Commit.of_entry(ref, one, ledger) for one in ledger.outbox)
-        entries.update({(one.entity, one.message): one for one in owed})
-        owing = {(one.entity, one.message): one.tx for one in owed}
+        owed = tuple(Commit.of_entry(ref, item, ledger) for item in ledger.outbox)
+        entries.update({(item.entity, item.message): item for item in owed})
+        owing = {(item.entity, item.message): item.tx for item in owed}
         return _Told(document, (*_marked(ref, before, ledger), *owed), ledger, owing=owing)
 
 
@@ -249,7 +249,7 @@ def _of_companion(version: Version, before: list[_Told], batch: str, entries: di
 def _books(partition: Partition) -> dict[str, Book]:
     """The newest versions of all books, by their ids."""
     newest = partition.view(len(partition.log)).values()
-    books: Iterable[Book] = (read_book(one.document.value) for one in newest if one.document is not None)
+    books: Iterable[Book] = (read_book(item.document.value) for item in newest if item.document is not None)
     return {book.id: book for book in books}
 
 
@@ -312,7 +312,9 @@ class World:
         self.acknowledged: set[tuple[str, str]] = set()
         self._put_back: set[str] = set()
         self._destinations = tuple(destinations)
-        self._addresses = {one.name: Address(self.transport, one.name) for one in self._destinations}
+        self._addresses = {
+            destination.name: Address(self.transport, destination.name) for destination in self._destinations
+        }
         self._publisher = Publisher(self._addresses)
         self.routes = Routes.to(self._destinations, self._publisher.limits)
 
@@ -354,7 +356,7 @@ class World:
     def backup(self, entity: EntityRef) -> Backup:
         """The present documents in the partition of an entity."""
         partition = self.store._entity(entity)  # noqa: SLF001
-        return Backup(entity, {id: one.document for id, one in partition.view(len(partition.log)).items()})
+        return Backup(entity, {id: item.document for id, item in partition.view(len(partition.log)).items()})
 
     def put_back(self, backup: Backup) -> None:
         """Put the documents of a partition back, as a restore does. No process may remember them.
@@ -367,9 +369,9 @@ class World:
             if was != (there and there.document):
                 self._put_back.add(self.store._append(partition, id, was).etag)  # noqa: SLF001
         history = self._history
-        undone = {(one.entity, one.message) for one in history.undone}
-        undone -= {(one.entity, one.message) for one in history.commits}
-        self.acknowledged = {one for one in self.acknowledged if (one[0], message_hash(one[1])) not in undone}
+        undone = {(item.entity, item.message) for item in history.undone}
+        undone -= {(commit.entity, commit.message) for commit in history.commits}
+        self.acknowledged = {item for item in self.acknowledged if (item[0], message_hash(item[1])) not in undone}
 
     @property
     def _history(self) -> StoreHistory:

@@ -464,7 +464,7 @@ class Envelope:
 
     def with_data(self, data: Json) -> Envelope:
         """The envelope with the data at its reference."""
-        extensions = tuple(one for one in self.extensions if one[0] != DATAREF)
+        extensions = tuple(extension for extension in self.extensions if extension[0] != DATAREF)
         return replace(self, data=data, extensions=extensions)
 
     def with_stable_time(self, since: int | None = None) -> Envelope:
@@ -525,7 +525,7 @@ class Envelope:
 
     def with_trace(self, trace: Extensions) -> Envelope:
         """The envelope with the trace attributes of another envelope's `trace`."""
-        others = (one for one in self.extensions if one[0] not in (TRACEPARENT, TRACESTATE))
+        others = (extension for extension in self.extensions if extension[0] not in (TRACEPARENT, TRACESTATE))
         return replace(self, extensions=tuple(sorted((*others, *trace))))
 
     @classmethod
@@ -606,7 +606,9 @@ class Envelope:
             data=Json.of(data),
             time=attributes.get("time"),
             subject=attributes.get("subject"),
-            extensions=tuple(sorted(one for one in attributes.items() if one[0] not in _OWN_ATTRIBUTES)),
+            extensions=tuple(
+                sorted(attribute for attribute in attributes.items() if attribute[0] not in _OWN_ATTRIBUTES)
+            ),
         )
 
 

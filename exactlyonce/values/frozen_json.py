@@ -293,23 +293,23 @@ def problems(error: ValidationError, model: Any = None, *, is_quoted: bool = Tru
     names = None if model is None else _names(model)
     errors = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(
-        f"{_path(one['loc'], names, forbidden=one['type'] in _FORBIDDEN)}: "
-        f"{_said(one, is_quoted=is_quoted and model is None)}"
-        for one in errors
+        f"{_path(item['loc'], names, forbidden=item['type'] in _FORBIDDEN)}: "
+        f"{_said(item, is_quoted=is_quoted and model is None)}"
+        for item in errors
     )
 
 
 def raised_in(error: ValidationError) -> BaseException | None:
     """The first exception with which the model's own validator refused a value; None if there is none."""
     errors = error.errors(include_input=False, include_url=False)
-    raised = (one.get("ctx", {}).get("error") for one in errors)
-    return next((one for one in raised if isinstance(one, BaseException)), None)
+    raised = (item.get("ctx", {}).get("error") for item in errors)
+    return next((item for item in raised if isinstance(item, BaseException)), None)
 
 
-def _said(one: ErrorDetails, *, is_quoted: bool) -> str:
+def _said(details: ErrorDetails, *, is_quoted: bool) -> str:
     """Pydantic's message; for a validator of the model, whose words may quote a value, only the refusal."""
-    is_own = one["type"] in ("value_error", "assertion_error")
-    return "a validator of the model refused it" if is_own and not is_quoted else one["msg"]
+    is_own = details["type"] in ("value_error", "assertion_error")
+    return "a validator of the model refused it" if is_own and not is_quoted else details["msg"]
 
 
 def _path(location: tuple[int | str, ...], names: frozenset[str] | None, *, forbidden: bool) -> str:
@@ -350,7 +350,8 @@ def misfits(error: ValidationError, model: type) -> str:
     own |= {field.name for field in dataclasses.fields(model)} if dataclasses.is_dataclass(model) else set()
     errors = error.errors(include_input=False, include_url=False, include_context=False)
     lines = (
-        f"{_place(one['loc'], own, forbidden=one['type'] in _FORBIDDEN)}: {_constant(one['type'])}" for one in errors
+        f"{_place(item['loc'], own, forbidden=item['type'] in _FORBIDDEN)}: {_constant(item['type'])}"
+        for item in errors
     )
     return "; ".join(list(dict.fromkeys(lines))[:_MOST_MISFITS])
 
@@ -390,7 +391,7 @@ def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | N
     """The unread properties; None where the schema has no names, as for a number."""
     kind = schema["type"]
     if kind == "definitions":
-        return _unread(schema["schema"], data, {one["ref"]: one for one in schema["definitions"]})
+        return _unread(schema["schema"], data, {item["ref"]: item for item in schema["definitions"]})
     if kind == "definition-ref":
         return _unread(definitions[schema["schema_ref"]], data, definitions)
     if kind in ("model", "dataclass"):
@@ -402,8 +403,10 @@ def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | N
     if kind in ("list", "set", "frozenset", "dict", "tuple"):
         return _unread_inside(schema, data, definitions)
     if kind == "union":
-        choices = [_unread(one[0] if isinstance(one, tuple) else one, data, definitions) for one in schema["choices"]]
-        named = [one for one in choices if one is not None]
+        choices = [
+            _unread(item[0] if isinstance(item, tuple) else item, data, definitions) for item in schema["choices"]
+        ]
+        named = [choice for choice in choices if choice is not None]
         return set.intersection(*named) if named else None
     if kind == "tagged-union":
         tag = (
@@ -420,15 +423,15 @@ def _unread(schema: Any, data: Any, definitions: dict[str, Any]) -> set[str] | N
 
 def _unread_by_name(schema: Any, data: dict[str, Any], definitions: dict[str, Any]) -> set[str]:
     config, fields = schema.get("config", {}), schema["fields"]
-    named = fields.items() if isinstance(fields, dict) else ((one["name"], one) for one in fields)
+    named = fields.items() if isinstance(fields, dict) else ((item["name"], item) for item in fields)
     by_name = config.get("validate_by_name") or config.get("populate_by_name")
     read = {part.get("alias") or part["property_name"] for part in schema.get("computed_fields", ())}
     inside: set[str] = set()
     for name, field in named:
         names = names_read(field.get("validation_alias"), name, by_name=bool(by_name))
         read |= names
-        for one in names & data.keys():
-            inside |= {f"{one}.{rest}" for rest in _unread(field["schema"], data[one], definitions) or ()}
+        for item in names & data.keys():
+            inside |= {f"{item}.{rest}" for rest in _unread(field["schema"], data[item], definitions) or ()}
     extra = schema.get("extra_behavior") or config.get("extra_fields_behavior")
     return inside if extra == "allow" else inside | {shown(name) for name in data.keys() - read}
 
@@ -451,7 +454,7 @@ def _unread_inside(schema: Any, data: Any, definitions: dict[str, Any]) -> set[s
         items, variadic = schema["items_schema"], schema.get("variadic_item_index")
         parts = items if variadic is None else chain(items[: variadic + 1], repeat(items[variadic]))
     pairs = zip(parts, values, strict=False)
-    return {f"….{rest}" for part, one in pairs if part is not None for rest in _unread(part, one, definitions) or ()}
+    return {f"….{rest}" for part, item in pairs if part is not None for rest in _unread(part, item, definitions) or ()}
 
 
 @cache

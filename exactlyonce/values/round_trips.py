@@ -105,7 +105,7 @@ class Place:
         for node in self.nodes:
             if node["type"] in STRUCTURES:
                 declared = node["fields"]
-                pairs = declared.items() if isinstance(declared, dict) else ((one["name"], one) for one in declared)
+                pairs = declared.items() if isinstance(declared, dict) else ((item["name"], item) for item in declared)
                 by_name = bool(node["config"].get("validate_by_name"))
                 fields += [(name, (_names(name, field, by_name=by_name), field["schema"])) for name, field in pairs]
         return tuple(fields)
@@ -139,8 +139,8 @@ def _names(name: str, field: Any, *, by_name: bool) -> frozenset[str]:
 
 
 _INSIDE: Final[dict[str, Callable[[Any], list[Any]]]] = {
-    "union": lambda part: [one[0] if isinstance(one, tuple) else one for one in part["choices"]],
-    "tagged-union": lambda part: [one for one in part["choices"].values() if isinstance(one, dict)],
+    "union": lambda part: [item[0] if isinstance(item, tuple) else item for item in part["choices"]],
+    "tagged-union": lambda part: [item for item in part["choices"].values() if isinstance(item, dict)],
     "chain": lambda part: part["steps"],
     "lax-or-strict": lambda part: [part["lax_schema"]],
     "json-or-python": lambda part: [part["json_schema"]],
@@ -157,7 +157,7 @@ def unwrapped(schema: Any, definitions: dict[str, Any] | None = None) -> Iterato
         kind, config = part["type"], part.get("config", config)
         inner: list[Any] = []
         if kind == "definitions":
-            definitions = {**definitions, **{one["ref"]: one for one in part["definitions"]}}
+            definitions = {**definitions, **{item["ref"]: item for item in part["definitions"]}}
             inner = [part["schema"]]
         elif kind == "definition-ref":
             inner = [] if part["schema_ref"] in seen else [definitions[part["schema_ref"]]]
@@ -327,7 +327,7 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
         part = waiting.pop()
         if isinstance(part, dict):
             yield part
-            waiting += [one for name, one in part.items() if name not in ("metadata", "default", "serialization")]
+            waiting += [item for name, item in part.items() if name not in ("metadata", "default", "serialization")]
         elif isinstance(part, (list, tuple)):
             waiting += part
 
@@ -335,20 +335,20 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 def _laid_over(content: Any, full: Any) -> Any:
     """Content, and the computed fields of its full form."""
     if isinstance(content, dict) and isinstance(full, dict):
-        return {**content, **{name: _laid_over(content.get(name, one), one) for name, one in full.items()}}
+        return {**content, **{name: _laid_over(content.get(name, item), item) for name, item in full.items()}}
     if isinstance(content, list) and isinstance(full, list) and len(content) == len(full):
-        return [_laid_over(one, other) for one, other in zip(content, full, strict=True)]
+        return [_laid_over(item, other) for item, other in zip(content, full, strict=True)]
     return content
 
 
 def _without_computed(content: Any, place: Place) -> Any:
     if isinstance(content, dict):
         return {
-            name: _without_computed(one, place.at(name))
-            for name, one in content.items()
+            name: _without_computed(item, place.at(name))
+            for name, item in content.items()
             if name not in place.computed or place.declares(name)
         }
-    return [_without_computed(one, place.items) for one in content] if isinstance(content, list) else content
+    return [_without_computed(item, place.items) for item in content] if isinstance(content, list) else content
 
 
 def _with_digits_as_text(content: Any, place: Place) -> Any:
@@ -365,13 +365,13 @@ def _ordered(value: Any, content: Any) -> Any:
     """Content whose sets have the order of their items' JSON: a set's own order differs from process to process."""
     value = _rootless(value)
     if isinstance(content, dict):
-        return {name: _ordered(one, content[name]) for name, one in stored_parts(value, content)}
+        return {name: _ordered(item, content[name]) for name, item in stored_parts(value, content)}
     if isinstance(content, list):
         inner = list(value) if isinstance(value, (*_SEQUENCES, Set)) else []
         if len(inner) == len(content):
-            content = [_ordered(one, other) for one, other in zip(inner, content, strict=True)]
+            content = [_ordered(item, other) for item, other in zip(inner, content, strict=True)]
         if isinstance(value, Set):
-            return sorted(content, key=lambda one: Json.of(one).text)
+            return sorted(content, key=lambda item: Json.of(item).text)
     return content
 
 
@@ -406,10 +406,10 @@ def _stored_names(model: type) -> dict[str, str] | None:
     names: dict[str, str] = {}
     for schema in schemas:
         fields = schema["fields"]
-        pairs = fields.items() if isinstance(fields, dict) else ((one["name"], one) for one in fields)
-        names.update({name: one.get("serialization_alias") or name for name, one in pairs})
-        for one in schema.get("computed_fields", ()):
-            names[one["property_name"]] = one.get("alias") or one["property_name"]
+        pairs = fields.items() if isinstance(fields, dict) else ((item["name"], item) for item in fields)
+        names.update({name: item.get("serialization_alias") or name for name, item in pairs})
+        for item in schema.get("computed_fields", ()):
+            names[item["property_name"]] = item.get("alias") or item["property_name"]
     return names
 
 
@@ -418,14 +418,14 @@ def _difference(value: Any, read: Any) -> _Path | None:
     held, other = _held(value), _held(read)
     if held is not None and other is not None and type(read) is type(value):
         differing = sorted(held.keys() ^ other.keys())
-        return (differing[0],) if differing else _first(((name,), one, other[name]) for name, one in held.items())
+        return (differing[0],) if differing else _first(((name,), item, other[name]) for name, item in held.items())
     if held is not None:
         return ()
     pairs = _pairs(value, read)
     if pairs is not None:
         return _first(pairs)
     if isinstance(value, Set) and isinstance(read, Set) and len(value) == len(read):
-        alike = value == read or all(any(_difference(one, two) is None for two in read) for one in value)
+        alike = value == read or all(any(_difference(item, two) is None for two in read) for item in value)
         return None if alike else ()
     return None if _same(value, read) else ()
 
@@ -434,13 +434,13 @@ def _pairs(value: Any, read: Any) -> Iterator[tuple[_Path, Any, Any]] | None:
     """The parts of two mappings or of two sequences that have to be alike; None for values of other kinds."""
     if isinstance(value, Mapping) and isinstance(read, Mapping) and len(value) == len(read):
         if value.keys() == read.keys():
-            return (((KEY,), one, read[key]) for key, one in value.items())
+            return (((KEY,), item, read[key]) for key, item in value.items())
         # Keys that are equal as instants only, in their order.
         pairs = chain(zip(value, read, strict=True), zip(value.values(), read.values(), strict=True))
-        return (((KEY,), one, other) for one, other in pairs)
+        return (((KEY,), item, other) for item, other in pairs)
     related = isinstance(value, type(read)) or isinstance(read, type(value))
     if related and isinstance(value, _SEQUENCES) and len(value) == len(read):
-        return (((str(index),), one, read[index]) for index, one in enumerate(value))
+        return (((str(index),), item, read[index]) for index, item in enumerate(value))
     return None
 
 

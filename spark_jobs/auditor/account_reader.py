@@ -96,7 +96,7 @@ class AccountReader:
 
     def chosen(self, purpose: str, chosen: Chosen) -> DocumentsRead:
         """All documents of chosen entities, all books, and the chosen documents that name no entity. Raises as `everything`."""
-        wanted = self.work.spark.createDataFrame([(one,) for one in chosen.entities], _ENTITY)
+        wanted = self.work.spark.createDataFrame([(entity,) for entity in chosen.entities], _ENTITY)
 
         def only_chosen(found: DataFrame) -> DataFrame:
             others = found.where(F.col("entity").isNull() | (F.col("entity") == BOOKS))
@@ -122,7 +122,7 @@ class AccountReader:
             expected: about how many rows.
         """
         places = [
-            _Place(one.container, one.type, one.partition_key, OF_ENTITY_CONTAINERS) for one in self.work.job.places
+            _Place(item.container, item.type, item.partition_key, OF_ENTITY_CONTAINERS) for item in self.work.job.places
         ]
         places.append(_Place(self.work.job.library, LIBRARY, (), OF_THE_LIBRARY))
         with ExitStack() as reads:
@@ -168,7 +168,9 @@ class _Place:
     def queries(self, conditions: Sequence[Condition]) -> Iterator[Query]:
         for asked in self.asked:
             wanted = selection(asked, self.partition_key)
-            yield from (Query.of(self.container, wanted.columns, wanted.where, one(asked)) for one in conditions)
+            yield from (
+                Query.of(self.container, wanted.columns, wanted.where, condition(asked)) for condition in conditions
+            )
 
 
 def _about(entities: tuple[str, ...]) -> Condition:

@@ -163,6 +163,6 @@ class Auditor:
 def _first(findings: DataFrame, rules: Iterable[RuleResult]) -> list[Row]:
     """The findings that the page shows: the worst."""
     worst_first = enumerate(sorted(rules, key=urgency))
-    place = F.create_map(*(F.lit(one) for number, rule in worst_first for one in (rule.name, number)))[F.col("rule")]
+    place = F.create_map(*(F.lit(item) for number, rule in worst_first for item in (rule.name, number)))[F.col("rule")]
     first, _ = capped(findings.orderBy(place, "entity", "message", "subject"), MOST_SHOWN)
     return first

@@ -183,7 +183,7 @@ class Checkpoints:
                     f"The checkpoint {self._folder.place(name)} was written by another version of the audit. Delete the "
                     "folder: the next audit is a full one."
                 )
-            trend = [tuple(one) for one in stored["trend"]]
+            trend = [tuple(item) for item in stored["trend"]]
             return Checkpoint(**{**stored, "subject": Subject(**stored["subject"]), "trend": trend})
         except (KeyError, TypeError, ValueError):
             raise ConfigurationError(
@@ -193,7 +193,7 @@ class Checkpoints:
 
 def still_open(facts: Facts, findings: DataFrame) -> DataFrame:
     """The entities that the next audit judges again, changed or not: `OPEN`."""
-    waiting = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
+    waiting = F.exists("receptions", lambda item: (F.size(item["held"]) > 0) | item["gap_since"].isNotNull())
     parts = (
         facts.transactions.where(F.col("owes")),
         unpaid(facts),

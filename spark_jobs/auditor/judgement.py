@@ -172,9 +172,9 @@ def chosen(entities: DataFrame, documents: DataFrame) -> Chosen | None:
 
 def thresholds_of(job: Job, beginning: Beginning) -> Thresholds:
     """The thresholds of a job file, and those that follow from the application's retention."""
-    names = {one.name for one in fields(Thresholds)} & Job.model_fields.keys()
+    names = {item.name for item in fields(Thresholds)} & Job.model_fields.keys()
     given = {name: getattr(job, name) for name in names}
-    types = frozenset(one.type for one in job.entities)
+    types = frozenset(entity.type for entity in job.entities)
     return Thresholds(
         **given, retention=beginning.judged, arrival=beginning.arrival, types=types, all_types=beginning.whole
     )

@@ -120,16 +120,16 @@ class Reports:
         full, ran = summary["mode"] == "full", {rule["name"] for rule in summary["rules"] if rule["skipped"] is None}
         gone = [
             key
-            for key, one in before.findings.items()
+            for key, item in before.findings.items()
             # An incremental audit judges again what is open of an entity, and of no entity only what changed.
-            if key not in found and one["rule"] in ran and (full or one["entity"] is not None)
+            if key not in found and item["rule"] in ran and (full or item["entity"] is not None)
         ]
-        news = [News("found", one) for key, one in found.items() if key not in before.findings]
+        news = [News("found", item) for key, item in found.items() if key not in before.findings]
         news += [News("gone", before.findings[key]) for key in gone]
-        after = {key: one for key, one in before.findings.items() if key not in gone} | found
+        after = {key: item for key, item in before.findings.items() if key not in gone} | found
         self._folder.make()
         if news:
-            lines = (json.dumps({"event": one.event, **one.finding}) for one in news)
+            lines = (json.dumps({"event": item.event, **item.finding}) for item in news)
             self._folder.write(f"{_NEWS}{at}.jsonl", "".join(f"{line}\n" for line in lines))
         following = Open(at=at, full=at if full else before.full, findings=after)
         self._folder.write(f"{_OPEN}{at}.json", following.model_dump_json())
@@ -191,8 +191,8 @@ class Watch:
         return contents
 
     def _report(self) -> None:
-        for one in self.reports.report(self.results):
-            self.tell(str(one))
+        for item in self.reports.report(self.results):
+            self.tell(str(item))
 
     def _tell_cost(self, contents: Contents, every: timedelta) -> None:
         hourly = (

@@ -144,7 +144,7 @@ class LostBlobs:
 
     async def _judge(self, driver: AsyncDriver, connection: MeteredConnection, listed: list[ListedBlob]) -> None:
         found = blob_candidates(listed, horizon=self.job.horizon, retention=self.retention)
-        places = {one.type: one for one in self.job.entities}
+        places = {entity.type: entity for entity in self.job.entities}
         groups = [
             blobs[first : first + _JUDGED_AT_ONCE]
             for blobs in found.values()

@@ -88,9 +88,9 @@ class Cleaner:
         scan = Scan(work, self.pages)
         with translated(), self._released(scan):
             old = [*scan.old()]
-            rows = sum(one.number for one in old)
+            rows = sum(item.number for item in old)
             with suited(work.spark, rows):
-                documents = self._held(reduce(DataFrame.unionByName, (one.documents for one in old)))
+                documents = self._held(reduce(DataFrame.unionByName, (item.documents for item in old)))
                 verdicts, _ = self._made("verdicts", judged(documents, work.job, work.beginning))
                 scan.release()
                 removal = Removal(work, self.backoff)

@@ -92,7 +92,7 @@ def through(
         driver = AsyncDriver(place.store(connection), Publisher({}), Runtime())
 
         async def together(some: Iterable[Given]) -> list[Result]:
-            return await asyncio.gather(*(clean(driver, one) for one in some))
+            return await asyncio.gather(*(clean(driver, item) for item in some))
 
         try:
             while some := list(islice(waiting, AT_ONCE)):

@@ -62,7 +62,7 @@ class Removal:
         going = verdicts.where(F.col("verdict") == GOES)
         if delete and archives and (containers := self._numbers(going)):
             self.work.progress.begin("archive")
-            going = archive(archives, scan, going, sorted({one for one, _ in containers}))
+            going = archive(archives, scan, going, sorted({item for item, _ in containers}))
             self.work.progress.done(f"in {archives}")
         numbers = self._numbers(going)
         found = [none(self.work.spark, OUTCOMES)]
@@ -83,7 +83,7 @@ class Removal:
         rows = staged.select("entity", "tx").repartition(tasks, "entity").sortWithinPartitions("entity")
         done = made(
             rows,
-            lambda meter: lambda some: together((container, *one) for one in fence(meter)(some)),
+            lambda meter: lambda some: together((container, *item) for item in fence(meter)(some)),
             OUTCOMES,
             kept,  # Not only held: making them again would fence every entity again.
         )

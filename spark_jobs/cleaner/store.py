@@ -40,14 +40,14 @@ class Place:
     def of(cls, job: Job, account: Account, *, rate: float | None, writes: bool) -> Place:
         """The place of a job."""
         containers = tuple(
-            EntityContainer(one.type, one.container, one.partition_key, companions=one.protocol != "outbox")
-            for one in job.entities
+            EntityContainer(entity.type, entity.container, entity.partition_key, companions=entity.protocol != "outbox")
+            for entity in job.entities
         )
         return cls(account, job.database, job.library, containers, rate, writes)
 
     def absent(self, entity: EntityRef) -> dict[str, object]:
         """Id and partition key properties of an entity's document, for its tombstone."""
-        paths = next(one.paths for one in self.containers if one.type == entity.type)
+        paths = next(container.paths for container in self.containers if container.type == entity.type)
         return {**placed(paths, list(entity.partition)), "id": entity.id}
 
     def connect(self, meter: Meter) -> MeteredConnection:

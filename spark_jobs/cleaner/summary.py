@@ -81,14 +81,14 @@ class Summary:
 
     def total(self, result: str) -> int:
         """Number of documents with a result."""
-        return sum(one.results.get(result, 0) for one in self.counts)
+        return sum(count.results.get(result, 0) for count in self.counts)
 
     def lines(self) -> Iterable[str]:
         """Lines for an operator: documents by kind, result and age."""
-        for one in self.counts:
-            yield f"{one.container}, {one.kind}: {_listed(one.results)}"
-            if one.ages:
-                yield f"    by age: {_listed(one.ages)}"
+        for count in self.counts:
+            yield f"{count.container}, {count.kind}: {_listed(count.results)}"
+            if count.ages:
+                yield f"    by age: {_listed(count.ages)}"
         if self.blobs is not None:
             yield f"blobs: {_listed(self.blobs) or 'nothing to judge'}"
         if not self.pages:
@@ -130,7 +130,7 @@ def _result(*, deleted: bool) -> Iterable[Column]:
     """The first that is not null is the result. A changed document has another ETag than the judged one."""
     verdict, outcome, now = F.col("verdict"), F.col("outcome"), F.col("now")
     yield F.when(verdict != GOES, verdict)
-    yield F.when(outcome.isin([one.value for one in Reason]), outcome)
+    yield F.when(outcome.isin([item.value for item in Reason]), outcome)
     if not deleted:
         yield verdict
     yield F.when(outcome == Outcome.DELETED, REMOVED)  # The primary answered so; a replica may lag.
@@ -162,7 +162,7 @@ def counted(results: DataFrame, there: DataFrame, now: int) -> tuple[Counts, ...
         one.results[result] = one.results.get(result, 0) + number
         if age:
             one.ages[age] = one.ages.get(age, 0) + number
-    return tuple(Counts(*key, _sorted(one.results), _by_age(one.ages)) for key, one in sorted(found.items()))
+    return tuple(Counts(*key, _sorted(item.results), _by_age(item.ages)) for key, item in sorted(found.items()))
 
 
 def _age(now: int) -> Column:

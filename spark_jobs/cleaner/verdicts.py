@@ -121,7 +121,7 @@ def _last() -> Column:
     every = F.col("its.snapshot_every")
     whole = F.floor(F.col("newest") / every) * every
     entry = F.when(every.isNull(), 0).when(F.col("its.event_sourced"), whole).otherwise(F.col("newest"))
-    of_channel = F.filter("its.receptions", lambda one: one.getField("channel") == F.col("channel"))
+    of_channel = F.filter("its.receptions", lambda item: item.getField("channel") == F.col("channel"))
     numbered = F.coalesce(of_channel.getItem(0).getField("next"), F.lit(1)) - 1
     return F.when(F.col("kind") == "entry", entry).when(F.col("kind") == "numbered", numbered)
 
@@ -157,7 +157,9 @@ def _is_known(job: Job) -> Column:
         same = (parts[0] == type) & (F.size(parts) == width + 2)
         return same if keeps else same & (F.col("kind") != "staged")
 
-    types = (is_of(one.type, len(one.partition_key), keeps=one.protocol == "outbox") for one in job.entities)
+    types = (
+        is_of(entity.type, len(entity.partition_key), keeps=entity.protocol == "outbox") for entity in job.entities
+    )
     return F.coalesce(reduce(or_, types), F.lit(False))
 
 

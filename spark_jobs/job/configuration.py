@@ -115,8 +115,13 @@ class Job(_Model):
             ConfigurationError: names all problems.
         """
         places = [
-            {"type": one.name, "container": one.container, "partition_key": one.paths, "protocol": _protocol(one)}
-            for one in entities
+            {
+                "type": entity.name,
+                "container": entity.container,
+                "partition_key": entity.paths,
+                "protocol": _protocol(entity),
+            }
+            for entity in entities
         ]
         return cls.read({"database": database, "entities": places, **rest})
 
@@ -135,7 +140,7 @@ class Job(_Model):
     @property
     def places(self) -> list[EntityPlace]:
         """One place for each container that holds entities: that of the first type in it."""
-        return [*{one.container: one for one in reversed(self.entities)}.values()]
+        return [*{entity.container: entity for entity in reversed(self.entities)}.values()]
 
     def text(self) -> str:
         """The content of a job file."""

@@ -12,7 +12,7 @@ from exactlyonce.errors import ConfigurationError
 
 def refusal(what: str, problems: Iterable[str]) -> ConfigurationError:
     """An error that names all problems, a line for each."""
-    return ConfigurationError(f"{what}:\n" + "\n".join(f"- {one}" for one in problems))
+    return ConfigurationError(f"{what}:\n" + "\n".join(f"- {problem}" for problem in problems))
 
 
 def require_none(problems: Iterable[str]) -> None:
@@ -28,19 +28,19 @@ def problems_of(error: ValidationError, known: Mapping[str, Iterable[str]]) -> I
         error: of a model.
         known: names of its fields under "", and of those of its parts under the part's name.
     """
-    for one in error.errors(include_url=False, include_input=False):
-        yield from _lines(one, known)
+    for item in error.errors(include_url=False, include_input=False):
+        yield from _lines(item, known)
 
 
-def _lines(one: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> list[str]:
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in one["loc"]).lstrip(".")
-    match one["type"]:
+def _lines(mapping: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> list[str]:
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in mapping["loc"]).lstrip(".")
+    match mapping["type"]:
         case "extra_forbidden":
-            names = known[one["loc"][0] if len(one["loc"]) > 1 else ""]
+            names = known[mapping["loc"][0] if len(mapping["loc"]) > 1 else ""]
             return [f"{where} is not known here; known are: {', '.join(names)}"]
         case "missing":
             return [f"{where} is missing"]
         case "value_error":
-            return [f"{where} {line}" for line in str(one["ctx"]["error"]).splitlines()]
+            return [f"{where} {line}" for line in str(mapping["ctx"]["error"]).splitlines()]
         case _:
-            return [f"{where}: {one['msg']}"]
+            return [f"{where}: {mapping['msg']}"]

@@ -130,7 +130,7 @@ def _cumulated(kinds: Mapping[str, Growing], span: int) -> tuple[Any, list[list[
     """Beginnings of the spans with writes, and the end of the last; for each kind the number written until then."""
     begins = sorted({when for growing in kinds.values() for when, _ in growing})
     written = [dict(growing) for growing in kinds.values()]
-    heights = [list(accumulate((one.get(begin, 0) for begin in begins), initial=0)) for one in written]
+    heights = [list(accumulate((item.get(begin, 0) for begin in begins), initial=0)) for item in written]
     return [*begins, begins[-1] + timedelta(seconds=span)], heights
 
 

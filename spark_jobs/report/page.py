@@ -30,7 +30,7 @@ def page(contents: Contents) -> str:
     environment.globals["command"] = command_after
     template = environment.from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     rules = {rule.name: rule for rule in contents.rules}
-    shown = sorted(contents.findings[:MOST_SHOWN], key=lambda one: (*urgency(rules[one.rule]), one.entity))
+    shown = sorted(contents.findings[:MOST_SHOWN], key=lambda item: (*urgency(rules[item.rule]), item.entity))
     return template.render(
         contents=contents,
         groups=[(rules[rule], list(found)) for rule, found in groupby(shown, key=lambda finding: finding.rule)],

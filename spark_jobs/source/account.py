@@ -150,11 +150,11 @@ def ready(job: Job, account: Account, clock: Callable[[], float] = time.time) ->
         now = server_now(database)
         if problems := list(_problems(database, job)):
             raise ConfigurationError(
-                "The containers are not what the job file says:\n" + "\n".join(f"- {one}" for one in problems)
+                "The containers are not what the job file says:\n" + "\n".join(f"- {problem}" for problem in problems)
             )
         application = owner_of(database, job)
     require_clock(now, clock())
-    whole = {one.type for one in application.types} <= {one.type for one in job.entities}
+    whole = {kind.type for kind in application.types} <= {entity.type for entity in job.entities}
     return Beginning.of(now, application.retention, whole=whole)
 
 

@@ -69,9 +69,9 @@ def owner_of(database: DatabaseProxy, job: Job) -> Application:
 
 
 def _problems(application: Application, job: Job) -> Iterator[str]:
-    types = [OwnedType(one.type, one.container, one.partition_key) for one in job.entities]
+    types = [OwnedType(entity.type, entity.container, entity.partition_key) for entity in job.entities]
     yield from application.contradicted_by(types)
-    for one in types:
-        if application.place_of(one.type) is None:
+    for kind in types:
+        if application.place_of(kind.type) is None:
             known = ", ".join(repr(known.type) for known in application.types) or "none"
-            yield f"There is no entity type {one.type!r}; there are: {known}. Correct `type`, or start the application once."
+            yield f"There is no entity type {kind.type!r}; there are: {known}. Correct `type`, or start the application once."

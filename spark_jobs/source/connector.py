@@ -206,7 +206,7 @@ class Connector:
         own = self._of(container_of_all(queries))
         schema = StructType([StructField(_BODY, StringType())])
         reader = self._spark.read.schema(schema).format(FORMAT)
-        rows = reduce(DataFrame.unionByName, (reader.options(**own | reading(one)).load() for one in queries))
+        rows = reduce(DataFrame.unionByName, (reader.options(**own | reading(query)).load() for query in queries))
         # With a name: Spark would take the rows of an equal read that it still holds, and send no request.
         named = rows.select(f.col(_BODY).alias(RAW.fieldNames()[0]), f.lit(uuid4().hex).alias("read"))
         return self._made(held(named), *RAW.fieldNames())

@@ -61,7 +61,7 @@ class FeedRanges:
         container = container_of_all(queries)
         texts = [query.text for query in queries]
         ranges = self._ranges(container)
-        asked = [(text, one) for one in ranges for text in texts]
+        asked = [(text, item) for item in ranges for text in texts]
         tasks = self._tasks(len(ranges))  # A task opens the account once for all queries of its range.
         reader = partial(
             RangeReader,

@@ -57,7 +57,7 @@ class Query:
     @classmethod
     def of(cls, container: str, columns: tuple[str, ...], *conditions: str | None) -> Self:
         """A query of the documents for which all conditions hold; None and "" hold for all."""
-        return cls(container, columns, " AND ".join(f"({one})" for one in conditions if one) or None)
+        return cls(container, columns, " AND ".join(f"({condition})" for condition in conditions if condition) or None)
 
     @property
     def text(self) -> str:

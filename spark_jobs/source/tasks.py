@@ -50,15 +50,15 @@ def made(
         hold: how Spark holds them: `frames.kept` or `frames.held`.
     """
     # Every column is null in the row of what a task spent.
-    with_spent = StructType([*(StructField(one.name, one.dataType) for one in schema), *_SPENT])
+    with_spent = StructType([*(StructField(item.name, item.dataType) for item in schema), *_SPENT])
     held = hold(frame.mapInArrow(_Task(work, to_arrow_schema(with_spent)), with_spent))
-    rows, requests, units = (one.name for one in _SPENT)
+    rows, requests, units = (item.name for item in _SPENT)
     is_row = F.col(requests).isNull()
     sums = held.agg(F.count(F.when(is_row, 1)), F.sum(rows), F.sum(requests), F.sum(units))
     with making(held):
         ((number, *spent),), _ = capped(sums, 1)
     some = held.where(is_row).select(*schema.fieldNames())
-    return Made(some, number, Spent(*(one or 0 for one in spent)), held)
+    return Made(some, number, Spent(*(item or 0 for item in spent)), held)
 
 
 def together(rows: Iterable[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
@@ -86,5 +86,5 @@ class _Task:
 
     def _batch(self, rows: Iterable[tuple[Any, ...]]) -> pa.RecordBatch:
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(values, one.type) for values, one in zip(columns, self.schema, strict=True)]
+        arrays = [pa.array(values, item.type) for values, item in zip(columns, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -148,7 +148,7 @@ class PlainFiles:
         return Path(path).exists()
 
     def names(self, path: str) -> list[str]:
-        return [one.name for one in Path(path).iterdir()]
+        return [item.name for item in Path(path).iterdir()]
 
     def read(self, path: str) -> bytes:
         return Path(path).read_bytes()

@@ -95,7 +95,7 @@ def any_of(frame: DataFrame) -> DataFrame | None:
 
 def none(spark: SparkSession, schema: StructType) -> DataFrame:
     """No rows. Spark knows that there are none, and leaves out of plans what depends on them."""
-    columns = (f"CAST(NULL AS {one.dataType.simpleString()}) AS `{one.name}`" for one in schema)
+    columns = (f"CAST(NULL AS {item.dataType.simpleString()}) AS `{item.name}`" for item in schema)
     return spark.sql(f"SELECT {', '.join(columns)} WHERE false")
 
 

@@ -217,7 +217,7 @@ class Facts:
 
 def facts_in(documents: DataFrame, seen: DataFrame | None = None) -> Facts:
     """The facts in documents, made now. `documents, seen` as of `Facts.of`."""
-    known = {one for kinds in KINDS.values() for one in kinds}
+    known = {item for kinds in KINDS.values() for item in kinds}
     kind = F.when(F.col("problem").isNull(), F.col("kind")).otherwise(UNREADABLE)
     not_plain = F.count(F.when((F.col("kind") == "entity") & plain_source("entity").isNull(), 1))
     counted = documents.groupBy(kind.alias("kind")).agg(F.count(F.lit(1)).alias("rows"), not_plain.alias("not_plain"))

@@ -102,7 +102,7 @@ def _of_outboxes(facts: Facts, thresholds: Thresholds, now: int) -> tuple[DataFr
     newest = F.when((F.col("cut") > 0) & (F.col("complete") >= oldest), F.col("cut"))
     hashes = F.transform(marks_in("marks"), lambda mark: F.xxhash64(hash_in(mark)))
     counts = F.coalesce(F.col("number") <= F.col("cut"), F.lit(False))
-    answers = F.transform("answers", lambda one: F.xxhash64(one["cause"]))
+    answers = F.transform("answers", lambda item: F.xxhash64(item["cause"]))
     return (
         _row(facts.entities, marks=hashes, answers=answers, named=newest),
         _row(pages, marks=hashes, answers=answers, page="number", named=below),
@@ -116,8 +116,8 @@ def _of_entities(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """
     live = thresholds.live_since
     all_kept = live is not None and live.timestamp() >= thresholds.kept_since(now)
-    waits = F.exists("receptions", lambda one: (F.size(one["held"]) > 0) | one["gap_since"].isNotNull())
-    passed = F.lit(all_kept) & F.exists("receptions", lambda one: one["next"] > 1)
+    waits = F.exists("receptions", lambda item: (F.size(item["held"]) > 0) | item["gap_since"].isNotNull())
+    passed = F.lit(all_kept) & F.exists("receptions", lambda item: item["next"] > 1)
     return _row(
         facts.entities,
         stored="version",
@@ -131,10 +131,10 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
     owing = F.col("owes") & (second("at") <= before(now, thresholds.owed_after))
     outputs = F.transform(
         "outputs",
-        lambda one: F.struct(
-            F.xxhash64(one["id"]).alias("id"),
-            F.xxhash64("message", one["id"], one["place"]["channel"], one["place"]["number"]).alias("content"),
-            F.when(one["place"].isNotNull(), F.xxhash64(one["place"]["channel"], one["place"]["number"])).alias(
+        lambda item: F.struct(
+            F.xxhash64(item["id"]).alias("id"),
+            F.xxhash64("message", item["id"], item["place"]["channel"], item["place"]["number"]).alias("content"),
+            F.when(item["place"].isNotNull(), F.xxhash64(item["place"]["channel"], item["place"]["number"])).alias(
                 "place"
             ),
         ),
@@ -146,7 +146,7 @@ def _of_transactions(facts: Facts, thresholds: Thresholds, now: int) -> DataFram
         F.xxhash64("version", "message", "tx", "digest", "outputs", "answer").alias("content"),
         outputs.alias("outputs"),
     )
-    ids = F.transform("outputs", lambda one: one["id"])
+    ids = F.transform("outputs", lambda item: item["id"])
     return _row(
         facts.transactions,
         commit=commit,
@@ -169,7 +169,8 @@ def _of_others(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
 def _row(frame: DataFrame, **said: Column | str) -> DataFrame:
     columns = {name: said.get(name, F.lit(None)) for name in _COLUMNS}
     made = (
-        (F.col(one) if isinstance(one, str) else one).cast(_COLUMNS[name]).alias(name) for name, one in columns.items()
+        (F.col(item) if isinstance(item, str) else item).cast(_COLUMNS[name]).alias(name)
+        for name, item in columns.items()
     )
     return frame.select("entity", *made)
 
@@ -187,13 +188,13 @@ def _disagrees() -> Column:
 
 def _outputs_share() -> Column:
     """Whether two outputs have one id, or one number of a channel."""
-    placed = F.filter("outputs", lambda one: one["place"].isNotNull())
+    placed = F.filter("outputs", lambda item: item["place"].isNotNull())
     fewer_ids = _number_of("outputs.id") < _number_of("outputs.content")
     return fewer_ids | (_number_of(_of_each(placed, "place")) < _number_of(_of_each(placed, "content")))
 
 
 def _of_each(outputs: Column, name: str) -> Column:
-    return F.transform(outputs, lambda one: one[name])
+    return F.transform(outputs, lambda item: item[name])
 
 
 def _lost() -> Column:
@@ -206,4 +207,4 @@ def _incomplete() -> Column:
     between = F.col("newest") - F.col("oldest") + 1 > F.col("versions")
     above = F.col("newest") < F.col("stored")
     below = F.col("young") < F.coalesce(F.col("oldest"), F.col("stored") + 1)
-    return reduce(or_, (F.coalesce(one, F.lit(False)) for one in (between, above, below)))
+    return reduce(or_, (F.coalesce(item, F.lit(False)) for item in (between, above, below)))

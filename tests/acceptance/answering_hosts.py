@@ -104,7 +104,7 @@ class Hosts:
         **more: str,
     ) -> None:
         self.storage, self.cosmos, self.name = storage, cosmos, f"{container}-{uuid4().hex[:12]}"
-        self.container, self.queues = container, {one: f"{self.name}-{one}" for one in queues}
+        self.container, self.queues = container, {queue: f"{self.name}-{queue}" for queue in queues}
         settings = {
             "AzureWebJobsStorage": storage.connection_string,
             "COSMOS__accountEndpoint": cosmos.endpoint,
@@ -113,7 +113,7 @@ class Hosts:
             "EXACTLYONCE__destinations": json.dumps(self.queues),
             "EXACTLYONCE__sweepAfter": "0.1",
         }
-        self.hosts = [Host({**settings, **more}, app, one) for one in moments]
+        self.hosts = [Host({**settings, **more}, app, moment) for moment in moments]
 
     async def open(self) -> None:
         """Create what the app needs, and start the hosts."""
@@ -121,8 +121,8 @@ class Hosts:
             database = await client.create_database(self.name)
             await database.create_container(self.container, PartitionKey("/id"))
             await database.create_container("exactlyonce", PartitionKey("/pk"), default_ttl=-1)
-        for one in self.queues:
-            with self.queue(one) as queue:
+        for item in self.queues:
+            with self.queue(item) as queue:
                 queue.create_queue()
         await asyncio.gather(*(host.start() for host in self.hosts))
 
@@ -146,7 +146,7 @@ class Hosts:
     def _last(self, container: str) -> list[dict[str, Any]]:
         """What a container holds."""
         written = self.cosmos.history(self.name, container)
-        return [one for one in {(one.partition_key, one.id): one.document for one in written}.values() if one]
+        return [item for item in {(item.partition_key, item.id): item.document for item in written}.values() if item]
 
     async def settled(self) -> None:
         """Sweep until no outbox holds anything, while the store's time goes on: books are searched once they are silent."""
@@ -169,4 +169,6 @@ class Hosts:
     def published(self, name: str = "added") -> list[str]:
         """The bodies of all messages in the queue of a destination, which go from sight."""
         with self.queue(name) as queue:
-            return [one.content for one in queue.receive_messages(messages_per_page=32, visibility_timeout=3600)]
+            return [
+                message.content for message in queue.receive_messages(messages_per_page=32, visibility_timeout=3600)
+            ]

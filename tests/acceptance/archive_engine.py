@@ -45,7 +45,7 @@ async def load(directory: str) -> dict[str, str]:
     if loaded.result.status != 1:
         raise SystemExit(f"The engine cannot load the app: {loaded.result.exception}")
     found = await handle_event.functions_metadata_request(request)
-    return {one.name: one.function_id for one in found.function_metadata_results}
+    return {result.name: result.function_id for result in found.function_metadata_results}
 
 
 async def invoke(function: str, parameter: str, given: Datum, metadata: dict[str, Datum]) -> Any:

@@ -96,7 +96,7 @@ class Bank:
                     "COSMOS__accountKey": self.cosmos.key,
                     "COSMOS__database": self.name,
                     "EXACTLYONCE__destinations": {
-                        one.name: self.name + suffix for one, suffix in self.destinations.items()
+                        item.name: self.name + suffix for item, suffix in self.destinations.items()
                     },
                 }
             ),

@@ -30,7 +30,7 @@ class Passed:
     async def until(self, times: int, *points: Point) -> None:
         """Wait until so many messages have passed these points; by default, were handled."""
         async with asyncio.timeout(SECONDS):
-            while sum(self.points[one] for one in points or (Point.HANDLED,)) < times:
+            while sum(self.points[point] for point in points or (Point.HANDLED,)) < times:
                 self._more.clear()
                 await self._more.wait()
 

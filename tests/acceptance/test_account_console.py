@@ -144,7 +144,7 @@ async def test_it_reads_only_unless_somebody_asks_for_more(account: RunningEmula
     async with console(tmp_path, account) as page:
         assert await page.get("about") == {"place": "house in 127.0.0.1", "acts": False, "dev": False}
         found = await page.get("parked")
-        assert [(one["reason"], one["count"]) for one in found["groups"]] == [("it is red", 2), ("it is blue", 1)]
+        assert [(item["reason"], item["count"]) for item in found["groups"]] == [("it is red", 2), ("it is blue", 1)]
         status, refused = await page.post("discard", {"type": "wall", "reason": "it is red"})
         assert (status, refused["error"][:28]) == (403, "This console only looks. Sta")
         assert len((await page.get("parked"))["messages"]) == 3

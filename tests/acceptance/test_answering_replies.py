@@ -94,7 +94,7 @@ async def assert_as_tabled(send: Send, hosts: Hosts, name: str) -> None:
     assert_problem(await post(None), 400)
     assert_problem(await post("k-2", media_type="text/plain"), 415)
     refused = [await post("k-3", {"status": 409}) for _ in range(2)]
-    assert [(one.status, one.body) for one in refused] == [(409, b'{"total":3}')] * 2
+    assert [(item.status, item.body) for item in refused] == [(409, b'{"total":3}')] * 2
     assert_problem(await post("k-4", {"failing": True}), 500)
     writes = ("create", "replace", "batch")
     rule = hosts.cosmos.add_fault(FaultRule(hosts.name, operations=writes, when="before", action="close"))

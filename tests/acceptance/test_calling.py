@@ -67,7 +67,7 @@ class Shop:
         self.storage, self.cosmos, self.name = storage, cosmos, f"shop-{uuid4().hex[:12]}"
         api = replace(PAYMENTS, base=address)
         self.orders = orders(api=api)
-        queues = {one: f"{self.name}-{one}" for one in ("orders", "receipts", "payments")}
+        queues = {item: f"{self.name}-{item}" for item in ("orders", "receipts", "payments")}
         settings = {
             "COSMOS__accountEndpoint": cosmos.endpoint,
             "COSMOS__accountKey": cosmos.key,

@@ -170,7 +170,7 @@ BEGAN: Final = datetime.now(timezone.utc)
 async def are_closed(caller: Hosts) -> dict[str, dict[str, Any]]:
     """The errands, once each has had all its replies."""
     errands = caller.documents()
-    while not all(len(one["statuses"]) == 3 for one in errands.values()):
+    while not all(len(errand["statuses"]) == 3 for errand in errands.values()):
         await asyncio.sleep(0.1)
         errands = caller.documents()
     return errands
@@ -190,7 +190,7 @@ async def late_copies(gateway: Gateway) -> Counter[tuple[str, int]]:
 
 def opened(service: Hosts) -> list[dict[str, Any]]:
     """The documents of requests."""
-    return [one for one in service.library() if one["kind"] == "request"]
+    return [item for item in service.library() if item["kind"] == "request"]
 
 
 async def clean_up(service: Hosts) -> None:
@@ -226,18 +226,20 @@ async def test_each_call_is_executed_once_and_nothing_is_left_whenever_either_ap
         await asyncio.gather(caller.settled(), service.settled())
         errands = await are_closed(caller)
     assert late.keys() <= {("OPEN", 201), ("POST", 200), ("POST", 404), ("GET", 404), ("DELETE", 204)}
-    assert {name: one["statuses"] for name, one in errands.items()} == {f"e-{one}": [201, 200, 204] for one in numbers}
+    assert {name: item["statuses"] for name, item in errands.items()} == {
+        f"e-{item}": [201, 200, 204] for item in numbers
+    }
     for counter, document in service.documents().items():
         own = [number for number in numbers if f"c-{number % COUNTERS}" == counter]
         answers = [total for number in own for total in errands[f"e-{number}"]["answers"]]
         assert document["total"] == sum(own) == max(answers)
         assert len(answers) == len(set(answers)) == len(own)
-    assert all("calls" not in one[LEDGER] for one in errands.values())
+    assert all("calls" not in errand[LEDGER] for errand in errands.values())
     left = opened(service)
-    assert all(one["answer"] is None and one["request"] not in "".join(gateway.closed) for one in left)
+    assert all(item["answer"] is None and item["request"] not in "".join(gateway.closed) for item in left)
     await clean_up(service)
     # What clean-up leaves: whose the container is, what processes prove, and what remembers messages until they are too old.
-    assert {one["kind"] for one in (*caller.library(), *service.library())} <= {"application", "book", "page"}
+    assert {item["kind"] for item in (*caller.library(), *service.library())} <= {"application", "book", "page"}
     print(
         f"{len(numbers)} calls in {len(gateway.requests)} requests; {len(left)} openings were nobody's; "
         f"late copies: {dict(late)}"

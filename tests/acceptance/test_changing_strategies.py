@@ -19,14 +19,14 @@ pytestmark = pytest.mark.acceptance
 
 def own_of(bank: Bank) -> list[AcceptedWrite]:
     """All writes but those of books: a process begins its own before it has read anything."""
-    return [one for one in bank.cosmos.history(bank.name) if one.partition_key != '["books"]']
+    return [item for item in bank.cosmos.history(bank.name) if item.partition_key != '["books"]']
 
 
 @pytest.mark.parametrize(
     ("strategy", "other"),
     [
-        pytest.param(STRATEGIES[one], STRATEGIES[other], id=f"{one} to {other}")
-        for one, other in permutations(STRATEGIES, 2)
+        pytest.param(STRATEGIES[item], STRATEGIES[other], id=f"{item} to {other}")
+        for item, other in permutations(STRATEGIES, 2)
     ],
 )
 async def test_another_strategy_is_refused_with_the_first_message_and_nothing_is_changed(

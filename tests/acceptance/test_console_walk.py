@@ -156,7 +156,7 @@ async def test_an_app_is_looked_at_broken_and_counts_once(chromium: str, tmp_pat
             await asyncio.to_thread(running.ready)
             await fits(page, walk, running)
             assert [
-                one for one in page.complaints if "503" not in one
+                complaint for complaint in page.complaints if "503" not in complaint
             ] == []  # While it was killed, or replicas lagged.
         assert running.end() == 0
     assert running.log.count("the app was killed, and starts again") == 2
@@ -323,12 +323,12 @@ async def everything_has_a_name(page: browser.Page) -> None:
     """A screen reader has a name for each thing that can be used, and for each table."""
     nodes = (await page.ask("Accessibility.getFullAXTree"))["nodes"]
     used = [
-        one
-        for one in nodes
-        if not one["ignored"] and one["role"]["value"] in ("button", "link", "combobox", "textbox", "table")
+        node
+        for node in nodes
+        if not node["ignored"] and node["role"]["value"] in ("button", "link", "combobox", "textbox", "table")
     ]
     assert len(used) > 10
-    assert [one["role"]["value"] for one in used if not one["name"]["value"]] == []
+    assert [item["role"]["value"] for item in used if not item["name"]["value"]] == []
 
 
 async def test_the_keyboard_is_enough(chromium: str, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def play(strategy: str) -> Played:
 
 def make(*arguments: str, **environment: str) -> Played:
     """Run a command of the Makefile as README has it typed. What it would install is not touched: this runs on it."""
-    installed = [f"--assume-old=.make/{one}" for one in ("python", "node", "amqp")]
+    installed = [f"--assume-old=.make/{item}" for item in ("python", "node", "amqp")]
     outside = {name: value for name, value in WIDE.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return subprocess.run(
         [str(shutil.which("make")), *installed, *arguments],
@@ -70,7 +70,7 @@ def played_for(
     wanted = dict.fromkeys(item.callspec.params[parameter] for item in here)
     pool = ThreadPoolExecutor(SIDE_BY_SIDE)
     try:
-        yield {one: pool.submit(play, one) for one in wanted}
+        yield {entry: pool.submit(play, entry) for entry in wanted}
     finally:
         pool.shutdown(cancel_futures=True)
 

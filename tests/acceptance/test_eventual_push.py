@@ -149,7 +149,7 @@ class Range:
         """Whether the newest document of a game has anything in its outbox, or a record beside one owes."""
         newest = {write.id: write.document for write in self.cosmos.history(self.database, "games")}
         documents = [document for document in newest.values() if document]
-        return any("outbox" in one.get("_ledger", ()) or one.get("owing_since") for one in documents)
+        return any("outbox" in item.get("_ledger", ()) or item.get("owing_since") for item in documents)
 
     @property
     def parked(self) -> dict[str, str]:
@@ -210,7 +210,7 @@ async def test_what_a_killed_process_owes_is_published_within_two_sweeps_though_
         assert await sample.post("/admin/functions/exactlyonce_sweep", json={}) == 202
     await until(lambda: not sample.owing)
     outcomes = await sample.until_published()  # Two sweeps at the same time may make a copy.
-    assert {(one.id, one.type) for one in outcomes} == {(outcomes[0].id, "shooting-range.hit")}
+    assert {(outcome.id, outcome.type) for outcome in outcomes} == {(outcomes[0].id, "shooting-range.hit")}
     await sample.give_up()
     await sample.until_empty("shooting-range-poison")
     assert not sample.parked

@@ -56,7 +56,7 @@ class Shaking(Bank):
 
     async def parked(self) -> list[ListedMessage]:
         operator = await self.once.operator()
-        return [one async for page in operator.parked() for one in page]
+        return [item async for page in operator.parked() for item in page]
 
 
 @pytest.fixture

@@ -163,8 +163,8 @@ async def test_a_message_that_would_make_a_document_too_large_is_parked_and_othe
     await library.passed.until(3)  # One of them is that the settler has parked the other.
     album = await library.read("a")
     assert (len(album.pages), album.turned) == (1, 1)
-    parked = [one async for page in (await library.once.operator()).parked() for one in page]
-    assert [one.message for one in parked] == ["external/m-1"]
+    parked = [item async for page in (await library.once.operator()).parked() for item in page]
+    assert [item.message for item in parked] == ["external/m-1"]
     assert re.search(r"EntityTooLarge: the document would have \d+ bytes", parked[0].reason)
 
 

@@ -177,7 +177,7 @@ async def office(storage: Azurite, cosmos: RunningEmulator) -> AsyncIterator[Pos
 
 async def names(office: PostOffice) -> list[str]:
     assert office.once._parts.resources.blobs is not None
-    return [one.name async for one in office.once._parts.resources.blobs.list_blobs()]
+    return [blob.name async for blob in office.once._parts.resources.blobs.list_blobs()]
 
 
 async def test_a_large_message_arrives_whole_and_once_after_crashes(office: PostOffice) -> None:
@@ -207,7 +207,7 @@ async def clean(office: PostOffice) -> CleanedBlobs:
     """Clean up as a job would, but for the horizon."""
     once, ref = office.once, office.desks.ref("d")
     assert once._parts.resources.blobs is not None
-    listed = [one async for one in once._parts.resources.blobs.list_blobs()]
+    listed = [blob async for blob in once._parts.resources.blobs.list_blobs()]
     found = blob_candidates(listed, horizon=timedelta(seconds=-1), retention=timedelta(days=1))
     absent = office.desks.shape.tombstone(ref)
     steps = once._parts.retrying.process(

@@ -109,7 +109,7 @@ class Club:
     def written(self) -> list[AcceptedWrite]:
         """All writes so far, but those of books, which processes write when it is time."""
         history = self.cosmos.history(self.name)
-        return [one for one in history if one.document is None or one.document.get("kind") != "book"]
+        return [item for item in history if item.document is None or item.document.get("kind") != "book"]
 
     async def score(self, game: str = "g-1") -> Score | None:
         """A game's line on the board."""
@@ -161,7 +161,7 @@ def whole(**changes: Any) -> dict[str, Any]:
 async def test_what_is_lost_is_asked_for_sent_again_and_counted_in_its_place(club: Running) -> None:
     app, http = club
     await app.put("shots", *(shot(number) for number in range(4)))
-    outcomes = sorted(await app.take("way"), key=lambda one: one.extensions)
+    outcomes = sorted(await app.take("way"), key=lambda item: item.extensions)
     assert len(outcomes) == 4
     first, lost, *later = outcomes
     await app.put("board", first, *later)
@@ -188,8 +188,8 @@ async def test_versions_are_sent_again_as_they_were_and_receivers_drop_duplicate
     async with http.post("/api/again/g-1/1/29") as reply:
         assert await reply.text() == "29"
     again = await app.take("way")
-    numbered = sorted(outcomes, key=lambda one: one.extensions)
-    assert sorted(again, key=lambda one: one.extensions) == numbered[:29]
+    numbered = sorted(outcomes, key=lambda outcome: outcome.extensions)
+    assert sorted(again, key=lambda item: item.extensions) == numbered[:29]
     await app.put("board", *again)
     assert await app.score() == score
     assert app.written() == written
@@ -250,7 +250,7 @@ async def test_a_request_for_what_clean_up_has_taken_is_put_aside(
     (outcome,) = await app.take("way")
     async with CosmosClient(app.cosmos.endpoint, app.cosmos.key) as client:
         games = client.get_database_client(app.name).get_container_client("games")
-        entries = [one async for one in games.query_items("SELECT c.id FROM c WHERE IS_DEFINED(c._kind)")]
+        entries = [item async for item in games.query_items("SELECT c.id FROM c WHERE IS_DEFINED(c._kind)")]
         assert len(entries) == 1
         await games.delete_item(entries[0]["id"], "g-1")
     channel = dict(outcome.extensions)["channel"]

@@ -95,7 +95,7 @@ def settings(storage: Azurite, cosmos: RunningEmulator) -> dict[str, str]:
     database = f"published-{uuid4().hex}"
     create_containers(cosmos, database)
     with QueueServiceClient.from_connection_string(storage.connection_string) as queues:
-        for queue in {one.name for one in queues.list_queues()} & set(QUEUES):
+        for queue in {item.name for item in queues.list_queues()} & set(QUEUES):
             queues.get_queue_client(queue).clear_messages()
     return {
         "AzureWebJobsStorage": storage.connection_string,

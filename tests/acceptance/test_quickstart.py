@@ -62,7 +62,7 @@ def test_a_line_that_is_sent_twice_counts_once(address: str) -> None:
         request = urllib.request.Request(f"{address}{path}", body.encode(), method="PUT")  # noqa: S310
         with urllib.request.urlopen(request) as reply:  # noqa: S310
             assert reply.status == 202
-    (promised,) = (json.loads(one) for one in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    (promised,) = (json.loads(match_text) for match_text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
     while _shown(f"{address}/api/stocks/tea") != promised:  # The time limit of the test ends it.
         time.sleep(0.1)
 

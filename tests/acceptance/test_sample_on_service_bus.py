@@ -116,7 +116,7 @@ async def test_what_nobody_can_read_is_parked_and_leaves_its_queue(
         await sender.send_messages(ServiceBusMessage("no envelope", message_id="m-1", session_id="g-1"))
     operator = await function_app.once.operator()
     async with asyncio.timeout(SECONDS):
-        while not (parked := [one async for page in operator.parked() for one in page]):  # noqa: ASYNC110
+        while not (parked := [item async for page in operator.parked() for item in page]):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     assert len(parked) == 1
     for queue in ("shooting-range", "shooting-range/$DeadLetterQueue"):

@@ -38,13 +38,13 @@ async def test_one_trace_leads_from_the_sender_through_both_functions(
     await function_app.once.quiesce()
     first, again = observed.named("send shooting-range")
     board = observed.one("process board")
-    shots = {(one.attributes or {})["exactlyonce.outcome"]: one for one in observed.named("process range")}
+    shots = {(item.attributes or {})["exactlyonce.outcome"]: item for item in observed.named("process range")}
     assert shots.keys() in ({"processed", "ledger"}, {"processed", "group"})
-    traces = {one.context.trace_id for one in (first, again)}
+    traces = {item.context.trace_id for item in (first, again)}
     assert len(traces) == 2  # Each send has a trace of its own, though they are the same shot.
-    assert {one.context.trace_id for one in shots.values()} == traces
+    assert {shot.context.trace_id for shot in shots.values()} == traces
     assert board.context.trace_id == shots["processed"].context.trace_id
-    assert [observed.parent(one) for one in (board, *shots.values())] == ["send shooting-range"] * 3
+    assert [observed.parent(shot) for shot in (board, *shots.values())] == ["send shooting-range"] * 3
     assert observed.total(names.PROCESSED) == 2
     assert observed.total(names.DUPLICATES) == 1
     assert observed.total(names.CHARGE) > 0
@@ -60,6 +60,6 @@ async def test_a_request_and_its_retry_are_counted_like_deliveries(
         assert reply.status == 201
     await passed.until(1)
     await function_app.once.quiesce()
-    outcomes = [(one.attributes or {})["exactlyonce.outcome"] for one in observed.named("process range")]
+    outcomes = [(item.attributes or {})["exactlyonce.outcome"] for item in observed.named("process range")]
     assert sorted(map(str, outcomes)) == ["ledger", "processed"]
     assert (observed.total(names.PROCESSED), observed.total(names.DUPLICATES)) == (2, 1)

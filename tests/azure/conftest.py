@@ -127,6 +127,6 @@ async def _remove(container: ContainerProxy, partition: list[Any], entity: Entit
         parameters=[{"name": "@id", "value": entity.id}, {"name": "@key", "value": entity.key}],
         partition_key=key,
     )
-    for id in [str(one) async for one in found]:
+    for id in [str(item) async for item in found]:
         with suppress(CosmosResourceNotFoundError):  # It had a time to live.
             await container.delete_item(id, key)

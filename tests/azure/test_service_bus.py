@@ -94,7 +94,7 @@ class TestServiceBusInAzure(TransportContract):
         return next(self._next)
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
-        return [Json(read(content_of(one)).decode()) for one in await all_of(self._receivers[address])]
+        return [Json(read(content_of(item)).decode()) for item in await all_of(self._receivers[address])]
 
     def unanswered(self, transport: AsyncTransport) -> AbstractContextManager[None]:
         return without_replies()
@@ -115,8 +115,8 @@ async def test_messages_of_one_session_come_together_and_one_that_names_none_has
             SESSIONS, session_id=NEXT_AVAILABLE_SESSION, receive_mode=MODE, max_wait_time=SECONDS
         )
         async with receiver:
-            found[str(receiver.session.session_id)] = [one.message_id for one in await all_of(receiver)]
-    assert (found[session], found[loner]) == ([one.id for one in outputs[:2]], [loner])
+            found[str(receiver.session.session_id)] = [item.message_id for item in await all_of(receiver)]
+    assert (found[session], found[loner]) == ([output.id for output in outputs[:2]], [loner])
 
 
 async def test_a_namespace_is_examined_without_sending_anything(

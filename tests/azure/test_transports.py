@@ -35,7 +35,7 @@ class TestStorageQueuesInAzure(TransportContract):
             self._service = QueueServiceClient(account, credential)
         async with self._service:
             yield
-            made = {one.name async for one in self._service.list_queues(name_starts_with="contract-")}
+            made = {queue.name async for queue in self._service.list_queues(name_starts_with="contract-")}
             for name in made & self._used:
                 await self._service.delete_queue(name)
 

@@ -49,11 +49,11 @@ class OneByOne(MachineHistory):
     def serially(self, ref: EntityRef) -> Ending:
         if isinstance(self.entity.strategy, Outbox):
             return super().serially(ref)
-        messages = {message_hash(key): one for key, one in self.messages.items()}
-        documents = (one.document for one in self.store._entity(ref).log if one.id == ref.id)
-        ledgers = (read_entity(ref, one).ledger or Ledger() for one in documents)
-        markers = {entry.tx: messages[entry.cause] for one in ledgers for entry in one.outbox}
-        return self._after(NOTHING, ref, [(self.given[tx], one) for tx, one in markers.items()])
+        messages = {message_hash(key): item for key, item in self.messages.items()}
+        documents = (item.document for item in self.store._entity(ref).log if item.id == ref.id)
+        ledgers = (read_entity(ref, document).ledger or Ledger() for document in documents)
+        markers = {entry.tx: messages[entry.cause] for ledger in ledgers for entry in ledger.outbox}
+        return self._after(NOTHING, ref, [(self.given[tx], item) for tx, item in markers.items()])
 
 
 def history(strategy: Attempts, machine: Machine, envelopes: list[Envelope], seed: int) -> OneByOne:

@@ -25,7 +25,7 @@ from exactlyonce.values.frozen_json import Json
 
 pytestmark = pytest.mark.acceptance
 
-BY_NAME = {one.name: one for one in contenders()}
+BY_NAME = {contender.name: contender for contender in contenders()}
 SITUATIONS = (
     "first",
     "entity unknown to the process",
@@ -72,7 +72,7 @@ async def test_a_message_makes_as_many_requests_as_is_said_of_it(name: str) -> N
     assert counted == pytest.approx(REQUESTS[name], abs=NOW_AND_THEN)
     sent = measured["first"]["round trips"]["before sending"]
     assert max(sent, key=sent.get, default="") == str(SENT_AFTER.get(name, ""))
-    assert sum(one["conflicts"] for one in measured.values()) == 0
+    assert sum(item["conflicts"] for item in measured.values()) == 0
     assert measured["many entities"]["request units"] == pytest.approx(UNITS[name], rel=0.03)
     assert measured["first"]["bytes written"] > 0
     assert measured["duplicate of the newest"]["bytes written"] == 0
@@ -84,8 +84,8 @@ async def test_messages_of_many_sources_and_for_several_instances_are_counted() 
     assert list(measured)[1:] == ["200 sources, first contact", "200 sources, later"]
     assert 2 <= dealt["requests"] <= 2.2, "a load and a save, and the page"
     assert dealt["conflicts"] <= 6
-    for one in (first, later):
-        assert 1 <= one["requests"] <= 1.2, "a save, and the page: a source is not remembered"
+    for item in (first, later):
+        assert 1 <= item["requests"] <= 1.2, "a save, and the page: a source is not remembered"
     assert 500 < first["ledger bytes"] < 2_000
 
 
@@ -103,7 +103,7 @@ def costing(requests: float, units: float) -> dict[str, Any]:
 def result(**changed: dict[str, Any]) -> dict[str, Any]:
     """What reaches every target just so, but for the situations of `Outbox()` that are changed."""
     least = costing(0.06, 1.2)
-    ours = least | {name.replace("_", " "): one for name, one in changed.items()}
+    ours = least | {name.replace("_", " "): item for name, item in changed.items()}
     situations = ("dealt to 4 instances", "10,000 sources, first contact", "10,000 sources, later")
     return {
         "contenders": {TIMED: ours, UNTIMED: least, "seven steps": costing(7, 41.5)},
@@ -168,7 +168,7 @@ async def test_requests_side_by_side_are_one_round_trip() -> None:
 
     async def perform(effect: Effect[Any]) -> Any:
         if isinstance(effect, Together):
-            return await asyncio.gather(*(trips.perform(one, perform) for one in (effect.first, effect.second)))
+            return await asyncio.gather(*(trips.perform(item, perform) for item in (effect.first, effect.second)))
         await asyncio.sleep(0)
         return None
 

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("subject", "requests"),
     [
-        pytest.param(one, requests, id=one.name)
-        for one in subjects()
-        if (requests := {TIMED: [1 + 1 / 20, 0, 1], "VersionStream(), event-sourced": [3, 3, 3]}.get(one.name))
+        pytest.param(item, requests, id=item.name)
+        for item in subjects()
+        if (requests := {TIMED: [1 + 1 / 20, 0, 1], "VersionStream(), event-sourced": [3, 3, 3]}.get(item.name))
     ],
 )
 async def test_a_seeded_history_is_what_the_library_would_have_written(subject: Subject, requests: list[float]) -> None:
@@ -74,7 +74,7 @@ def test_a_process_or_a_document_that_grows_is_reported() -> None:
 
 
 async def test_a_history_that_the_library_would_not_have_written_is_noticed() -> None:
-    subject = next(one for one in subjects() if one.name == UNTIMED)
+    subject = next(item for item in subjects() if item.name == UNTIMED)
 
     class Forgetful(History):
         def grow(self, messages: int) -> bool:

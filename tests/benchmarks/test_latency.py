@@ -23,7 +23,7 @@ from tests.benchmarks.in_memory import competing_operations
 
 LONG = 1_000.0
 """Seconds that no history of these takes."""
-BY_NAME = {one.name: one for one in contenders()}
+BY_NAME = {contender.name: contender for contender in contenders()}
 
 
 class Latency(RoundTrips):
@@ -92,7 +92,7 @@ def test_the_outbox_is_as_many_times_as_fast_as_its_round_trips_are_fewer(
     messages: Callable[[Contender], list[Envelope]], in_flight: int, ours: int, theirs: int, times: float
 ) -> None:
     outbox, seven = BY_NAME[TIMED], BY_NAME["seven steps"]
-    took = [played(one, messages(one), in_flight, 5)[0] for one in (outbox, seven)]
+    took = [played(item, messages(item), in_flight, 5)[0] for item in (outbox, seven)]
     assert took == pytest.approx([0.005 * ours, 0.005 * theirs])
     assert took[1] >= times * took[0]
 
@@ -115,6 +115,6 @@ def test_the_median_answer_takes_no_longer_than_without_any_guarantee(
     """Both read and write, requests for one entity take turns, and sending takes no time; but naive ones share no commits."""
     p50s = []
     for contender in (BY_NAME[TIMED], BY_NAME["naive"]):
-        requests = [replace(one, asked="fingerprint") for one in messages(contender)]
+        requests = [replace(message, asked="fingerprint") for message in messages(contender)]
         p50s.append(played(contender, requests, in_flight, 5)[1])
     assert p50s == pytest.approx(expected)

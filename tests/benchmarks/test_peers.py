@@ -73,9 +73,9 @@ def test_every_copy_comes_after_its_message_and_half_of_them_soon() -> None:
     assert delivered == work.deliveries()
     assert len(delivered) == 2_200
     assert len(set(delivered)) == 2_000
-    assert len({one.entity for one in delivered}) == 200
+    assert len({item.entity for item in delivered}) == 200
     first: dict[Message, int] = {}
-    distances = [place - first[one] for place, one in enumerate(delivered) if first.setdefault(one, place) != place]
+    distances = [place - first[item] for place, item in enumerate(delivered) if first.setdefault(item, place) != place]
     assert len(distances) == 200
     assert 100 <= sum(distance < work.in_flight for distance in distances) <= 120
 
@@ -89,7 +89,7 @@ async def test_a_round_that_adds_up_has_figures() -> None:
 
 
 async def test_a_message_that_counts_twice_makes_a_round_void() -> None:
-    copied = next(one for one in SMALL.deliveries() if SMALL.deliveries().count(one) == 2)
+    copied = next(delivery for delivery in SMALL.deliveries() if SMALL.deliveries().count(delivery) == 2)
     with pytest.raises(VoidError, match="44 messages were counted 45 times, and 44"):
         await measure(Counting(twice=copied.id), SMALL)
 
@@ -153,7 +153,7 @@ peers.main()
 def test_fewer_messages_than_the_other_product_takes_are_reported() -> None:
     def beside(ours: float) -> dict[str, Any]:
         figures = {"exactlyonce, 0 ms": ours, "Restate": 400.0}
-        return {"peers": {name: {"figures": {"messages/s": {"median": one}}} for name, one in figures.items()}}
+        return {"peers": {name: {"figures": {"messages/s": {"median": item}}} for name, item in figures.items()}}
 
     assert list(missed(peer_targets(beside(600)))) == []
     assert list(missed(peer_targets(beside(596)))) == [
@@ -177,4 +177,4 @@ def test_peers_on_postgresql_add_up() -> None:
     ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     peers = json.loads(ran.stdout)["peers"]
     assert len(peers) == 2
-    assert all("missing" in one or len(one["rounds"]) == 1 for one in peers.values())
+    assert all("missing" in item or len(item["rounds"]) == 1 for item in peers.values())

@@ -187,4 +187,4 @@ async def test_this_library_has_one_effect_and_one_answer_for_each_key() -> None
     result = await measure(OURS, Work(requests=20, kills=1, entities=2, in_flight=4))
     assert list(failures({"products": {OURS.name: result}})) == []
     assert result["another body"].startswith("422")
-    assert [one["effects"] for one in result["expired"].values()] == [2, 1]
+    assert [item["effects"] for item in result["expired"].values()] == [2, 1]

@@ -40,10 +40,10 @@ def test_of_all_deliveries_a_tenth_are_copies_and_games_are_chosen_as_the_worklo
     for workload, most in (("uniform", 0.02), ("zipf", 0.25), ("hot", 1.0)):
         coming = messages(contender, workload, Random(1), {}, hot="hot-1", games=200)
         given = [next(coming) for _ in range(5_000)]
-        games = [contender.entity.ref_of(one).id for one in given]
+        games = [contender.entity.ref_of(item).id for item in given]
         busiest = max(set(games), key=games.count)
         assert 0.4 * most <= games.count(busiest) / len(games) <= most
-        assert len(given) - len({one.id for one in given}) == pytest.approx(500, rel=0.2)
+        assert len(given) - len({item.id for item in given}) == pytest.approx(500, rel=0.2)
 
 
 def test_how_long_messages_take_is_not_known_where_the_slow_ones_are_missing() -> None:
@@ -114,7 +114,7 @@ def test_what_has_no_limit_is_never_missed() -> None:
 
 
 def test_all_that_can_be_compared_meet_at_one_load_and_the_quick_plan_has_all_that_targets_are_about() -> None:
-    names = {one.name for one in contenders()} - set(NOT_COMPARED)
+    names = {contender.name for contender in contenders()} - set(NOT_COMPARED)
     full = dict(full_plan())
     assert len(full) == len(full_plan()) == 3 * 6 + 1
     assert {*full[Load("zipf", *CENTRE)]} == names
@@ -144,6 +144,6 @@ def test_the_command_ends_with_a_sentence_for_what_is_missed_or_not_known(
     assert throughput.main() == bool(sentence)
     sentences = capsys.readouterr().err.splitlines()
     assert len(sentences) == bool(sentence)
-    assert all(one.startswith(sentence) for one in sentences)
+    assert all(item.startswith(sentence) for item in sentences)
     assert json.loads(output.read_text())["repeats"] == 3
     assert ("| messages/s |" in page.read_text()) == (few is not None)

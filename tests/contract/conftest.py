@@ -67,8 +67,8 @@ async def elsewhere(emulator: RunningEmulator, connection: CosmosConnection) -> 
         return CosmosStore(opened[-1], ENTITY_CONTAINERS)
 
     yield make
-    for one in opened:
-        await one.close()
+    for item in opened:
+        await item.close()
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def fault(emulator: RunningEmulator, connection: CosmosConnection) -> Fault:
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Settings as they have to be, and no others."""
-    for name in (*(str(one.validation_alias) for one in Settings.model_fields.values()), "AzureWebJobsStorage"):
+    for name in (*(str(field.validation_alias) for field in Settings.model_fields.values()), "AzureWebJobsStorage"):
         monkeypatch.delenv(name, raising=False)
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)

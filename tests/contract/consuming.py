@@ -42,7 +42,7 @@ class Opened:
         )
         async with receiver:
             found = await receiver.receive_messages(max_message_count=10, max_wait_time=0.3)
-            return str(receiver.session.session_id), [str(one.message_id) for one in found]
+            return str(receiver.session.session_id), [str(item.message_id) for item in found]
 
     async def close(self) -> None:
         """Close everything at once."""

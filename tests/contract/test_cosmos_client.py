@@ -118,7 +118,7 @@ async def test_a_container_that_was_written_first_is_not_asked_to_be_as_new_as_a
 
 
 @pytest.mark.parametrize(
-    "error", [ServiceRequestError("?"), asyncio.CancelledError()], ids=lambda one: type(one).__name__
+    "error", [ServiceRequestError("?"), asyncio.CancelledError()], ids=lambda item: type(item).__name__
 )
 async def test_a_client_that_could_not_be_opened_is_opened_by_the_next_caller(
     emulator: RunningEmulator, connection: CosmosConnection, error: BaseException, monkeypatch: pytest.MonkeyPatch

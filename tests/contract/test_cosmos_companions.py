@@ -169,7 +169,7 @@ class TestCosts:
         entity = owned_entity()
         _, read = await three_entries(store, entity)
         before = emulator.last_request()
-        named = tuple((id_of(entity, one), etag) for one, etag in read)
+        named = tuple((id_of(entity, item), etag) for item, etag in read)
         await store.perform(DeleteCompanions(entity, named) if deletes else ReplaceCompanions(entity, read))
         assert [request.operation for request in emulator.requests(before)] == ["batch"]
 
@@ -180,11 +180,11 @@ class TestCosts:
         entity = owned_entity()
         old = [an_entry(entity, number) for number in range(3)]
         await together(store, entity, *old)
-        new = tuple(an_entry(entity, 1, one.message, padding="x" * 800_000) for one in old)
+        new = tuple(an_entry(entity, 1, item.message, padding="x" * 800_000) for item in old)
         before = emulator.last_request()
-        await store.perform(ReplaceCompanions(entity, tuple((one, None) for one in new)))
+        await store.perform(ReplaceCompanions(entity, tuple((item, None) for item in new)))
         assert [request.operation for request in emulator.requests(before)] == ["batch", "replace"]
-        assert await companions_now(store, entity, *(id_of(entity, one) for one in new)) == new
+        assert await companions_now(store, entity, *(id_of(entity, item) for item in new)) == new
 
 
 PLACES: dict[str, tuple[tuple[str, ...], tuple[PartitionValue, ...], dict[str, Any]]] = {

@@ -101,9 +101,9 @@ class TestCosts:
         staged = tuple(a_staged(entity) for _ in range(150))
         await store.perform(Stage(entity, staged))
         before = emulator.last_request()
-        await store.perform(DeleteStaged(entity, tuple(one.tx for one in staged)))
+        await store.perform(DeleteStaged(entity, tuple(item.tx for item in staged)))
         assert [request.operation for request in emulator.requests(before)] == ["batch"] * 2
-        assert await staged_now(store, entity, *(one.tx for one in staged)) == ()
+        assert await staged_now(store, entity, *(item.tx for item in staged)) == ()
 
 
 class TestWhatTheStoreDoesNotTrust:

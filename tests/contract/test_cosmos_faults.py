@@ -71,7 +71,7 @@ class TestALostReply:
         fault(action="close", when="after", times=1)
         reply = await store.perform(Stage(entity, staged))
         assert isinstance(reply, Conflict)
-        transactions = tuple(one.tx for one in staged)
+        transactions = tuple(item.tx for item in staged)
         assert await store.perform(LoadStaged(entity, transactions, reply.token)) == FoundStaged(staged)
 
     async def test_a_request_lost_on_its_way_is_repeated(

@@ -42,7 +42,7 @@ from exactlyonce.values.frozen_json import Json
 from local_cosmos.inprocess import RunningEmulator
 from tests.contract.conftest import ENTITY_CONTAINERS, Fault
 
-CONTAINERS = [replace(one, companions=one.type in (OWNED, LEVELS)) for one in ENTITY_CONTAINERS]
+CONTAINERS = [replace(container, companions=container.type in (OWNED, LEVELS)) for container in ENTITY_CONTAINERS]
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_a_whole_number_is_one_however_it_was_written(
     document = entity_document(entity, _ledger={"type": LEVELS, "outbox": [{"tx": tx}]}).value
     container = await connection.container(LEVELS)
     await container.create_item({**document, "ordinal": 7.0})
-    assert [one.key for one, _ in await all_of(listing.owing(LEVELS, (Search(tx[:20], 0, ()),)))] == [entity.key]
+    assert [item.key for item, _ in await all_of(listing.owing(LEVELS, (Search(tx[:20], 0, ()),)))] == [entity.key]
 
 
 async def test_a_ledger_that_names_no_type_is_that_of_the_containers_type(
@@ -129,9 +129,9 @@ async def test_a_search_asks_for_names_only(
     before = emulator.last_request()
     assert await all_of(listing.owing(OWNED, (Search(tx[:20], 0, (1, 2)),))) == [(entity, tx)]
     assert entity in await all_of(listing.due(OWNED, LATER))
-    asked = [one for one in emulator.requests(before) if one.operation == "query"]
+    asked = [request for request in emulator.requests(before) if request.operation == "query"]
     assert len(asked) == 2
-    assert all(one.charge < 3 for one in asked)  # It grows with what is returned.
+    assert all(item.charge < 3 for item in asked)  # It grows with what is returned.
 
 
 async def test_documents_of_others_that_name_no_entity_stop_no_search(
@@ -169,7 +169,7 @@ async def test_a_search_that_takes_too_long_is_reported(connection: CosmosConnec
 
 
 async def test_what_an_operator_has_to_change_is_reported_as_that(connection: CosmosConnection) -> None:
-    nowhere = [replace(one, container="nowhere") for one in CONTAINERS]
+    nowhere = [replace(container, container="nowhere") for container in CONTAINERS]
     with pytest.raises(ConfigurationError, match="Create the"):
         await all_of(CosmosListing(connection, nowhere).companions(OWNED, LATER))
 
@@ -182,9 +182,9 @@ async def test_a_condition_in_sql_chooses_among_entities_and_takes_its_values_as
         document = with_ledger(entity_document(entity, total=total), a_ledger(type=PLAIN))
         assert isinstance(await store.perform(SaveEntity(entity, document, None)), Saved)
     condition = Condition("c.total > @least OR c.total < @most", {"least": 100, "most": 0})
-    found = [one async for page in listing.bodies(PLAIN, condition, None) for one in page]
+    found = [item async for page in listing.bodies(PLAIN, condition, None) for item in page]
     assert found == [(many, entity_document(many, total=300))]
-    assert [one async for page in listing.bodies(PLAIN, condition, few.partition) for one in page] == []
+    assert [item async for page in listing.bodies(PLAIN, condition, few.partition) for item in page] == []
 
 
 async def test_a_condition_that_is_no_sql_is_refused_by_name(listing: CosmosListing) -> None:
@@ -206,4 +206,4 @@ async def test_books_are_listed_by_one_query_of_one_partition(
         assert isinstance(await store.perform(WriteBook(Book(a_book_id(), 812, (807,)), 60)), Written)
     before = emulator.last_request()
     assert len(await all_of(listing.books(0))) == 30
-    assert [one.operation for one in emulator.requests(before)] == ["query"]
+    assert [request.operation for request in emulator.requests(before)] == ["query"]

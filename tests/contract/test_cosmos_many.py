@@ -81,7 +81,7 @@ class TestPagesOfReplies:
         requests = [a_request(entity, f"r-{number}") for number in range(MANY)]
         tokens = [await opened(store, entity, request) for request in requests]
         for token in (None, tokens[0]):
-            found = await store.perform(LoadRequests(entity, tuple(one.request for one in requests), token))
+            found = await store.perform(LoadRequests(entity, tuple(item.request for item in requests), token))
             assert isinstance(found, FoundRequests)
             assert {*found.documents} == {*requests}
             assert found.token == token
@@ -100,7 +100,7 @@ def _staged(entity: EntityRef) -> tuple[StagedOutputs, ...]:
 
 
 def _transactions(staged: tuple[StagedOutputs, ...]) -> tuple[str, ...]:
-    return tuple(one.tx for one in staged)
+    return tuple(item.tx for item in staged)
 
 
 async def _now(store: CosmosStore, entity: EntityRef) -> str | None:

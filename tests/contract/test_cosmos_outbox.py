@@ -75,7 +75,7 @@ class Bank:
         return self.database.get_container_client("exactlyonce")
 
     async def pages(self) -> list[dict[str, Any]]:
-        return [dict(one) async for one in self.library.read_all_items() if one["kind"] == "page"]
+        return [dict(item) async for item in self.library.read_all_items() if item["kind"] == "page"]
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ async def test_a_message_that_has_left_the_ledger_is_known_to_every_process_by_o
     before = bank.emulator.last_request()
     await bank.process(sent[0], sent[MANY - 1])
     assert await bank.total() == MANY
-    looks = [one for one in bank.emulator.requests(before) if one.operation == "query"]
+    looks = [request for request in bank.emulator.requests(before) if request.operation == "query"]
     assert len(looks) == 1
 
 
@@ -129,7 +129,7 @@ async def test_an_entity_that_was_put_back_goes_on_and_takes_what_it_has_not_see
     await bank.process(*sent[40:])
     await container.replace_item("a", dict(earlier))
     (lost,) = [page for page in await bank.pages() if page["version"] == 52]
-    others = [replace(one, id=f"n-{one.id}") for one in sent[:10]]
+    others = [replace(item, id=f"n-{item.id}") for item in sent[:10]]
     await bank.process(*others, *sent, *others)
     assert await bank.total() == MANY + len(others)
     pages = {page["version"]: page for page in await bank.pages()}

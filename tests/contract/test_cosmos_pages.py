@@ -42,8 +42,8 @@ from tests.contract.conftest import Elsewhere, Fault, create_containers
 def full_page(entity: EntityRef, number: int = 1) -> Page:
     """A page as entities cut them: of 20 marks, each with two outputs."""
     page = a_page(entity, number)
-    hashes = (base64.b64encode(bytes([one] * 12)).decode() for one in range(17))
-    marks = (Mark(page.begin + one, hash, "i", True, "c0de", "-0") for one, hash in enumerate(hashes))
+    hashes = (base64.b64encode(bytes([item] * 12)).decode() for item in range(17))
+    marks = (Mark(page.begin + item, hash, "i", True, "c0de", "-0") for item, hash in enumerate(hashes))
     return replace(page, marks=joined(mark.text for mark in marks), to=("stocks", "audience"))
 
 

@@ -71,7 +71,7 @@ async def seen(skew: timedelta = timedelta()) -> list[Finding]:
 
 
 def at(found: list[Finding], subject: str, level: str) -> list[str]:
-    return [one.text for one in found if (one.subject, one.level) == (subject, level)]
+    return [item.text for item in found if (item.subject, item.level) == (subject, level)]
 
 
 async def test_a_search_without_an_index_is_found_and_costs_are_told(database: DatabaseProxy) -> None:
@@ -82,8 +82,8 @@ async def test_a_search_without_an_index_is_found_and_costs_are_told(database: D
     (library,) = at(found, "container 'exactlyonce'", "advice")
     assert "does not index /hashes/[]/?, so every look for an old message reads all" in library
     assert at(found, "container 'boards'", "cost") == ["4000 RU/s: about 234 USD a month"]
-    assert [one for one in found if one.level in ("wrong", "unknown")] == []
-    assert len([one for one in found if one.subject == "clock" and one.level == "fine"]) == 1
+    assert [item for item in found if item.level in ("wrong", "unknown")] == []
+    assert len([item for item in found if item.subject == "clock" and item.level == "fine"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_what_a_start_refuses_is_listed_one_by_one(database: DatabaseProxy
     once = start()
     found = await verified(once)
     await once.close()
-    assert [one.level for one in found] == ["wrong", "wrong"]
+    assert [item.level for item in found] == ["wrong", "wrong"]
     assert ["'games'" in found[0].text, "'exactlyonce'" in found[1].text] == [True, True]
 
 
@@ -140,7 +140,7 @@ async def test_a_container_of_another_application_is_found(
 async def test_nothing_is_changed(database: DatabaseProxy) -> None:
     await seen()
     for name in ("games", "boards", "exactlyonce"):
-        assert [one async for one in database.get_container_client(name).read_all_items()] == []
+        assert [item async for item in database.get_container_client(name).read_all_items()] == []
 
 
 async def test_an_account_that_does_not_answer_is_told_in_a_sentence(environment: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ async def test_the_command_prints_what_to_change_and_its_exit_code_says_whether_
     environment.setenv("AzureWebJobsStorage", storage.connection_string)
     environment.chdir(ROOT)
     name = f"orders-{uuid4().hex[:8]}"
-    queues = [QueueClient.from_connection_string(storage.connection_string, one) for one in (name, f"{name}-poison")]
+    queues = [QueueClient.from_connection_string(storage.connection_string, item) for item in (name, f"{name}-poison")]
     for queue in queues:
         queue.create_queue()
     queues[1].send_message("one")

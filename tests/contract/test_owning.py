@@ -120,7 +120,7 @@ async def test_two_applications_of_different_names_cannot_share_a_library_contai
     await place.start(ACCOUNTS, application="bank")
     text = await place.refusal(ORDERS, application="shop")
     assert "It belongs to application 'bank'. Set EXACTLYONCE__container to a container of your own" in text
-    assert [one["type"] for one in (await place.document())["types"]] == ["account"]
+    assert [item["type"] for item in (await place.document())["types"]] == ["account"]
 
 
 async def test_a_type_does_not_move_to_another_partition_key(place: Place) -> None:
@@ -152,7 +152,7 @@ async def test_a_retention_in_which_nothing_could_be_published_is_refused(
 ) -> None:
     text = await place.refusal(ACCOUNTS, retention=retention, deliveryLimit=limit)
     assert "too short for a delivery limit" in text
-    assert [one async for one in place.library.read_all_items()] == []
+    assert [item async for item in place.library.read_all_items()] == []
 
 
 async def test_a_new_version_adds_its_types_while_the_old_one_runs_on(place: Place) -> None:
@@ -164,13 +164,13 @@ async def test_a_new_version_adds_its_types_while_the_old_one_runs_on(place: Pla
     await old.operator()
     await old.close()
     await place.start(ACCOUNTS)
-    assert [one["type"] for one in (await place.document())["types"]] == ["account", "order"]
+    assert [item["type"] for item in (await place.document())["types"]] == ["account", "order"]
 
 
 async def test_many_instances_of_several_versions_start_at_once(place: Place) -> None:
     versions = [(ACCOUNTS,), (ACCOUNTS, ORDERS), (entity("third", "accounts"), ACCOUNTS)]
     await asyncio.gather(*(place.start(*versions[number % 3]) for number in range(12)))
-    assert [one["type"] for one in (await place.document())["types"]] == ["account", "order", "third"]
+    assert [item["type"] for item in (await place.document())["types"]] == ["account", "order", "third"]
 
 
 async def test_a_document_of_a_newer_version_of_the_library_is_refused(place: Place) -> None:

@@ -118,7 +118,7 @@ class TestServiceBusTransport(TransportContract):
         return next(self._queues)
 
     async def received(self, transport: AsyncTransport, address: str) -> list[Json]:
-        return [Json(read(content_of(one)).decode()) for one in await self._received.all(address)]
+        return [Json(read(content_of(item)).decode()) for item in await self._received.all(address)]
 
     @contextmanager
     def unanswered(self, transport: AsyncTransport) -> Iterator[None]:
@@ -130,7 +130,7 @@ class TestServiceBusTransport(TransportContract):
 async def test_a_topic_is_sent_to_as_a_queue_is(transport: ServiceBusTransport, received: Opened) -> None:
     outputs = _output(), _output()
     assert await transport.send("topic", outputs) is PUBLISHED
-    assert {one.message_id for one in await received.all("topic")} == {one.id for one in outputs}
+    assert {item.message_id for item in await received.all("topic")} == {output.id for output in outputs}
 
 
 async def test_a_message_is_a_cloud_event_in_binary_mode_under_the_id_of_its_output(
@@ -170,7 +170,7 @@ async def test_more_than_fits_one_batch_goes_in_several(
 ) -> None:
     outputs = tuple(_output(text="x" * 60_000) for _ in range(10))
     assert await transport.send(queue, outputs) is PUBLISHED
-    assert {one.message_id for one in await received.all(queue)} == {one.id for one in outputs}
+    assert {item.message_id for item in await received.all(queue)} == {output.id for output in outputs}
 
 
 async def test_the_messages_of_one_entity_are_one_session_and_one_that_names_none_has_its_own(
@@ -244,7 +244,7 @@ async def test_a_message_that_the_queue_does_not_take_keeps_no_other_from_it(
     bus: RunningEndpoint, transport: ServiceBusTransport
 ) -> None:
     sends = (_output(), _output(text="x" * 60_000), _output())
-    replies = await asyncio.gather(*(transport.send("small", (one,)) for one in sends))
+    replies = await asyncio.gather(*(transport.send("small", (send,)) for send in sends))
     assert replies == [PUBLISHED, UNKNOWN, PUBLISHED]
     assert await transport.send("small", (_output(),)) is PUBLISHED
     assert bus.counts("small").active >= 3

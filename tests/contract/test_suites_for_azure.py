@@ -68,7 +68,9 @@ async def test_it_runs_on_the_accounts_that_settings_name_and_leaves_nothing_beh
     assert len(emulator.history(name)) > 10
     with CosmosClient(emulator.endpoint, emulator.key) as cosmos:
         database = cosmos.get_database_client(name)
-        left = {one: [*database.get_container_client(one).read_all_items()] for one in (*ENTITY_TYPES, "exactlyonce")}
+        left = {
+            kind: [*database.get_container_client(kind).read_all_items()] for kind in (*ENTITY_TYPES, "exactlyonce")
+        }
     assert not any(left.values()), left
     with QueueServiceClient.from_connection_string(storage.connection_string) as queues:
         assert [*queues.list_queues()] == []

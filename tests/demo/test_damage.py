@@ -22,4 +22,4 @@ def test_a_game_that_owes_nothing_any_more_owes_what_its_newest_message_sent() -
     assert damaged is not None
     (entry,) = damaged.outbox
     assert (entry.cause, entry.at.timestamp()) == (message_hash("web/2"), 0.002)
-    assert [one.destination for one in entry.owed_outputs(ranges.ref("g"), damaged.to, ())] == ["leader-board"]
+    assert [output.destination for output in entry.owed_outputs(ranges.ref("g"), damaged.to, ())] == ["leader-board"]

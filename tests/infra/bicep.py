@@ -20,8 +20,8 @@ FILES: Final = sorted([*INFRA.rglob("*.bicep"), *NEW_APP.glob("*.bicep")])
 REGISTRY: Final = "br/public:avm/res/"
 
 _HERE: Final[Mapping[str, Callable[..., Any]]] = {
-    "concat": lambda *lists: [one for given in lists for one in given],
-    "map": lambda items, function: [function(one) for one in items],
+    "concat": lambda *lists: [item for given in lists for item in given],
+    "map": lambda items, function: [function(item) for item in items],
     "union": lambda *objects: {name: value for given in objects for name, value in given.items()},
     "empty": lambda value: not value,
     "length": len,
@@ -94,7 +94,7 @@ class File:
             if node.type != "decorators":
                 calls = (decorator.named_children[0] for decorator in decorators)
                 values = [call.named_children[1] for call in calls if text_of(call.named_children[0]) == "allowed"]
-                found |= {name_of(node): self.evaluate(one.named_children[0]) for one in values}
+                found |= {name_of(node): self.evaluate(item.named_children[0]) for item in values}
             decorators = node.named_children if node.type == "decorators" else []
         return found
 
@@ -203,14 +203,14 @@ class _Expression:
         return self.value(node.named_children[0])
 
     def array(self, node: Node) -> list[Any]:
-        return [self.value(one) for one in parts_of(node)]
+        return [self.value(item) for item in parts_of(node)]
 
     def object(self, node: Node) -> dict[str, Any]:
         return {name: self.value(value) for name, value in properties_of(node).items()}
 
     def for_statement(self, node: Node) -> list[Any]:
         variable, items, body = node.named_children
-        return [self.file.evaluate(body, {**self.local, text_of(variable): one}) for one in self.value(items)]
+        return [self.file.evaluate(body, {**self.local, text_of(variable): item}) for item in self.value(items)]
 
     def member_expression(self, node: Node) -> Any:
         of, name = node.named_children
@@ -245,7 +245,7 @@ class _Expression:
             return (self.file.path.parent / self.value(arguments.named_children[0])).read_text()
         if name not in _HERE:
             raise NotImplementedError(f"{self.file.path.name}: {name}()")
-        return _HERE[name](*(self.value(one) for one in parts_of(arguments)))
+        return _HERE[name](*(self.value(item) for item in parts_of(arguments)))
 
     def lambda_expression(self, node: Node) -> Callable[[Any], Any]:
         argument, body = node.named_children

@@ -67,7 +67,7 @@ async def record(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         store = CosmosStore(connection, ENTITY_CONTAINERS)
         for number, request in enumerate(REQUESTS.values()):
             await request(store, EntityRef(PLAIN, (f"e-{number}",), f"e-{number}"))
-        types = [replace(one, companions=one.type == OWNED) for one in ENTITY_CONTAINERS]
+        types = [replace(container, companions=container.type == OWNED) for container in ENTITY_CONTAINERS]
         for search in LISTINGS.values():
             await search(CosmosListing(connection, types))
         await connection.close()

@@ -34,7 +34,7 @@ def parts_of(node: Node) -> list[Node]:
 
 def properties_of(node: Node) -> dict[str, Node]:
     """Properties of an object."""
-    pairs = (parts_of(one) for one in parts_of(node))
+    pairs = (parts_of(item) for item in parts_of(node))
     return {text_of(name).strip("'"): value for name, value in pairs}
 
 

@@ -55,7 +55,7 @@ def test_every_alarm_is_deployed_and_every_query_is_that_of_a_file() -> None:
 def test_alarms_are_mailed_where_there_is_an_address() -> None:
     assert made("actionGroups", telemetry=True)[0]["properties"]["emailReceivers"] == []
     (group,) = made("actionGroups", telemetry=True, alarmEmail="on-call@example.org")
-    assert [one["emailAddress"] for one in group["properties"]["emailReceivers"]] == ["on-call@example.org"]
+    assert [item["emailAddress"] for item in group["properties"]["emailReceivers"]] == ["on-call@example.org"]
     assert len(group["properties"]["groupShortName"]) <= 12
 
 

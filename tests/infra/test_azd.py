@@ -39,7 +39,7 @@ def test_the_workflow_compiles_and_lints_what_is_deployed_with_pinned_tools() ->
     (job,) = workflow["jobs"].values()
     used = [step["uses"] for step in job["steps"] if "uses" in step]
     assert used
-    assert [one for one in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", one)] == []
+    assert [item for item in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", item)] == []
     commands = "\n".join(step.get("run", "") for step in job["steps"])
     for command in (
         "az bicep install --version v",

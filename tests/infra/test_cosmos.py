@@ -74,7 +74,7 @@ def test_the_account_takes_no_keys() -> None:
 def test_throughput_is_paid_for_as_chosen(capacity: str, capabilities: list[str], most: int | None) -> None:
     chosen = {"cosmosCapacity": capacity, "autoscaleMaxThroughput": 4000}
     assert account(**chosen)["capabilitiesToAdd"] == capabilities
-    assert {one["autoscaleSettingsMaxThroughput"] for one in containers(**chosen).values()} == {most}
+    assert {container["autoscaleSettingsMaxThroughput"] for container in containers(**chosen).values()} == {most}
 
 
 def test_what_queries_ask_for_is_indexed_and_nothing_else(recorded: Recorded) -> None:
@@ -87,8 +87,8 @@ def test_what_queries_ask_for_is_indexed_and_nothing_else(recorded: Recorded) ->
     for name, container in found.items():
         asked = (library if name == LIBRARY_CONTAINER else entities) - NARROWS_NOTHING
         wanted, given = asked | {f"{path}/?" for path in container["paths"]}, indexed(container)
-        assert {path for path in wanted if not any(covers(one, path) for one in given)} == set()
-        assert {one for one in given if not any(covers(one, path) for path in wanted)} == set()
+        assert {path for path in wanted if not any(covers(item, path) for item in given)} == set()
+        assert {item for item in given if not any(covers(item, path) for path in wanted)} == set()
 
 
 def covers(index: str, path: str) -> bool:

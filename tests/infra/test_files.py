@@ -57,8 +57,8 @@ def test_a_file_is_bicep(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_module_is_pinned_or_a_file_of_ours(path: Path) -> None:
     found = [reference_of(node) for node in File(path).declared("module").values()]
-    assert [one for one in found if unpinned(one)] == []
-    assert [one for one in found if one.startswith("app/") and not (path.parent / one).exists()] == []
+    assert [item for item in found if unpinned(item)] == []
+    assert [item for item in found if item.startswith("app/") and not (path.parent / item).exists()] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -29,9 +29,9 @@ def misfits(file: File) -> Iterator[str]:
     for name, node in file.declared("module").items():
         required, known, outputs = interface(file.path.parent, reference_of(node))
         given = set(properties_of(properties_of(body_of(node))["params"]))
-        yield from (f"{name} misses {one}" for one in sorted(required - given))
-        yield from (f"{name} has no parameter {one}" for one in sorted(given - known))
-        yield from (f"{name} has no output {one}" for one in sorted(outputs_used(file.tree, name) - outputs))
+        yield from (f"{name} misses {item}" for item in sorted(required - given))
+        yield from (f"{name} has no parameter {item}" for item in sorted(given - known))
+        yield from (f"{name} has no output {output}" for output in sorted(outputs_used(file.tree, name) - outputs))
 
 
 def interface(folder: Path, reference: str) -> tuple[set[str], set[str], set[str]]:
@@ -52,7 +52,9 @@ def body_of(module: Node) -> Node:
 def outputs_used(tree: Node, module: str) -> set[str]:
     """The names after `module.outputs.`."""
     members = [node.named_children for node in walk(tree) if node.type == "member_expression"]
-    return {text_of(name) for of, name in members if [text_of(one) for one in of.named_children] == [module, "outputs"]}
+    return {
+        text_of(name) for of, name in members if [text_of(child) for child in of.named_children] == [module, "outputs"]
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -67,7 +69,7 @@ def test_all_of_it_can_be_read_with_every_switch_on_and_off() -> None:
     small = {module.reference for module in deployment()}
     large = {module.reference for module in deployment(deploySpark=True, deployServiceBus=True)}
     assert large == set(INTERFACES)
-    assert {one.partition(":")[0] for one in large - small} == {"synapse/workspace", "service-bus/namespace"}
+    assert {item.partition(":")[0] for item in large - small} == {"synapse/workspace", "service-bus/namespace"}
 
 
 def test_a_module_that_does_not_fit_is_noticed(tmp_path: Path) -> None:

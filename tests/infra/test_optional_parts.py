@@ -46,7 +46,7 @@ def test_the_host_may_manage_queues_of_service_bus_only_where_it_scales_by_their
 ) -> None:
     modules = deployment(deployServiceBus=True, serviceBusScalesByLength=by_length)
     roles = {
-        queue["name"]: [one["roleDefinitionIdOrName"].rpartition(" ")[2] for one in queue["roleAssignments"]]
+        queue["name"]: [item["roleDefinitionIdOrName"].rpartition(" ")[2] for item in queue["roleAssignments"]]
         for queue in one(modules, "service-bus/namespace")["queues"]
     }
     assert roles == {"shooting-range": [role, "Sender"], "leader-board": [role, "Sender"], "audience": ["Sender"]}

@@ -96,7 +96,7 @@ def test_commands_that_publish_name_the_language_which_core_tools_know_from_loca
         found for page in pages for found in re.findall(r"func azure functionapp publish [^`\n]*", page.read_text())
     ]
     assert len(commands) >= len(pages)
-    assert [one for one in commands if "--python" not in one] == []
+    assert [command for command in commands if "--python" not in command] == []
 
 
 def test_an_empty_queue_is_asked_every_two_seconds_at_least_by_the_sample_and_by_new_apps() -> None:

@@ -26,7 +26,7 @@ def roles(resources: list[dict[str, Any]]) -> dict[str, set[str]]:
     """Roles of the app's identity on each queue or container."""
     for resource in resources:
         assert {role["principalId"] for role in resource["roleAssignments"]} == {"identity.outputs.principalId"}
-    return {one["name"]: {role["roleDefinitionIdOrName"] for role in one["roleAssignments"]} for one in resources}
+    return {item["name"]: {role["roleDefinitionIdOrName"] for role in item["roleAssignments"]} for item in resources}
 
 
 def triggers(app: ModuleType) -> set[str]:

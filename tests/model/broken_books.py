@@ -23,7 +23,7 @@ from verification.twins.modules import Patch, around
 from verification.world.books import BookWritten, Clerk
 from verification.world.scenario import Budget, Scenario
 
-WORLDS = {one.name.removeprefix("books: "): one for one in (*SMALL, *WITHOUT)}
+WORLDS = {item.name.removeprefix("books: "): item for item in (*SMALL, *WITHOUT)}
 ONE = WORLDS["one process, then another, every fault"]
 TWO = WORLDS["two processes"]
 SWEPT = WORLDS["two messages, and the sweeper"]

@@ -21,13 +21,13 @@ LOST, TWICE, REFUSED = "nothing_lost", "at_most_one_state_change", "no_failure"
 
 def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ...]:
     """The ledger of a commit is made of the calls that it makes."""
-    made = tuple(one for one in draft.calls if one not in view.ledger.calls)
+    made = tuple(call for call in draft.calls if call not in view.ledger.calls)
     return (work, view, draft._replace(calls=made), *rest)
 
 
 def _without_its_calls(added: Any) -> Any:
     return lambda draft, entity, arrival, handled, commit, *, calls: added(
-        draft, entity, arrival, handled, commit, calls=tuple(one for one in calls if one not in handled.calls)
+        draft, entity, arrival, handled, commit, calls=tuple(call for call in calls if call not in handled.calls)
     )
 
 

@@ -21,7 +21,7 @@ from verification.world.scenario import Budget, Scenario
 
 SWEPT = Scenario("swept", (1, 1), budget=Budget(crashes=1, unknown=1, sweeps=1))
 GIVEN_UP = Scenario("given up", (1,), budget=Budget(crashes=1, unknown=1, stale=1, poisoned=1))
-CLEANED = next(one for one in SMALL if one.name == "kept: cleaned up meanwhile")
+CLEANED = next(item for item in SMALL if item.name == "kept: cleaned up meanwhile")
 
 
 def fenced_at_any_rate(fenced: Any, _entity: Any, view: Any, _absent: Any) -> Any:

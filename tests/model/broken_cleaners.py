@@ -46,7 +46,7 @@ HELD_TOO = judged("numbered", lambda facts: {**facts, "unfinished": False})
 ALL_NUMBERS = judged("numbered", lambda facts: {**facts, "last": facts["place"]})
 WHATEVER_THE_ETAG = around(
     cleaning.clean_companions,
-    asks(DeleteCompanions, lambda one, *_: replace(one, companions=tuple((id, "*") for id, _ in one.companions))),
+    asks(DeleteCompanions, lambda item, *_: replace(item, companions=tuple((id, "*") for id, _ in item.companions))),
 )
 
 EVENT_SOURCED = replace(scenario(STREAM, ONE, TWO, forgotten=1), sourced=True)

@@ -36,7 +36,7 @@ COMMIT = Colocated._commit
 def upserted(save: SaveBatch, *_: Any) -> SaveBatch:
     """The batch, writing over whatever is there."""
     return replace(
-        save, create=(), replace=tuple((one, "*") for one in (*save.create, *(old for old, _ in save.replace)))
+        save, create=(), replace=tuple((item, "*") for item in (*save.create, *(old for old, _ in save.replace)))
     )
 
 

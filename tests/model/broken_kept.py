@@ -35,7 +35,7 @@ def _keeping_nothing(draft: Any, entity: Any, arrival: Any, handled: Any, commit
 
 def _only_its_own(work: Any, view: Any, draft: Any, *rest: Any) -> tuple[Any, ...]:
     """The ledger of a commit names what it keeps, and nothing of before."""
-    own = tuple(one for one in draft.kept if one not in view.ledger.kept)
+    own = tuple(item for item in draft.kept if item not in view.ledger.kept)
     return (work, view, draft._replace(kept=own), *rest)
 
 
@@ -49,7 +49,7 @@ def _published(found: Any, *_: Any) -> Publish | None:
 
 
 def _deleted_first(_self: Any, work: Any, view: Any, *_: Any) -> DeleteStaged | None:
-    kept = tuple(one.tx for one in view.ledger.kept)
+    kept = tuple(item.tx for item in view.ledger.kept)
     return DeleteStaged(work.entity, kept) if kept else None
 
 

@@ -25,7 +25,7 @@ from verification.twins.alterations import answers, asks, deferred, replaced, un
 from verification.twins.modules import Patch, around
 from verification.world.scenario import Ages, Budget, Scenario
 
-WORLDS = {one.name: one for one in (*worlds.SMALL, *outbox_ages.SMALL, *restores.SMALL, *restores.LARGE)}
+WORLDS = {item.name: item for item in (*worlds.SMALL, *outbox_ages.SMALL, *restores.SMALL, *restores.LARGE)}
 THREE = WORLDS["pages: room for none, three messages"]
 TWO = WORLDS["pages: room for none, every fault"]
 UNTIMED = WORLDS["pages: one message has no time"]
@@ -99,7 +99,7 @@ def _time_first(attempt: Callable[..., Step[Any]]) -> Callable[..., Step[Any]]:
 def _up_to_the_cut(found: Any, _find: Any, _entity: Any, _messages: Any, view: Any, *_: Any) -> Any:
     if not isinstance(found, FoundPages):
         return found
-    return FoundPages(tuple(replace(one, number=min(one.number, view.ledger.cut)) for one in found.pages))
+    return FoundPages(tuple(replace(page, number=min(page.number, view.ledger.cut)) for page in found.pages))
 
 
 def _token_of_before(reply: Any, _write: Any, _self: Any, _work: Any, view: Any, *_: Any) -> Any:
@@ -125,7 +125,7 @@ TWINS: tuple[Broken[Scenario], ...] = (
     Broken("nobody looks for pages", (around(judging.may_have_left, replaced(lambda *_: False)),), THREE, TWICE),
     Broken(
         "only strictly older messages are looked for",
-        (around(judging.may_have_left, replaced(lambda one, now: one.since is None or one.since < now.complete)),),
+        (around(judging.may_have_left, replaced(lambda item, now: item.since is None or item.since < now.complete)),),
         THREE,
         TWICE,
     ),

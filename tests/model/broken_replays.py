@@ -30,7 +30,7 @@ ON_AND_ON = {"nudges": STALE}
 def published(change: Callable[[Any], Output]) -> Patch:
     """Each output that is published again is changed so."""
     return around(
-        replaying.replay, asks(Publish, lambda one, *_: replace(one, outputs=tuple(map(change, one.outputs))))
+        replaying.replay, asks(Publish, lambda item, *_: replace(item, outputs=tuple(map(change, item.outputs))))
     )
 
 
@@ -121,19 +121,19 @@ BROKEN_REPLAYS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "sent again under new ids",
-        (published(lambda one: replace(one, id=f"again:{one.id}")),),
+        (published(lambda item: replace(item, id=f"again:{item.id}")),),
         scenario(STREAM, ONE, replays=1),
         "consistent_state_and_output",
     ),
     Broken(
         "sent again with new numbers",
-        (published(lambda one: replace(one, place=replace(one.place, number=one.place.number + 1))),),
+        (published(lambda item: replace(item, place=replace(item.place, number=item.place.number + 1))),),
         scenario(STREAM, ONE, replays=1),
         "consistent_state_and_output",
     ),
     Broken(
         "sent again without numbers",
-        (published(lambda one: replace(one, place=None)),),
+        (published(lambda item: replace(item, place=None)),),
         scenario(STREAM, ONE, replays=1),
         "consistent_state_and_output",
     ),

@@ -37,7 +37,7 @@ def _answered_by_the_loser(
 def _of_marks_here(copies: Any, ledger: Any) -> tuple[Any, ...]:
     """Only of messages whose mark is in the ledger answers are looked for."""
     marks = by_hash(ledger.marks)
-    return tuple(one for one in _LACKING(copies, ledger) if one.hash in marks)
+    return tuple(item for item in _LACKING(copies, ledger) if item.hash in marks)
 
 
 _LACKING = judging._lacking_answers

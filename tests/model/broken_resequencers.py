@@ -227,7 +227,10 @@ BROKEN_RESEQUENCERS: tuple[BrokenCompanions, ...] = (
                 called(
                     lambda heads, receptions, at, most: (
                         heads,
-                        tuple(one if one.channel in heads else replace(one, source=LAST_OF_ALL) for one in receptions),
+                        tuple(
+                            reception if reception.channel in heads else replace(reception, source=LAST_OF_ALL)
+                            for reception in receptions
+                        ),
                         at,
                         most,
                     )

@@ -148,7 +148,7 @@ BROKEN_STREAMS: tuple[BrokenCompanions, ...] = (
     ),
     Broken(
         "handled again with new ids",
-        (outputs(lambda one: replace(one, id=f"again:{one.id}")),),
+        (outputs(lambda item: replace(item, id=f"again:{item.id}")),),
         scenario(STREAM, TWO),
         "consistent_state_and_output",
     ),

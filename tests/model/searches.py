@@ -55,6 +55,6 @@ def assert_falls(twin: Twin, limit: int, steps: int | None = None) -> Report:
     return report
 
 
-def name_of(one: object) -> str:
+def name_of(value: object) -> str:
     """The name of a scenario or of a twin, for the ids of tests."""
-    return str(getattr(one, "name", one))
+    return str(getattr(value, "name", value))

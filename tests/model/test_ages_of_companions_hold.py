@@ -27,7 +27,9 @@ def test_a_broken_twin_is_found(twin: Broken[Scenario]) -> None:
 
 def test_a_duplicate_is_refused_alone_when_clean_up_has_taken_its_way_back() -> None:
     twin = next(
-        one for one in BROKEN_AGES_OF_COMPANIONS if one.name == "no duplicate is refused where its way back is gone"
+        companion
+        for companion in BROKEN_AGES_OF_COMPANIONS
+        if companion.name == "no duplicate is refused where its way back is gone"
     )
     report = explore(twin.scenario_with_twin(), LIMIT)
     assert report.story.count("Twelve hours pass") == 4  # The retention is two days.

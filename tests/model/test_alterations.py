@@ -176,9 +176,9 @@ def test_every_mutation_of_the_zoo_is_a_mutant_that_is_there() -> None:
 def test_several_mutants_at_once_have_all_their_changes() -> None:
     there = {mutant.name: mutant for mutant in all_mutants()}
     mutants = [
-        there[one]
+        there[item]
         for name in ("acknowledged before publish", "unknown publish taken as done")
-        for one in _mutants_of(f"outbox: {name}")
+        for item in _mutants_of(f"outbox: {name}")
     ]
     (source,) = sources_of(mutants).values()
     assert all(mutant.text in source for mutant in mutants)

@@ -40,7 +40,7 @@ def test_a_broken_twin_is_found(twin: BrokenCompanions) -> None:
     assert_falls(twin, LIMIT)
 
 
-@pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda one: f"{one.name}")
+@pytest.mark.parametrize("scenario", dict.fromkeys(twin.scenario for twin in ZOO), ids=lambda item: f"{item.name}")
 def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: Scenario) -> None:
     assert_holds(replace(scenario, traceless=False))
 
@@ -48,7 +48,7 @@ def test_the_shipped_protocol_stands_where_its_twins_fall(scenario: Scenario) ->
 @pytest.mark.parametrize(
     ("variant", "reason"),
     [*HARMLESS, *HARMLESS_CLEANERS],
-    ids=lambda one: one if isinstance(one, str) else one.name,
+    ids=lambda item: item if isinstance(item, str) else item.name,
 )
 def test_a_harmless_variant_holds_and_gets_stuck_nowhere(variant: BrokenCompanions, reason: str) -> None:
     assert_holds(variant.scenario_with_twin())

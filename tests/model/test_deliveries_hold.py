@@ -25,7 +25,7 @@ def test_a_broken_twin_is_found(twin: BrokenDelivery) -> None:
 
 
 def test_a_delivery_that_is_given_back_is_committed_by_a_driver_that_forgets_it() -> None:
-    twin = next(one for one in BROKEN_DELIVERIES if one.scenario.name == "a group gives a delivery back")
+    twin = next(delivery for delivery in BROKEN_DELIVERIES if delivery.scenario.name == "a group gives a delivery back")
     report = explore(twin.scenario_with_twin(), LIMIT)
     assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
     assert report.story == (

@@ -189,7 +189,7 @@ def observed(state: State) -> tuple[Any, ...]:
     store, queue, *_ = state
     ledger = store.entities[0].ledger
     live = {message_hash(key_of_number(number)) for number, copies in enumerate(queue) if copies >= 0}
-    pages = (one.page.marks for one in store.libraries[0].now.values())
+    pages = (item.page.marks for item in store.libraries[0].now.values())
     known = frozenset(marks for marks in pages if not live.isdisjoint(by_hash(marks)))
     return (ledger.marks, ledger.complete, ledger.outbox, known, store.committed, store.published, queue)
 

@@ -24,7 +24,7 @@ def test_every_unit_test_that_fails_with_mutants_exists(test: str) -> None:
 
 def test_lateness_is_judged_after_credentials_were_had() -> None:
     swapped = "Caller._tried: 'if self.now() > api.last_start(taken.made, timedelta(seconds=taken.call…' before "
-    (mutant,) = (one for one in hosting_mutants() if one.name.startswith(swapped) and "_prepared" in one.name)
+    (mutant,) = (item for item in hosting_mutants() if item.name.startswith(swapped) and "_prepared" in item.name)
     assert fails(REVIEWED.killed[mutant.name], mutant)
 
 

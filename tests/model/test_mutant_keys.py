@@ -107,7 +107,9 @@ def test_functions_of_one_name_in_several_modules_are_distinguished_by_their_mod
 
 def test_a_mutant_has_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = next(
-        one for one in modules(monkeypatch, strategies=SHIPPED) if "'0'" in one.name or "turned into" in one.name
+        module
+        for module in modules(monkeypatch, strategies=SHIPPED)
+        if "'0'" in module.name or "turned into" in module.name
     )
     assert mutant.source == SHIPPED.replace("free > 0", "(free >= 0)")
     assert mutant.diff == "-        if free > 0 and view.open:\n+        if (free >= 0) and view.open:"

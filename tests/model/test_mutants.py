@@ -31,5 +31,5 @@ def test_what_ships_stands_wherever_mutants_fall(world: Scenario) -> None:
 def test_mutants_are_found_where_they_were(world: Scenario | None, mutants: dict[str, Mutant]) -> None:
     name, worlds = (world.name, [world]) if world is not None else (QUIET, [])
     here = {mutant: verdict for mutant, verdict in TABLES.found.items() if verdict.world == name}
-    quick = [one for one, verdict in here.items() if verdict.states <= QUICK and not verdict.how.startswith(NO_END)]
+    quick = [item for item, verdict in here.items() if verdict.states <= QUICK and not verdict.how.startswith(NO_END)]
     assert [mutant for mutant in quick if find(mutants[mutant], worlds).world != name] == [], AGAIN

@@ -124,15 +124,15 @@ def _of_entity(entity: Entity, name: Name) -> Any:
         name(history_of(entity.truth.document)),
         _known(entity.ledger.marks, name),
         sorted(name(KEYS.get(entry.cause, "released")) for entry in entity.ledger.outbox),
-        [(one.channel, one.next, one.held) for one in entity.ledger.receptions],
-        sorted(shown(one, name) for one, _ in entity.now.values()),
+        [(reception.channel, reception.next, reception.held) for reception in entity.ledger.receptions],
+        sorted(shown(item, name) for item, _ in entity.now.values()),
     )
 
 
 def _of_library(entity: Entity, library: Library, name: Name) -> Any:
-    staged = [f"staged:{one.tx}" in library.now for one in entity.ledger.kept]
-    pages = (one.page for one in library.now.values() if isinstance(one, StoredPage))
-    return entity.newest, staged, sorted((one.version, _known(one.marks, name)) for one in pages)
+    staged = [f"staged:{item.tx}" in library.now for item in entity.ledger.kept]
+    pages = (item.page for item in library.now.values() if isinstance(item, StoredPage))
+    return entity.newest, staged, sorted((page.version, _known(page.marks, name)) for page in pages)
 
 
 def _known(marks: str, name: Name) -> list[str]:
@@ -170,10 +170,10 @@ def test_distinct_attempts_reach_no_other_worlds(scenario: Scenario) -> None:
 @pytest.mark.parametrize(
     ("reduction", "scenarios"),
     [
-        *((one, COMPANIONS) for one in REDUCTIONS if one.startswith(OF_COMPANIONS)),
-        *((one, (*OUTBOX, KEPT, FED)) for one in REDUCTIONS if one.startswith(OF_THE_OUTBOX)),
+        *((item, COMPANIONS) for item in REDUCTIONS if item.startswith(OF_COMPANIONS)),
+        *((item, (*OUTBOX, KEPT, FED)) for item in REDUCTIONS if item.startswith(OF_THE_OUTBOX)),
     ],
-    ids=lambda one: one if isinstance(one, str) else one[0].name,
+    ids=lambda item: item if isinstance(item, str) else item[0].name,
 )
 def test_without_a_reduction_the_same_worlds_are_reached_by_more_states(
     reduction: str, scenarios: tuple[Scenario, ...], monkeypatch: pytest.MonkeyPatch

@@ -87,9 +87,9 @@ OF_PROCESSES = (Begin, OpenNumbers, FindPaid)
 def names_of_effects(events: list[Event]) -> set[str]:
     """Names of what stores and transports were asked for."""
     return {
-        type(one.effect).__name__
-        for one in events
-        if one.effect is not None and not isinstance(one.effect, OF_PROCESSES)
+        type(event.effect).__name__
+        for event in events
+        if event.effect is not None and not isinstance(event.effect, OF_PROCESSES)
     }
 
 
@@ -105,8 +105,8 @@ def test_the_walks_of_the_outbox_meet_every_kind_of_trouble_task_and_request() -
     landed = names_of_effects([event for event in events if event.process == NOBODY])
     assert {"SaveEntity", "WritePage", "WriteDown"} <= late & landed
     assert any(event.reply is BEHIND and getattr(event.effect, "token", None) for event in events)
-    first = [one.reply for one in events if isinstance(one.effect, OpenNumbers) and not one.from_memory]
-    read = [one.reply for one in events if isinstance(one.effect, FindPaid) and not one.from_memory]
+    first = [item.reply for item in events if isinstance(item.effect, OpenNumbers) and not item.from_memory]
+    read = [item.reply for item in events if isinstance(item.effect, FindPaid) and not item.from_memory]
     assert len(set(first)) > 1
     assert any(read)
     said = " ".join(event.said for event in events)
@@ -137,7 +137,7 @@ async def test_an_endless_stream_cannot_be_played(emulator: RunningEmulator) -> 
 
 
 def test_a_story_is_kept_and_found_again(tmp_path: Path) -> None:
-    twin = next(one for one in TWINS if one.name == "a page of a later version is believed")
+    twin = next(item for item in TWINS if item.name == "a page of a later version is believed")
     report = explore(twin.scenario_with_twin())
     Story(twin.name, report.violation, report.story).write(tmp_path / "story.json")
     found = retraced(explorer_of(twin.scenario_with_twin()), Story.read(tmp_path / "story.json"))
@@ -175,7 +175,7 @@ def test_the_command_prints_what_reality_did(
 @pytest.mark.parametrize("seed", range(4))
 def test_a_process_keeps_its_letter_when_others_forget_what_they_drafted(seed: int) -> None:
     """The search forgets drafts that are saved in vain; a story must not mix up who has come how far by that."""
-    scenario = next(one for one in SMALL_OF_COMPANIONS if one.name == "stream: all faults")
+    scenario = next(companion for companion in SMALL_OF_COMPANIONS if companion.name == "stream: all faults")
     random, explorer = Random(seed), explorer_of(scenario)
     states = [explorer.start()]
     while len(states) <= LONGEST and not explorer.is_good_end(states[-1]):

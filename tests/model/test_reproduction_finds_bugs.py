@@ -282,7 +282,7 @@ SHOWS: dict[type[CosmosStore], Callable[[Any, Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("adapter", "shows"), SHOWS.items(), ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("adapter", "shows"), SHOWS.items(), ids=lambda item: getattr(item, "__name__", ""))
 async def test_an_adapter_with_a_bug_is_found_as_soon_as_a_walk_meets_it(
     emulator: RunningEmulator, adapter: type[CosmosStore], shows: Callable[[Any, Any], bool]
 ) -> None:
@@ -306,7 +306,7 @@ class NeverCloses(Shelf):
 class TestADifference:
     """Names the step, and what is different."""
 
-    twin = next(one for one in TWINS if one.name == "the page is written after the commit")
+    twin = next(twin for twin in TWINS if twin.name == "the page is written after the commit")
 
     async def test_in_what_is_asked(self, emulator: RunningEmulator) -> None:
         trace = explore(self.twin.scenario_with_twin()).trace
@@ -337,7 +337,7 @@ def first_that_writes_what_is_paid() -> tuple[Scenario, tuple[Event, ...]]:
     return next(
         (scenario, walked(scenario, seed))
         for scenario, seed in OUTBOX_WALKS
-        if any(isinstance(one.effect, WriteDown) and one.effect.written.paid for one in walked(scenario, seed))
+        if any(isinstance(item.effect, WriteDown) and item.effect.written.paid for item in walked(scenario, seed))
     )
 
 

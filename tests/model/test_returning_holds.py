@@ -31,7 +31,7 @@ def test_a_host_that_leaves_parked_what_it_processed_is_found() -> None:
 
 
 def test_a_message_is_parked_and_returned_where_only_the_answer_to_parking_is_missed() -> None:
-    twin = next(one for one in BROKEN_RETURNING if one.name.startswith("what was just parked"))
+    twin = next(item for item in BROKEN_RETURNING if item.name.startswith("what was just parked"))
     report = explore(twin.scenario_with_twin(), LIMIT)
     assert report.violation == "parked_is_unprocessed: web/m0 is committed, but it lies parked"
     assert "A parks web/m0; the reply is lost" in report.story

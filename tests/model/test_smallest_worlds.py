@@ -33,7 +33,7 @@ from verification.world.scenario import Scenario
 FEW = 2_500
 """States of a world that takes less than a second."""
 WORLDS = {
-    family: [one for one in scenarios.small if STATES.get(one.name, FEW + 1) <= FEW]
+    family: [item for item in scenarios.small if STATES.get(item.name, FEW + 1) <= FEW]
     for family, scenarios in CATALOGUE.items()
 }
 ZOOS: Sequence[Sequence[Twin]] = (
@@ -69,7 +69,7 @@ def test_every_family_has_a_world_that_is_small() -> None:
     assert [family for family, worlds in WORLDS.items() if not worlds] == []
 
 
-@pytest.mark.parametrize("scenario", [one for worlds in WORLDS.values() for one in worlds], ids=name_of)
+@pytest.mark.parametrize("scenario", [world for worlds in WORLDS.values() for world in worlds], ids=name_of)
 def test_a_small_world_holds_and_has_as_many_states_as_it_had(scenario: Scenario) -> None:
     assert_holds(scenario)
 

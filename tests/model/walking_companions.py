@@ -70,7 +70,7 @@ RICH: Final = (
     ),
     scenario_of("resequencer, one order", ORDERED, IN_TIME, budget=replace(TROUBLE, nudges=5)),
 )
-ASKED: Final = next(one for one in SMALL if one.name == "stream: asked for what is missing")
+ASKED: Final = next(item for item in SMALL if item.name == "stream: asked for what is missing")
 WALKS: Final[tuple[tuple[Scenario, int], ...]] = (
     *((scenario, 0) for scenario in SMALL),
     *((scenario, SEEDS.get(scenario.name, 0)) for scenario in RICH),

@@ -30,7 +30,7 @@ def test_every_statement_about_deployment_and_operation_has_a_test() -> None:
     for row in found:
         named = re.findall(r"`([\w/]+\.py)(?:::(test_\w+))?`", row[-1])
         assert named, row
-        assert [one for one in named if not exists(one[0], one[1] or None)] == []
+        assert [item for item in named if not exists(item[0], item[1] or None)] == []
 
 
 def test_every_statement_about_the_engine_has_a_test_of_the_function_host() -> None:

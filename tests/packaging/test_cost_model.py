@@ -62,7 +62,7 @@ def test_request_units_of_a_message_are_those_that_were_measured(name: str) -> N
     assert rows()[name][:2] == measured(name)
 
 
-@pytest.mark.parametrize("subject", [one for one in subjects() if one.name in rows()], ids=lambda one: one.name)
+@pytest.mark.parametrize("subject", [item for item in subjects() if item.name in rows()], ids=lambda item: item.name)
 def test_bytes_kept_of_a_message_are_those_that_strategies_write(subject: Subject) -> None:
     said = int(rows()[subject.name][2].split(",")[0])
     assert said == pytest.approx(bytes_kept(subject), abs=10)

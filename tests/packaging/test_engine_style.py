@@ -32,9 +32,11 @@ def offences(tree: ast.Module) -> list[str]:
         elif isinstance(node, ast.YieldFrom):
             if not isinstance(parents[node], Placed):
                 found.append(f"line {node.lineno}: yield from inside an expression")
-            if inside := next((one for one in enclosing(node, parents) if isinstance(one, (ast.Try, ast.With))), None):
+            if inside := next(
+                (item for item in enclosing(node, parents) if isinstance(item, (ast.Try, ast.With))), None
+            ):
                 found.append(f"line {node.lineno}: yield from inside {type(inside).__name__.lower()}")
-            if any(isinstance(one, (ast.For, ast.While)) for one in enclosing(node, parents)):
+            if any(isinstance(item, (ast.For, ast.While)) for item in enclosing(node, parents)):
                 found.append(f"line {node.lineno}: an effect in a loop, so an attempt has no stated maximum")
     return found
 
@@ -99,8 +101,8 @@ def test_async_has_no_place_in_a_strategy() -> None:
 
 
 def classes(module: Any) -> list[type]:
-    own = (one for _, one in inspect.getmembers(module, inspect.isclass) if one.__module__ == module.__name__)
-    return [one for one in own if not issubclass(one, Enum) and not getattr(one, "_is_protocol", False)]
+    own = (item for _, item in inspect.getmembers(module, inspect.isclass) if item.__module__ == module.__name__)
+    return [item for item in own if not issubclass(item, Enum) and not getattr(item, "_is_protocol", False)]
 
 
 KINDS = [kind for module in (*MODULES, attempt) for kind in classes(module)]

@@ -60,9 +60,9 @@ def within(name: str, package: str) -> bool:
 
 def test_each_sdk_is_imported_in_its_place_only() -> None:
     found = [
-        one
+        item
         for path in (*files("exactlyonce", "handlers", "spark_jobs"), ROOT / "function_app.py")
-        for one in misplaced(module_of(path), imports(ast.parse(path.read_text())))
+        for item in misplaced(module_of(path), imports(ast.parse(path.read_text())))
     ]
     assert found == []
 

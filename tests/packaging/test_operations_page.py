@@ -25,7 +25,7 @@ def section(page: str, heading: str) -> str:
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    (actions,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    (actions,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     found: dict[str, argparse.ArgumentParser] = actions.choices
     return found
 
@@ -48,8 +48,10 @@ def test_every_command_is_explained_and_no_other() -> None:
 
 @pytest.mark.parametrize("command", commands())
 def test_a_command_is_explained_with_its_options_and_places(command: str) -> None:
-    actions = [one for one in commands()[command]._actions if one.dest != "help"]
+    actions = [action for action in commands()[command]._actions if action.dest != "help"]
     written = explained()[command]
-    assert set(re.findall(r"--[a-z-]+", written)) == {one.option_strings[0] for one in actions if one.option_strings}
-    placed = [one.metavar for one in actions if not one.option_strings]
+    assert set(re.findall(r"--[a-z-]+", written)) == {
+        action.option_strings[0] for action in actions if action.option_strings
+    }
+    placed = [action.metavar for action in actions if not action.option_strings]
     assert re.sub(r"\[[^]]*\]|--[a-z-]+(?: [A-Z]+)?", "", written).split() == placed

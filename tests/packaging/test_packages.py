@@ -59,7 +59,7 @@ def needs(package: Path) -> Iterator[str]:
 
 def undeclared(tree: ast.AST, own: set[str], requirements: list[str]) -> list[str]:
     """Names that a module imports although they are neither its package's, nor Python's, nor required."""
-    required = {Requirement(one).name for one in requirements}
+    required = {Requirement(requirement).name for requirement in requirements}
     return [name for name in imports(tree) if not _known(name, own, required)]
 
 
@@ -115,7 +115,7 @@ def test_an_import_of_another_package_is_noticed(line: str) -> None:
 def test_what_it_needs_is_in_the_lock_of_this_repository(package: Path) -> None:
     locked = (ROOT / "locks" / "all.txt").read_text()
     wanted = [*needs(package), *project(package)["dependency-groups"]["test"]]
-    assert uncovered(locked, [one for one in wanted if Requirement(one).name not in OURS]) == []
+    assert uncovered(locked, [item for item in wanted if Requirement(item).name not in OURS]) == []
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=module)

@@ -36,5 +36,10 @@ def test_the_pages_name_every_effect_of_a_step_and_worlds_that_exist() -> None:
     asked = {name for _, node in ASKED for name in re.findall(r"\w+", ast.unparse(node))} & EFFECTS - {"Together"}
     assert {name for name in asked if not any(f"`{name}`" in page for page in PAGES)} == set()
     sections = [page.partition("## Worlds")[2] for page in PAGES]
-    told = [text for one in sections for text in re.findall(r"`(?:--only )?([a-z -]*[a-z])`", one) if text != "--only"]
+    told = [
+        text
+        for section in sections
+        for text in re.findall(r"`(?:--only )?([a-z -]*[a-z])`", section)
+        if text != "--only"
+    ]
     assert [text for text in told if not any(text in scenario.name for scenario in everything())] == []

@@ -33,7 +33,7 @@ def test_all_is_sorted_complete_and_importable(package: str) -> None:
 
 
 def test_every_error_is_public() -> None:
-    errors = {name for name, one in vars(exactlyonce.errors).items() if isinstance(one, type)}
+    errors = {name for name, item in vars(exactlyonce.errors).items() if isinstance(item, type)}
     assert errors <= set(exactlyonce.__all__)
 
 
@@ -43,7 +43,7 @@ def test_the_exception_tree_drawn_at_the_top_is_the_one_there_is() -> None:
         name = line.strip(" │├└─").split(" ")[0]
         if isinstance(getattr(exactlyonce.errors, name, None), type):
             drawn.append((line.index(name), name))
-    assert len(drawn) == len([one for one in vars(exactlyonce.errors).values() if isinstance(one, type)])
+    assert len(drawn) == len([var for var in vars(exactlyonce.errors).values() if isinstance(var, type)])
     for place, (indent, name) in enumerate(drawn[1:], start=1):
         parent = next(above for level, above in reversed(drawn[:place]) if level < indent)
         assert getattr(exactlyonce.errors, name).__base__.__name__ == parent
@@ -90,13 +90,13 @@ def test_every_public_method_of_a_public_class_has_a_docstring() -> None:
     modules = (vars(importlib.import_module(package)) for package in PACKAGES[:2])
     kinds = {kind for module in modules for kind in module.values() if isinstance(kind, type)}
     methods = [
-        (f"{kind.__name__}.{name}", one)
+        (f"{kind.__name__}.{name}", item)
         for kind in kinds
-        for name, one in vars(kind).items()
-        if not name.startswith("_") and (isinstance(one, property) or inspect.isroutine(one))
+        for name, item in vars(kind).items()
+        if not name.startswith("_") and (isinstance(item, property) or inspect.isroutine(item))
     ]
     assert methods
-    assert [name for name, one in methods if not one.__doc__] == []
+    assert [name for name, item in methods if not item.__doc__] == []
 
 
 def test_modules_are_named_as_their_files() -> None:

@@ -29,25 +29,25 @@ PINNED = re.compile(r"^([A-Za-z0-9._-]+)(\[[a-z,]+\])?==([^ ;]+)( ;[^\\]+)?((?: 
 def requirements(text: str) -> list[str]:
     """The requirements of a lock, each with its hashes; comments left out."""
     lines = "\n".join(line for line in text.splitlines() if not line.strip().startswith("#"))
-    return [one for one in re.split(r"\n(?=\S)", lines.strip()) if one]
+    return [part for part in re.split(r"\n(?=\S)", lines.strip()) if part]
 
 
 def pins(text: str) -> dict[str, Version]:
-    matches = (PINNED.match(one) for one in requirements(text))
+    matches = (PINNED.match(requirement) for requirement in requirements(text))
     return {canonicalize_name(found[1]): Version(found[3]) for found in matches if found}
 
 
 def unpinned(text: str) -> list[str]:
-    return [one.splitlines()[0] for one in requirements(text) if not PINNED.match(one)]
+    return [requirement.splitlines()[0] for requirement in requirements(text) if not PINNED.match(requirement)]
 
 
 def uncovered(text: str, wanted: list[str]) -> list[str]:
     found = pins(text)
-    needed = [Requirement(one) for one in wanted]
+    needed = [Requirement(item) for item in wanted]
     return [
-        str(one)
-        for one in needed
-        if (version := found.get(canonicalize_name(one.name))) is None or version not in one.specifier
+        str(item)
+        for item in needed
+        if (version := found.get(canonicalize_name(item.name))) is None or version not in item.specifier
     ]
 
 
@@ -65,8 +65,8 @@ def test_every_part_holds_what_the_project_asks_for_there(part: str) -> None:
 
 def test_a_part_holds_what_its_packages_need() -> None:
     names = set(pins(cut(LOCK, wanted("dev"))))
-    needed = [Requirement(one) for name in names for one in present(name)]
-    assert {canonicalize_name(one.name) for one in needed if not one.marker or one.marker.evaluate()} <= names
+    needed = [Requirement(item) for name in names for item in present(name)]
+    assert {canonicalize_name(item.name) for item in needed if not item.marker or item.marker.evaluate()} <= names
 
 
 def present(name: str) -> list[str]:
@@ -79,7 +79,9 @@ def present(name: str) -> list[str]:
 
 def test_what_is_published_is_the_lock_without_hashes_so_that_a_line_can_be_added() -> None:
     published = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
-    assert [line.split()[0] for line in published] == [one.split()[0] for one in requirements(cut(LOCK, wanted("app")))]
+    assert [line.split()[0] for line in published] == [
+        requirement.split()[0] for requirement in requirements(cut(LOCK, wanted("app")))
+    ]
 
 
 def test_spark_4_is_the_only_other_version() -> None:

@@ -43,7 +43,11 @@ def _texts(folder: Path, pattern: str) -> Iterator[Path]:
 
 def long_functions(tree: ast.AST) -> list[str]:
     functions = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return [one.name for one in functions if (one.end_lineno or 0) - one.lineno + 1 > MOST_LINES_OF_A_FUNCTION]
+    return [
+        function.name
+        for function in functions
+        if (function.end_lineno or 0) - function.lineno + 1 > MOST_LINES_OF_A_FUNCTION
+    ]
 
 
 def sleeps(tree: ast.AST) -> list[int]:

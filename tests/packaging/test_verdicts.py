@@ -298,8 +298,10 @@ def real_run(options: Sequence[str], holds: str = "yes", **more: str) -> tuple[i
     return ran.returncode, last, ran.stdout.partition("verdicts: ")[2].partition(" slow")[0]
 
 
-GUARDED = [f"exactlyonce/protocols/{one}.py" for one in ("outbox/protocol", "outbox/draft", "steps/park", "steps/load")]
-SEARCHED_BY = [f"packages/yieldcheck/yieldcheck/{one}.py" for one in ("search", "situations")]
+GUARDED = [
+    f"exactlyonce/protocols/{item}.py" for item in ("outbox/protocol", "outbox/draft", "steps/park", "steps/load")
+]
+SEARCHED_BY = [f"packages/yieldcheck/yieldcheck/{item}.py" for item in ("search", "situations")]
 
 
 @pytest.fixture(scope="module")
@@ -326,8 +328,10 @@ def test_every_search_of_the_model_is_due_where_a_guard_of_its_strategy_changed(
 
 
 def test_a_search_is_due_for_the_host_only_where_it_runs_the_host(searches: dict[str, set[str]]) -> None:
-    host = tuple(f"exactlyonce/{one}" for one in ("hosting/", "drivers/async_driver", "stores/", "telemetry/", "cli/"))
-    reaching = [search for search, reached in searches.items() if any(one.startswith(host) for one in reached)]
+    host = tuple(
+        f"exactlyonce/{item}" for item in ("hosting/", "drivers/async_driver", "stores/", "telemetry/", "cli/")
+    )
+    reaching = [search for search, reached in searches.items() if any(item.startswith(host) for item in reached)]
     assert reaching == ["tests/model/test_returning_holds.py"]
 
 

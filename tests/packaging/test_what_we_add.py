@@ -40,8 +40,8 @@ def named(table: str) -> set[str]:
 
 def test_every_property_of_a_ledger_and_of_an_entry_is_named() -> None:
     ledger, entry = section("In the document of an entity: `_ledger`").split("| property of an entry |")
-    assert named(ledger) == {one.name for one in fields(Ledger)}
-    assert named(entry) == {one.name for one in fields(OutboxEntry)}
+    assert named(ledger) == {field.name for field in fields(Ledger)}
+    assert named(entry) == {field.name for field in fields(OutboxEntry)}
 
 
 @pytest.mark.parametrize("shape", [ColocatedRecord, StreamEntry, NumberedMessage])
@@ -51,16 +51,16 @@ def test_every_property_of_a_companion_is_named(shape: Any) -> None:
         for line in section("Beside the document of an entity: `_kind`").splitlines()
         if f"| `{kind(shape)}` |" in line
     )
-    assert set(re.findall(r"`([^`]+)`", row.rsplit(" | ", 1)[1])) == {one.name for one in fields(shape)} - {"kind"}
+    assert set(re.findall(r"`([^`]+)`", row.rsplit(" | ", 1)[1])) == {field.name for field in fields(shape)} - {"kind"}
 
 
 def test_every_kind_of_document_is_named() -> None:
     shapes = (Page, Book, StagedOutputs, RequestDocument, ParkedMessage, Unparked, Application)
-    assert named(section("In the library's container: `kind`")) - {"kind"} == {kind(one) for one in shapes}
+    assert named(section("In the library's container: `kind`")) - {"kind"} == {kind(shape) for shape in shapes}
 
 
 def kind(shape: Any) -> str:
-    return str(next(one.default for one in fields(shape) if one.name == "kind"))
+    return str(next(field.default for field in fields(shape) if field.name == "kind"))
 
 
 def size(value: Any) -> int:
@@ -76,7 +76,7 @@ def bytes_of(property: str) -> list[int]:
 def test_a_mark_takes_the_bytes_of_the_page_and_one_more_for_each_message_that_was_sent() -> None:
     marks = [Mark(SINCE, CAUSE, "f", timed=True, content="aGlI", sent=sent) for sent in ("", "0", "01~")]
     fixed, each = bytes_of("marks")
-    assert [len(one.text + SEPARATOR) for one in marks] == [fixed, fixed + each, fixed + 3 * each]
+    assert [len(mark.text + SEPARATOR) for mark in marks] == [fixed, fixed + each, fixed + 3 * each]
 
 
 def test_an_entry_takes_the_bytes_of_the_page_besides_type_and_data_of_its_outputs() -> None:

@@ -58,12 +58,14 @@ def test_it_needs_three_libraries_and_others_only_on_request(wheel: zipfile.ZipF
     (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
     metadata = Parser().parsestr(wheel.read(name).decode())
     requirements = metadata.get_all("Requires-Dist") or []
-    assert sorted(one.split("<")[0].split(">")[0] for one in requirements if "extra ==" not in one) == [
+    assert sorted(
+        requirement.split("<")[0].split(">")[0] for requirement in requirements if "extra ==" not in requirement
+    ) == [
         "cloudevents",
         "jsonpatch",
         "pydantic",
     ]
-    assert {one.split("extra == ")[1] for one in requirements if "extra ==" in one} == {
+    assert {requirement.split("extra == ")[1] for requirement in requirements if "extra ==" in requirement} == {
         "'azure'",
         "'spark'",
         "'telemetry'",

@@ -159,7 +159,7 @@ class Bank:
 
     def backup(self, *types: str) -> Saved:
         """A copy of the store: of all types, or of the containers of some ("library" for the library's)."""
-        entities = {key: one for key, one in self._documents.entities.items() if not types or key[0] in types}
+        entities = {key: item for key, item in self._documents.entities.items() if not types or key[0] in types}
         library = self._documents.library if not types or "library" in types else None
         return copy.deepcopy(entities), copy.deepcopy(library)
 
@@ -196,8 +196,8 @@ class Bank:
     def library(self, kind: str = "") -> dict[str, list[str]]:
         """Ids of the library's documents of a kind, by partition."""
         found = {
-            key: [id for id in one.view(len(one.log)) if id.startswith(kind)]
-            for key, one in self._documents.library.items()
+            key: [id for id in item.view(len(item.log)) if id.startswith(kind)]
+            for key, item in self._documents.library.items()
         }
         return {key: ids for key, ids in found.items() if ids}
 

@@ -40,7 +40,7 @@ def test_commands_that_come_again_after_everything_was_put_back_pay_once(others:
     assert bank.total() == 3 + 110 + others
     assert not bank.app.parked()
     assert not bank.violations()
-    assert {one.id for one in in_flight} <= {one.id for one in bank.sent()}
+    assert {item.id for item in in_flight} <= {item.id for item in bank.sent()}
 
 
 @pytest.mark.parametrize("timed", [True, False])

@@ -84,11 +84,11 @@ def test_every_protocol_has_its_turn(reports: list[Report]) -> None:
 
 def test_every_kind_of_read_model_has_its_turn() -> None:
     drawn = [Reading.draw(Random(seed), 100, streams=True) for seed in range(100)]
-    kinds = {(one.on_gap, one.order) for one in drawn if one.share}
+    kinds = {(item.on_gap, item.order) for item in drawn if item.share}
     assert kinds == {(gap, order) for gap in ("wait", "skip", "rebuild") for order in ("source", "time")}
-    assert not [one for one in drawn if one.losing and one.promises.complete and one.on_gap == "wait"]
+    assert not [item for item in drawn if item.losing and item.promises.complete and item.on_gap == "wait"]
     without_streams = [Reading.draw(Random(seed), 100, streams=False) for seed in range(100)]
-    assert {one.on_gap for one in without_streams} == {"wait", "skip"}
+    assert {stream.on_gap for stream in without_streams} == {"wait", "skip"}
 
 
 def test_nothing_is_counted_under_a_name_that_no_table_shows(reports: list[Report]) -> None:
@@ -115,20 +115,20 @@ def test_another_seed_is_another_history(reports: list[Report]) -> None:
 
 def test_an_episode_that_goes_on_and_on_is_ended_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(episode, "_TIMERS_A_MESSAGE", 1)
-    told = [one.detail for one in run_episode(0, FEW).violations if one.property == "termination"]
-    assert any("more timers went off than may" in one for one in told)
+    told = [violation.detail for violation in run_episode(0, FEW).violations if violation.property == "termination"]
+    assert any("more timers went off than may" in item for item in told)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_broken_twin_is_convicted(name: str) -> None:
     protocols = protocols_of(name)
     seeds = (FALLS[name], *range(100, 100 + MOST_SEEDS))
-    report = next((one for one in (run_episode(seed, FEW, protocols) for seed in seeds) if one.violations), None)
+    report = next((item for item in (run_episode(seed, FEW, protocols) for seed in seeds) if item.violations), None)
     assert report is not None
     assert report.story
 
 
-@pytest.mark.parametrize("protocols", [SHIPPED, COLOCATED, STREAM], ids=lambda one: one.protocol)
+@pytest.mark.parametrize("protocols", [SHIPPED, COLOCATED, STREAM], ids=lambda item: item.protocol)
 def test_what_ships_holds_where_its_twins_fall(protocols: Protocols) -> None:
     twins = {name: protocols_of(name) for name in NAMES}
     seeds = {FALLS[name] for name, twin in twins.items() if twin is not None and twin.protocol == protocols.protocol}

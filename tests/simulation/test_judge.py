@@ -107,7 +107,7 @@ def test_two_messages_with_one_number_are_found() -> None:
     for name in ("web-9.0", "web-9.1"):
         sent = {"channel": "c1", "sequence": "1", "partitionkey": "tally/7", "data": {"name": name}}
         played.history.published(json.dumps(sent))
-    assert "in_sequence" in {one.property for one in played.history.violations}
+    assert "in_sequence" in {violation.property for violation in played.history.violations}
 
 
 def test_what_somebody_waited_for_in_vain_may_have_taken_place_or_not() -> None:

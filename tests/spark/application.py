@@ -21,7 +21,7 @@ def beginning(now: float, retention: timedelta = RETENTION) -> Beginning:
 
 def own(cosmos: Administration, job: Job, retention: Retention | None = None) -> None:
     """Write down whose a job's library container is, as the first start of the application does."""
-    types = [OwnedType(one.type, one.container, one.partition_key) for one in job.entities]
+    types = [OwnedType(entity.type, entity.container, entity.partition_key) for entity in job.entities]
     document = application_document(application_of(DEFAULT_NAME, types, retention or Retention()))
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         library = client.get_database_client(job.database).get_container_client(job.library)

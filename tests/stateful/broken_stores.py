@@ -20,14 +20,14 @@ class Careless(MemoryStore):
         return super().save_entity(replace(effect, etag=self._etag(effect.entity)))
 
     def save_batch(self, effect: SaveBatch) -> Any:
-        ids = {id_of(effect.entity, one): one for one in effect.create}
+        ids = {id_of(effect.entity, item): item for item in effect.create}
         partition = self._entity(effect.entity)
         etags = {id: found.etag for id in ids if (found := partition.newest(id))}
         return super().save_batch(
             replace(
                 effect,
                 etag=self._etag(effect.entity),
-                create=tuple(one for id, one in ids.items() if id not in etags),
+                create=tuple(item for id, item in ids.items() if id not in etags),
                 replace=(*effect.replace, *((ids[id], etag) for id, etag in etags.items())),
             )
         )
@@ -61,7 +61,9 @@ class Hasty(MemoryStore):
     """Drops what is owed as it is written, so that nobody who comes later publishes it."""
 
     def save_batch(self, effect: SaveBatch) -> Any:
-        create = tuple(replace(one, owed=None) if isinstance(one, ColocatedRecord) else one for one in effect.create)
+        create = tuple(
+            replace(item, owed=None) if isinstance(item, ColocatedRecord) else item for item in effect.create
+        )
         return super().save_batch(replace(effect, create=create))
 
 

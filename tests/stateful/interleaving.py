@@ -92,7 +92,7 @@ class Interleaving:
     def crash(self, book: Bookkeeper) -> None:
         """End a process with all its jobs. What its book proves is what the store has of it."""
         self.books[self.books.index(book)] = self._begun_book()
-        for job in [one for one in self.jobs if one.book is book]:
+        for job in [item for item in self.jobs if item.book is book]:
             self.end(job, None)
 
     def _begun_book(self) -> Bookkeeper:

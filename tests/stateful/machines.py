@@ -106,7 +106,7 @@ machines: st.SearchStrategy[Machine] = st.fixed_dictionaries(
 )
 messages: st.SearchStrategy[list[Envelope]] = st.lists(
     st.tuples(st.sampled_from("abb"), st.integers(0, KINDS - 1), values), min_size=1, max_size=8
-).map(lambda drawn: [a_message(number, *one) for number, one in enumerate(drawn)])
+).map(lambda drawn: [a_message(number, *item) for number, item in enumerate(drawn)])
 
 
 def a_message(number: int, entity: str, kind: int, value: Any) -> Envelope:

@@ -40,7 +40,7 @@ class Ending:
     @property
     def whatever_its_attempts(self) -> Ending:
         """The same with channels that are named after their receivers: their ids are different in every attempt."""
-        receivers = {one.channel: one.receiver for one in self.sequences}
+        receivers = {sequence.channel: sequence.receiver for sequence in self.sequences}
 
         def renamed(output: Output) -> Output:
             if output.place is None:
@@ -49,7 +49,7 @@ class Ending:
             text = output.envelope.text.replace(channel, receiver)
             return replace(output, envelope=Json(text), place=replace(output.place, channel=receiver))
 
-        sequences = tuple(one._replace(channel=one.receiver) for one in self.sequences)
+        sequences = tuple(sequence._replace(channel=sequence.receiver) for sequence in self.sequences)
         return replace(self, sequences=sequences, outputs=frozenset(map(renamed, self.outputs)))
 
 
@@ -75,8 +75,8 @@ class MachineHistory(Interleaving):
     ) -> None:
         super().__init__(random, DESTINATIONS, store=store)
         self.entity = entity
-        self.messages = {key_of(one): one for one in messages}
-        self.refs = {entity.ref_of(one) for one in messages}
+        self.messages = {key_of(message): message for message in messages}
+        self.refs = {entity.ref_of(message) for message in messages}
         self.waiting = list(self.messages)
         self.acknowledged: set[str] = set()
         self.memories: dict[EntityRef, Memory] = {}
@@ -189,17 +189,17 @@ class MachineHistory(Interleaving):
         view = read_entity(ref, None if found is None else found.document)
         body = None if found is None or found.document is None else without_ledger(found.document)
         ledger = view.ledger or Ledger()
-        outputs = (one for one in self.world.published if one.envelope.value["source"] == ref.source)
+        outputs = (item for item in self.world.published if item.envelope.value["source"] == ref.source)
         return Ending(body, ledger.deleted, ledger.sequences, frozenset(outputs))
 
     def serially(self, ref: EntityRef) -> Ending:
         """How it would end if its messages had been handled one after the other, in the order in which they were committed."""
         if isinstance(self.entity.strategy, Outbox):
             return self._by_marks(ref)
-        told = [one for (key, _), one in StoreHistory(self.store).records.items() if key == ref.key]
-        ordered = sorted(told, key=lambda one: one.version)
+        told = [item for (key, _), item in StoreHistory(self.store).records.items() if key == ref.key]
+        ordered = sorted(told, key=lambda item: item.version)
         assert [commit.version for commit in ordered] == [*range(1, len(told) + 1)]
-        return self._after(NOTHING, ref, [(self.given[one.tx], self.messages[one.message]) for one in ordered])
+        return self._after(NOTHING, ref, [(self.given[item.tx], self.messages[item.message]) for item in ordered])
 
     def _by_marks(self, ref: EntityRef) -> Ending:
         """The same where marks tell which messages a commit processed, but not in which order."""
@@ -208,8 +208,8 @@ class MachineHistory(Interleaving):
             if version.id != ref.id or version.document is None:
                 continue
             ledger = read_entity(ref, version.document).ledger or Ledger()
-            known = {hash_in(one) for one in split(before.marks)}
-            added = {hash_in(one) for one in split(ledger.marks)} - known
+            known = {hash_in(part) for part in split(before.marks)}
+            added = {hash_in(part) for part in split(ledger.marks)} - known
             assert len(added) == ledger.version - before.version
             if added:
                 saved = without_ledger(version.document)
@@ -217,9 +217,11 @@ class MachineHistory(Interleaving):
                     place for place, (given, _) in enumerate(self.handled[ref]) if given.version == before.version + 1
                 )
                 orders = (self.handled[ref][start : start + len(added)] for start in starts)
-                may_be = (one for one in orders if {message_hash(key_of(envelope)) for _, envelope in one} == added)
-                endings = (self._after(ending, ref, one) for one in may_be)
-                ending = next(one for one in endings if (one.body, one.sequences) == (saved, ledger.sequences))
+                may_be = (
+                    order for order in orders if {message_hash(key_of(envelope)) for _, envelope in order} == added
+                )
+                endings = (self._after(ending, ref, item) for item in may_be)
+                ending = next(item for item in endings if (item.body, item.sequences) == (saved, ledger.sequences))
             before = ledger
         return ending
 

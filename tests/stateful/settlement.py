@@ -50,7 +50,7 @@ class Settlement(Interleaving):
     Subclasses say how a message is settled, and what else goes on: `chores` are begun at random, and in peace at the end.
     """
 
-    messages: ClassVar[Mapping[str, Envelope]] = {key_of(one): one for one in DEPOSITS}
+    messages: ClassVar[Mapping[str, Envelope]] = {key_of(item): item for item in DEPOSITS}
 
     def __init__(self, seed: int, strategy: Strategy) -> None:
         super().__init__(Random(seed), [ledger_queue])
@@ -205,7 +205,7 @@ class Settlement(Interleaving):
 
     def alone(self, key: str) -> bool:
         """Whether there is no other copy of the message, nor will be before it is parked, so that nobody can process it."""
-        held = (one for held in self.held for one in held.keys)
+        held = (item for held in self.held for item in held.keys)
         elsewhere = [*self.queue, *self.poison, *self.parked, *held, *(job.about for job in self.jobs)]
         return key not in elsewhere
 
@@ -220,7 +220,9 @@ class Settlement(Interleaving):
         """Ids of the documents of a kind, with which their ids begin. Of what is parked no longer there is a note."""
         library = self.store._library(ENTITY)
         there = library.view(len(library.log)).items()
-        return [id for id, one in there if id.startswith(kind) and one.document and one.document.value["kind"] in kind]
+        return [
+            id for id, item in there if id.startswith(kind) and item.document and item.document.value["kind"] in kind
+        ]
 
     def garbage(self) -> list[str]:
         """Documents that are left over at the end."""

@@ -80,7 +80,7 @@ class BoardHistory:
         self.random.shuffle(self.pending)
         batch, self.pending = self.pending[:10], self.pending[10:]
         processes = [self.world.process(backoff=Backoff(tries=4)) for _ in range(2)]
-        tasks = [asyncio.create_task(self.deliver(self.random.choice(processes), one)) for one in batch]
+        tasks = [asyncio.create_task(self.deliver(self.random.choice(processes), item)) for item in batch]
         tend = asyncio.create_task(self.tend(self.random.choice(processes), self.random.choice(self.refs)))
         for _ in range(self.random.randint(0, 80)):
             await asyncio.sleep(0)
@@ -137,7 +137,7 @@ class BoardHistory:
             before = self.writes
             while self.pending:
                 batch, self.pending = self.pending, []
-                await self._in_peace(*(self._to(one) for one in batch))
+                await self._in_peace(*(self._to(item) for item in batch))
                 self.fetch()
             self.clock.advance(3600)
             await self._in_peace(*(self._tending(ref) for ref in self.refs))
@@ -180,5 +180,5 @@ class BoardHistory:
             taken = [output for place, output in sorted(sent.items()) if place not in skipped]
             data = [output.envelope.value["data"] for output in taken]
             if board == name and data:
-                folds[source] = [[one["step"], one["total"]] for one in data]
+                folds[source] = [[item["step"], item["total"]] for item in data]
         return folds

@@ -37,7 +37,7 @@ STRATEGIES: dict[str, tuple[str, Strategy]] = {
 }
 MARKS = {"outbox of one": (1, 0), "outbox of three": (3, 1)}
 """Above how many marks the oldest leave the ledger, and how many stay."""
-MESSAGES = {key_of(one): one for one in map(in_order, range(1, 7))}
+MESSAGES = {key_of(item): item for item in map(in_order, range(1, 7))}
 MOMENT = timedelta(microseconds=1)
 
 

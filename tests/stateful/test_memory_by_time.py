@@ -98,13 +98,13 @@ class History(Interleaving):
 
     def wrong(self) -> list[str]:
         done = self.done
-        twice = sorted({one for one in done if done.count(one) > 1})
+        twice = sorted({item for item in done if done.count(item) > 1})
         lost = sorted(self.acknowledged - set(done))
         missed = () if self.goes_back else sorted(self.refused)
         return [
-            *(f"{one} was done twice" for one in twice),
-            *(f"{one} was acknowledged, and lost" for one in lost),
-            *(f"{one} was refused for want of pages that are there" for one in missed),
+            *(f"{item} was done twice" for item in twice),
+            *(f"{item} was acknowledged, and lost" for item in lost),
+            *(f"{item} was refused for want of pages that are there" for item in missed),
         ]
 
     @property
@@ -140,7 +140,7 @@ class History(Interleaving):
             failed: dict[str, ExactlyOnceError] = dict(result.failed)
             assert all(isinstance(error, REFUSALS) for error in failed.values())
             self.refused |= {key for key, error in failed.items() if isinstance(error, DatabaseRestored)}
-            self.acknowledged |= {one for one in group if f"web/{one}" not in failed}
+            self.acknowledged |= {item for item in group if f"web/{item}" not in failed}
 
         self.begin(OUTBOX.attempt(self.work(*(self.sent[key] for key in group)), memory), ended)
 
@@ -162,8 +162,8 @@ class History(Interleaving):
         """A job lists what is old enough, and deletes some of it at any later time."""
         old = milliseconds(self.now - timedelta(days=self.kept))
         library = self.store._library(ENTITY)
-        there = [one for one in library.view(len(library.log)).values() if one.id.startswith("page:")]
-        pages = [(read_page(one.document.value), one.etag) for one in there if one.document is not None]
+        there = [item for item in library.view(len(library.log)).values() if item.id.startswith("page:")]
+        pages = [(read_page(item.document.value), item.etag) for item in there if item.document is not None]
         self.listed.append(tuple((str(page.number), etag) for page, etag in pages if page.until < old))
 
     def clean(self) -> None:
@@ -179,7 +179,7 @@ class History(Interleaving):
         for book in list(self.books):
             self.crash(book)
         self.memories = [Memory()]
-        log = [one for one in self.store._entity(ENTITY).log if one.id == ENTITY.id and one.document is not None]
+        log = [item for item in self.store._entity(ENTITY).log if item.id == ENTITY.id and item.document is not None]
         if log:
             old = self.random.choice(log[-self.random.choice([9, 40]) :]).document
             assert old is not None

@@ -50,7 +50,7 @@ async def test_a_handler_that_raises_for_a_while_holds_up_its_own_channel_until_
     await history.play()
     for name in BOARDS:
         before = {
-            source: list(takewhile(lambda one, source=source: (source, one[0]) not in history.broken, fold))  # type: ignore[misc]
+            source: list(takewhile(lambda item, source=source: (source, item[0]) not in history.broken, fold))  # type: ignore[misc]
             for source, fold in history.expected(name).items()
         }
         assert history.told(name) == {source: told for source, told in before.items() if told}

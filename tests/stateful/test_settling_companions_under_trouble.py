@@ -51,10 +51,10 @@ class Tended(History):
 
     protocol = "resequencer"
     messages: ClassVar[Mapping[str, Envelope]] = {
-        key_of(one): one
+        key_of(item): item
         for source, first in (("web", 0), ("shop", 100))
         for number in (1, 2, 3, 4)
-        for one in (
+        for item in (
             replace(
                 deposit(f"m-{number}", amount=first + number),
                 source=source,
@@ -79,7 +79,7 @@ class Tended(History):
         body = read_entity(ENTITY, None if entity is None else entity.document).body
         history = [] if body is None else body.value["history"]
         late = {message for _, message in self.world.facts().late}
-        taken = [one.data.value["amount"] for key, one in self.messages.items() if key not in late]
+        taken = [item.data.value["amount"] for key, item in self.messages.items() if key not in late]
         heard = [amount for source in (range(100), range(100, 200)) for amount in history if amount in source]
         wrong = [] if heard == taken else [f"the state has {history}; late came {sorted(late)}"]
         return [*wrong, *super().garbage()]
@@ -126,7 +126,7 @@ def test_the_histories_are_eventful(name: str) -> None:
     for history in histories:
         history.play()
     performed = set().union(*(history.performed for history in histories))
-    late, skipped = (any(getattr(one.world.facts(), what) for one in histories) for what in ("late", "skipped"))
+    late, skipped = (any(getattr(item.world.facts(), what) for item in histories) for what in ("late", "skipped"))
     assert {LoadCompanions, Park, LoadParked, Unpark} <= performed
     assert ({FindOwing, ReplaceCompanions} <= performed) == (kind is Swept)
     assert (late and skipped) == (name == "read model that skips")

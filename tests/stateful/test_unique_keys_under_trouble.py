@@ -47,7 +47,7 @@ class History:
         while waiting:
             batch, waiting = waiting[:8], waiting[8:]
             processes = [self.world.process(backoff=Backoff(tries=4)) for _ in range(2)]
-            tasks = [asyncio.create_task(self.random.choice(processes).deliver(self.people, one)) for one in batch]
+            tasks = [asyncio.create_task(self.random.choice(processes).deliver(self.people, item)) for item in batch]
             for _ in range(self.random.randint(0, 60)):
                 await asyncio.sleep(0)
             if self.random.random() < 0.5:
@@ -55,15 +55,15 @@ class History:
             for process in processes:
                 await process.close() if self.random.random() < 0.7 else await process.crash()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            waiting += [one for one, result in zip(batch, results, strict=True) if self._comes_again(one, result)]
+            waiting += [item for item, result in zip(batch, results, strict=True) if self._comes_again(item, result)]
         self.store.land_delayed()
         self.store._trouble = NoTrouble()
         last = self.world.process()
         results = await asyncio.gather(
-            *(last.deliver(self.people, one) for one in self.envelopes), return_exceptions=True
+            *(last.deliver(self.people, envelope) for envelope in self.envelopes), return_exceptions=True
         )
         assert {type(result) for result in results} <= {type(None), UniqueKeyTaken}
-        for ref in dict.fromkeys(self.people.ref_of(one) for one in self.envelopes):
+        for ref in dict.fromkeys(self.people.ref_of(envelope) for envelope in self.envelopes):
             await last.run(ref, partial(sweep, ref))
         await last.close()
 
@@ -80,7 +80,7 @@ class History:
         found: list[str | None] = []
         for position in range(len(partition.log) + 1):
             view = partition.view(position).values()
-            emails = Counter(one.document.value.get("email") for one in view if one.document is not None)
+            emails = Counter(item.document.value.get("email") for item in view if item.document is not None)
             found += [email for email, number in emails.items() if number > 1]
         return found
 

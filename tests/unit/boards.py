@@ -88,8 +88,8 @@ def document_of(number: int, message: str | None, at: datetime, held: Json | Non
 
 def size_of(commit: SaveBatch) -> int:
     """Bytes that a batch has."""
-    written = [*commit.create, *(one for one, _ in commit.replace)]
-    return commit.document.size + sum(Json.of(companion_document(BOARD, one)).size for one in written)
+    written = [*commit.create, *(item for item, _ in commit.replace)]
+    return commit.document.size + sum(Json.of(companion_document(BOARD, item)).size for item in written)
 
 
 class Readers(Script):
@@ -145,15 +145,15 @@ class Readers(Script):
 
     def reception(self, source: str = "s") -> Reception:
         """How far it has received the channel of a source."""
-        return next((one for one in self.ledger.receptions if one.source == source), received(source))
+        return next((item for item in self.ledger.receptions if item.source == source), received(source))
 
     @property
     def held(self) -> dict[str, Ranges]:
         """What it holds, by source."""
-        return {one.source: one.held for one in self.ledger.receptions if one.held}
+        return {reception.source: reception.held for reception in self.ledger.receptions if reception.held}
 
     @property
     def waiting(self) -> list[str]:
         """The documents that hold a message."""
-        numbered = (one for one in self.companions if isinstance(one, NumberedMessage))
-        return sorted(f"{one.source}{one.number}" for one in numbered if one.held is not None)
+        numbered = (companion for companion in self.companions if isinstance(companion, NumberedMessage))
+        return sorted(f"{item.source}{item.number}" for item in numbered if item.held is not None)

@@ -53,16 +53,16 @@ class Bookkeeper:
             left = transaction(self.id, number) not in effect.transactions
             if entity == effect.entity.key and base < effect.version and left:
                 del self.open[number]
-        return frozenset(one for one in effect.transactions if self._pays(one, said))
+        return frozenset(item for item in effect.transactions if self._pays(item, said))
 
     def close(self, effect: CloseNumbers) -> None:
         """What `CloseNumbers` leads to."""
-        for one in effect.transactions:
-            book, number = number_of(one)
+        for item in effect.transactions:
+            book, number = number_of(item)
             if book == self.id:
                 self.open.pop(number, None)
             else:
-                self.others.add(one)
+                self.others.add(item)
 
     def pays(self, transaction: str) -> bool:
         """Whether this process knows that the outputs of a transaction were sent."""

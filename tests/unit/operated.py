@@ -79,7 +79,7 @@ class InMemory(ExactlyOnce):
             ),
         )
         self.closed = 0
-        types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
+        types = tuple(OwnedType(entity.name, entity.container, entity.paths) for entity in entities)
         self.owns = Ownership(
             MemoryApplicationStore(self.clock.now),
             Declared("exactlyonce", "bank", types, None, DELIVERY_LIMIT),

@@ -186,14 +186,14 @@ class Script:
     @property
     def marks(self) -> list[Mark]:
         """Those in the ledger."""
-        return [Mark.read(one) for one in split(self.ledger.marks)]
+        return [Mark.read(part) for part in split(self.ledger.marks)]
 
     @property
     def pages(self) -> list[Page]:
         """Those that there are, in their order."""
         partition = self.store._library(self.entity)
         found = [version.document.value for version in partition.view(len(partition.log)).values() if version.document]
-        return sorted((read_page(one) for one in found if one.get("kind") == "page"), key=lambda page: page.number)
+        return sorted((read_page(item) for item in found if item.get("kind") == "page"), key=lambda page: page.number)
 
     @property
     def body(self) -> dict[str, Any] | None:
@@ -211,8 +211,8 @@ class Script:
         """Those of the entity, in the order in which they were first written."""
         written = self._partition.view(len(self._partition.log)).values()
         found = (version.document.value for version in written if version.document is not None)
-        own = (one for one in found if KIND in one and one.get("entity") == self.entity.key)
-        return [read_companion(self.entity, one) for one in own]
+        own = (item for item in found if KIND in item and item.get("entity") == self.entity.key)
+        return [read_companion(self.entity, item) for item in own]
 
     @property
     def _partition(self) -> Any:

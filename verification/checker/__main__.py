@@ -27,7 +27,7 @@ END: Final = "<!-- summary: end -->\n"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Explore; return the exit code."""
     options = _options(arguments)
-    shown = {kind: (*one.small, *(one.large if options.large else ())) for kind, one in CATALOGUE.items()}
+    shown = {kind: (*item.small, *(item.large if options.large else ())) for kind, item in CATALOGUE.items()}
     wanted = [scenario for some in shown.values() for scenario in some if options.only in scenario.name]
     console = Console()
     if options.list:
@@ -50,7 +50,7 @@ def _all_explored(console: Console, scenarios: Sequence[Scenario], options: Name
         if earlier is not None:
             console.print(f"{earlier.name}: {earlier.verdict} (found earlier)")
             found[earlier.name] = earlier
-    left = [one for one in scenarios if one.name not in found]
+    left = [item for item in scenarios if item.name not in found]
     with console.status("") as status:
 
         def show(searches: Sequence[str]) -> None:

@@ -32,19 +32,19 @@ def explored(
     """
     with Manager() as manager, ProcessPoolExecutor(jobs) as pool:
         progress: MutableMapping[str, str] = manager.dict()
-        waiting: set[Future[Found]] = {pool.submit(_explore, one.name, limit, progress) for one in scenarios}
+        waiting: set[Future[Found]] = {pool.submit(_explore, scenario.name, limit, progress) for scenario in scenarios}
         try:
             while waiting:
                 done, waiting = wait(waiting, _LOOK_EVERY, FIRST_COMPLETED)
-                for one in done:
-                    yield one.result()
+                for item in done:
+                    yield item.result()
                 show(sorted(progress.values()))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _explore(name: str, limit: int, progress: MutableMapping[str, str]) -> Found:
-    scenario = next(one for one in everything() if one.name == name)
+    scenario = next(item for item in everything() if item.name == name)
     started = time.process_time()
 
     def show(report: Progress) -> None:

@@ -66,7 +66,7 @@ class Findings:
     def __init__(self, path: Path) -> None:
         self._path = path
         stored = json.loads(path.read_text()) if path.exists() else []
-        self._found = {one["name"]: Finding(**one) for one in stored}
+        self._found = {item["name"]: Finding(**item) for item in stored}
 
     def of(self, scenario: Scenario) -> Finding | None:
         """The finding on a scenario; None if there is none that still counts."""
@@ -77,16 +77,16 @@ class Findings:
         """Add a finding, and write the file."""
         self._found[found.name] = found
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(json.dumps([asdict(one) for one in self._found.values()], indent=1) + "\n")
+        self._path.write_text(json.dumps([asdict(item) for item in self._found.values()], indent=1) + "\n")
 
 
 def fingerprint(scenario: Scenario) -> str:
     """A digest of a scenario, of the checker's code and of the library's."""
     left_out = {"chores", "clean", "host", "menders", "settle", "sweep", "witnesses"}
-    names = (one.name for one in fields(scenario) if one.name not in left_out)
+    names = (field.name for field in fields(scenario) if field.name not in left_out)
     shape = {name: getattr(scenario, name) for name in names}
     hashed = sha256(f"{shape} {sorted(scenario.witnesses)}".encode())
-    verification, library, engine = (Path(one.__file__ or "").parent for one in (checker, exactlyonce, yieldcheck))
+    verification, library, engine = (Path(item.__file__ or "").parent for item in (checker, exactlyonce, yieldcheck))
     rooms = (verification.parent / name for name in ("world", "explorers", "endless", "scenarios", "twins", "checker"))
     for path in (path for folder in (*rooms, library, engine) for path in sorted(folder.rglob("*.py"))):
         hashed.update(path.read_bytes())

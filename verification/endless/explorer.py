@@ -125,7 +125,7 @@ class AgedStream(EndlessExplorer, AgedExplorer):
 def _begun_at(worker: Worker) -> datetime:
     """The present of an attempt; long after all if there is none."""
     replies = () if worker.situation is None else worker.situation.replies
-    return next((one.at for one in replies if isinstance(one, Begun | Opened)), AT + 1_000 * TICK)
+    return next((reply.at for reply in replies if isinstance(reply, Begun | Opened)), AT + 1_000 * TICK)
 
 
 class EndlessWorld(World):

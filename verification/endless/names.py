@@ -156,7 +156,7 @@ class Naming:
         found = self._canonical.get(key)
         if found is None:
             found = self._canonical[key] = list(self.named(store, live, workers, delayed))
-        placed, _, named = min(((self._placed(queue, one.moved), one.rank, one) for one in found), key=_rank_of)
+        placed, _, named = min(((self._placed(queue, item.moved), item.rank, item) for item in found), key=_rank_of)
         return named.store, placed, named.workers, named.delayed, left
 
     def _placed(self, queue: tuple[int, ...], moved: dict[int, int]) -> tuple[int, ...]:
@@ -208,12 +208,15 @@ class Naming:
         truth = entity.truth
         if truth.document is not None:
             truth = Version(without_debts(truth.document, live), truth.etag)
-        owing = frozenset(one for one, number in hashes.items() if key_of_number(number) not in store.published)
+        owing = frozenset(item for item, number in hashes.items() if key_of_number(number) not in store.published)
         versions = (*older_versions(entity, library, owing, live), truth)
         store = self._stores.with_entity(store, 0, self._stores.entity(0, versions))
         workers = tuple([self._forgetting(worker, live) for worker in workers])
-        documents = (*(one.document for one in versions if one.document is not None), *documents_of(workers, delayed))
-        cuts, cut = frozenset(ledger_of(one).cut for one in documents), store.entities[0].ledger.cut
+        documents = (
+            *(version.document for version in versions if version.document is not None),
+            *documents_of(workers, delayed),
+        )
+        cuts, cut = frozenset(ledger_of(document).cut for document in documents), store.entities[0].ledger.cut
         delayed = observable(delayed, library, cut, cuts, live)
         store, workers = tidied(self._stores, self._workers, store, workers, delayed)
         return store, workers, delayed, kept_pages(library, cut, cuts, live)
@@ -232,7 +235,7 @@ class Naming:
     ) -> frozenset[Atom]:
         """The versions and numbers of pages in a state."""
         parts: list[Iterable[Atom]] = [self._names_in(worker) for worker in workers]
-        parts += [names_of(one.document) for one in store.entities[0].versions if one.document is not None]
+        parts += [names_of(version.document) for version in store.entities[0].versions if version.document is not None]
         parts += [names_of(write) for write in delayed]
         parts += [names_of(page) for (_, page), keep in zip(store.libraries[0].writes, kept, strict=True) if keep]
         parts += [names_of(book) for book in store.books]
@@ -250,7 +253,7 @@ class Naming:
     ) -> Named:
         workers = self._workers_named(store, workers, scope)
         entity, library = store.entities[0], store.libraries[0]
-        *older, truth = [_version_named(one, scope) for one in entity.versions]
+        *older, truth = [_version_named(version, scope) for version in entity.versions]
         truth = truth if truth.document is None else replace(truth, etag="now")
         older.sort(key=_text)
         delayed = tuple([renamed(write, scope) for write in delayed])
@@ -260,7 +263,7 @@ class Naming:
         books = sorted((renamed(book, scope) for book in store.books), key=lambda book: book.id)
         store = self._stores.store(
             (self._stores.entity(0, (*older, truth)),),
-            (self._stores.library(tuple((f"page:{one.page.number}", one) for one in writes)),),
+            (self._stores.library(tuple((f"page:{item.page.number}", item) for item in writes)),),
             committed=frozenset(committed),
             published=frozenset(keys[key] for key in store.published if key in keys),
             overdue=frozenset(keys[key] for key in store.overdue if key in keys),
@@ -302,7 +305,9 @@ class Naming:
         situation = worker.situation
         if situation is None:
             return self._named_by.idle(worker.memories, book)
-        start: Start = replace(situation.start, messages=tuple(scope.moved[one] for one in situation.start.messages))
+        start: Start = replace(
+            situation.start, messages=tuple(scope.moved[message] for message in situation.start.messages)
+        )
         replies = renamed(situation.replies, scope)
         return self._named_by.standing(worker, start, replies, held, book)
 

@@ -41,7 +41,9 @@ def present(replies: tuple[Any, ...], live: Hashes) -> tuple[Any, ...]:
                 cut = ledger_of(document).cut
                 found.append(replace(reply, document=document))
             case FoundPages():
-                found.append(FoundPages(tuple(one for one in reply.pages if _matters(one, cut - 1, frozenset(), live))))
+                found.append(
+                    FoundPages(tuple(page for page in reply.pages if _matters(page, cut - 1, frozenset(), live)))
+                )
             case frozenset():
                 found.append(reply & known)
             case _:
@@ -67,7 +69,7 @@ def kept_pages(library: Library, cut: int, cuts: frozenset[int], live: Hashes) -
         cuts: the same of all ledgers from which an attempt may go on.
         live: hashes of live messages.
     """
-    return [isinstance(one, StoredPage) and _matters(one.page, cut, cuts, live) for _, one in library.writes]
+    return [isinstance(item, StoredPage) and _matters(item.page, cut, cuts, live) for _, item in library.writes]
 
 
 def _matters(page: Page, cut: int, cuts: frozenset[int], live: Hashes) -> bool:
@@ -81,7 +83,7 @@ def observable(
 
     What they save owes for live messages only.
     """
-    there = {one.page for one in library.now.values() if isinstance(one, StoredPage)}
+    there = {item.page for item in library.now.values() if isinstance(item, StoredPage)}
     kept: list[Write] = []
     for write in delayed:
         if isinstance(write, SaveEntity):
@@ -115,7 +117,7 @@ def older_versions(entity: Entity, library: Library, owing: Hashes, live: Hashes
 
 def _knows(ledger: Ledger, library: Library, live: Hashes) -> Hashes:
     """The live messages that an attempt finds."""
-    pages = (one.page for one in library.now.values() if isinstance(one, StoredPage))
+    pages = (item.page for item in library.now.values() if isinstance(item, StoredPage))
     marks = (by_hash(ledger.marks), *(by_hash(page.marks) for page in pages if page.number <= ledger.cut))
     return live.intersection(_causes(ledger).union(*marks))
 

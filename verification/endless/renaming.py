@@ -57,7 +57,7 @@ def renamed(part: Any, rename: Rename) -> Any:
 
 @renamed.register
 def _(part: tuple, rename: Rename) -> Any:  # type: ignore[type-arg]
-    return tuple(renamed(one, rename) for one in part)
+    return tuple(renamed(item, rename) for item in part)
 
 
 @renamed.register
@@ -99,7 +99,7 @@ def _(part: Page, rename: Rename) -> Any:
         begin=rename(("time", part.begin)),
         until=rename(("time", part.until)),
         marks=marks,
-        hashes=tuple(hash_in(one) for one in split(marks) if not is_timed(one)),
+        hashes=tuple(hash_in(item) for item in split(marks) if not is_timed(item)),
     )
 
 
@@ -142,10 +142,12 @@ def _(part: BookState, rename: Rename) -> Any:
     id = part.id
     return BookState(
         rename(("book", id)),
-        tuple(sorted((_number(id, one, rename), key, rename(("opened", version))) for one, key, version in part.open)),
+        tuple(
+            sorted((_number(id, item, rename), key, rename(("opened", version))) for item, key, version in part.open)
+        ),
         _numbers(id, part.closed, rename),
         renamed(part.known, rename),
-        tuple(_written(id, one, rename) for one in part.written),
+        tuple(_written(id, item, rename) for item in part.written),
         part.lives,
     )
 
@@ -161,29 +163,29 @@ def _(part: Ledger, rename: Rename) -> Any:
         complete=rename(("time", part.complete)),
         left=version - len(split(marks)),
         cut=rename(("cut", part.cut)),
-        outbox=tuple(_entry(one, part, rename) for one in part.outbox),
+        outbox=tuple(_entry(item, part, rename) for item in part.outbox),
     )
 
 
 def _marks(marks: str, rename: Rename) -> str:
     retired = count()
     named = []
-    for one in map(Mark.read, split(marks)):
-        hash = rename(("hash", one.hash)) or message_hash(f"web/r{next(retired)}")
-        named.append(one._replace(since=rename(("time", one.since)), hash=hash).text)
+    for item in map(Mark.read, split(marks)):
+        hash = rename(("hash", item.hash)) or message_hash(f"web/r{next(retired)}")
+        named.append(item._replace(since=rename(("time", item.since)), hash=hash).text)
     return written(named)
 
 
 def _entry(part: OutboxEntry, ledger: Ledger, rename: Rename) -> OutboxEntry:
     entity = entity_ref(0)
-    outputs = [_output(one, rename) for one in part.owed_outputs(entity, ledger.to, ledger.sequences)]
+    outputs = [_output(output, rename) for output in part.owed_outputs(entity, ledger.to, ledger.sequences)]
     since = None if part.since is None else rename(("time", part.since))
     cause, tx = rename(("hash", part.cause)), rename(("tx", part.tx))
     entry = OutboxEntry(cause, tx, _at(part.at, rename), since)
     owed = zip(outputs, part.outputs, strict=True)
     return replace(
         entry,
-        outputs=tuple(pending(new, one.index, entity, entry, to=one.to, sequences=()) for new, one in owed),
+        outputs=tuple(pending(new, item.index, entity, entry, to=item.to, sequences=()) for new, item in owed),
     )
 
 
@@ -219,7 +221,7 @@ def _written(book: str, said: BookWritten, rename: Rename) -> BookWritten:
 
 
 def _numbers(book: str, numbers: frozenset[int], rename: Rename) -> frozenset[int]:
-    return frozenset(_number(book, one, rename) for one in sorted(numbers))
+    return frozenset(_number(book, number, rename) for number in sorted(numbers))
 
 
 def _number(book: str, number: int, rename: Rename) -> int:

@@ -92,9 +92,9 @@ class AgedExplorer(Explorer):
         if self.scenario.companions:
             listed = aged(store.partition, cleaned, store.now)
             return Start("clean", entity, candidates=listed, heard=heard) if listed else None
-        pages = (one for id, one in sorted(store.libraries[entity].now.items()) if id.startswith("page:"))
+        pages = (item for id, item in sorted(store.libraries[entity].now.items()) if id.startswith("page:"))
         present = milliseconds(AT + store.now * TICK - cleaned)
-        old = [part for one in pages if one.page.until <= present for part in (str(one.page.number), one.etag)]
+        old = [part for page in pages if page.page.until <= present for part in (str(page.page.number), page.etag)]
         return Start("clean pages", entity, candidates=tuple(old), heard=heard) if old else None
 
     def _cleaned(self, store: Store, *, heard: bool) -> timedelta:
@@ -114,7 +114,7 @@ class AgedExplorer(Explorer):
     def _waits_for_news(self, state: State) -> bool:
         """Whether somebody is at work who has not heard of a change, and would have by the next tick."""
         store, _, workers, _, _ = state
-        late = any(one.situation is not None and not one.situation.start.heard for one in workers)
+        late = any(worker.situation is not None and not worker.situation.start.heard for worker in workers)
         return late and False not in self._ages.heard(store.now + 1)
 
     def _waits_for_ends(self, state: State) -> bool:
@@ -148,15 +148,18 @@ class AgedExplorer(Explorer):
             return f"raised {type(error).__name__}: {error}"
         if not self._ages.arriving and not self._is_old(self.keys.index(key), store.now):
             return f"no_failure: {key} is refused, though it can be judged"
-        done = not any(key == one for one, _ in store.committed) or self._is_left(key, store)
+        done = not any(key == item for item, _ in store.committed) or self._is_left(key, store)
         return None if done else self.judge.lost(key, store)
 
     def _is_left(self, key: str, store: Store) -> bool:
         """Whether others publish what a message sent: its settler, the sweeper, or the operator who learns of its duplicate."""
         if self.scenario.companions and self.scenario.protocol == "stream":
             return True
-        companions = (one for one, _ in store.partition.now.values())
-        if any(isinstance(one, ColocatedRecord) and one.message == key and one.owed is not None for one in companions):
+        companions = (item for item, _ in store.partition.now.values())
+        if any(
+            isinstance(companion, ColocatedRecord) and companion.message == key and companion.owed is not None
+            for companion in companions
+        ):
             return True
         return any(entry.cause == message_hash(key) for entry in store.entities[0].ledger.outbox)
 
@@ -166,16 +169,17 @@ def _has_newest_page(store: Store) -> bool:
     ledger, pages = store.entities[0].ledger, store.libraries[0].now.values()
     present = store.now * int(TICK.total_seconds())
     return any(
-        isinstance(one, StoredPage) and one.page.number == ledger.cut and (one.expires or 0) > present for one in pages
+        isinstance(page, StoredPage) and page.page.number == ledger.cut and (page.expires or 0) > present
+        for page in pages
     )
 
 
 def _knows(worker: Worker, key: str) -> bool:
     """Whether a run has found a companion that names a message."""
     replies = () if worker.situation is None else worker.situation.replies
-    looks = (one for reply in replies if isinstance(reply, tuple) for one in reply)
-    found = (one for look in looks if isinstance(look, FoundCompanions) for one, _ in look.companions)
-    return any(one.message == key for one in found)
+    looks = (item for reply in replies if isinstance(reply, tuple) for item in reply)
+    found = (item for look in looks if isinstance(look, FoundCompanions) for item, _ in look.companions)
+    return any(item.message == key for item in found)
 
 
 def _has_begun(worker: Worker) -> bool:

@@ -28,7 +28,7 @@ def explorer_of(scenario: Scenario) -> Explorer:
         return stream_of(scenario)
     if scenario.ages is not None:
         return AgedExplorer(scenario)
-    if any(one is not None and one.opened for one in scenario.requests):
+    if any(request is not None and request.opened for request in scenario.requests):
         return OpenedExplorer(scenario)
     if scenario.requests:
         return RequestsExplorer(scenario)

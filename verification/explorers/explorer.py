@@ -171,7 +171,7 @@ class Explorer:
                 continue
             rest = without_copies(queue, group)
             yield self.workers.attempt(worker, group), rest, left
-            raising = tuple(dict.fromkeys(self.keys[one] for one in group if self._may_raise(one)))
+            raising = tuple(dict.fromkeys(self.keys[item] for item in group if self._may_raise(item)))
             if left[RAISING] and raising:
                 yield self.workers.stumbling(worker, group, raising), rest, spent(left, RAISING)
         for place in range(len(self.keys), len(queue)):
@@ -415,7 +415,7 @@ class Explorer:
         if store.emptied:
             self.witnessed.add(PAGES_LOST)
             return None
-        if any(self.judge.lost(one, store) is None for one in self.judge.rivals(key)):
+        if any(self.judge.lost(rival, store) is None for rival in self.judge.rivals(key)):
             self.witnessed.add(REFUSED)
             return None
         return f"no_failure: {key} is refused, though no other message has its number"

@@ -38,7 +38,9 @@ class OpenedExplorer(RequestsExplorer):
     @property
     def _documents(self) -> tuple[str, ...]:
         """Ids of the documents of all requests."""
-        return tuple(dict.fromkeys(f"request:m{one.key}" for one in self.scenario.requests if one is not None))
+        return tuple(
+            dict.fromkeys(f"request:m{request.key}" for request in self.scenario.requests if request is not None)
+        )
 
     @staticmethod
     def _open(id: str) -> RequestDocument:

@@ -105,7 +105,7 @@ class Processes:
         if self._numbers is None:
             return None
         stage = self._workers.stage(worker)
-        return tuple(self._numbers.setdefault((stage, one), len(self._numbers) + 1) for one in range(asked.count))
+        return tuple(self._numbers.setdefault((stage, number), len(self._numbers) + 1) for number in range(asked.count))
 
     def _with(self, worker: Worker, book: BookState, store: Store, reply: Any) -> tuple[Worker, Store]:
         """Worker and store once its book is this, and it has got a reply."""

@@ -44,7 +44,7 @@ def removed(world: World, workers: Workers, state: State) -> Iterator[tuple[str,
     for number, (entity, library) in enumerate(zip(store.entities, store.libraries, strict=True)):
         gone = world.stores.with_entity(store, number, world.stores.entity(entity.newest + 1, (ABSENT,)))
         if entity.truth.document is not None and is_removed(gone.entities[number], library):
-            idle = tuple(workers.idle(one.memories, one.book) for one in standing)
+            idle = tuple(workers.idle(item.memories, item.book) for item in standing)
             after, idle = tidied(world.stores, workers, gone, idle, delayed)
             yield REMOVED, (after, queue, idle, delayed, spent(left, PLACES["removed"]))
 
@@ -64,5 +64,5 @@ def emptied(world: World, state: State) -> Iterator[tuple[str, State]]:
 def _kept(committed: frozenset[tuple[str, str]], entity: Entity) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
     """What is committed where an entity was put back, and the keys of messages of which that is no longer true."""
     history = history_of(entity.truth.document)
-    kept = frozenset(one for one in committed if one[0].partition("/")[2] in history.split(">"))
+    kept = frozenset(item for item in committed if item[0].partition("/")[2] in history.split(">"))
     return kept, frozenset(key for key, _ in committed - kept)

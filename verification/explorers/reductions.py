@@ -41,7 +41,7 @@ def interchangeable(kinds: Mapping[int, tuple[int, int]], keys: tuple[str, ...],
     store, queue, workers, delayed, _ = state
     met = {key for key, _ in store.committed}
     met.update(
-        one.message for library in store.libraries for _, one in library.writes if isinstance(one, StagedOutputs)
+        item.message for library in store.libraries for _, item in library.writes if isinstance(item, StagedOutputs)
     )
     for write in delayed:
         met.update(messages_in(write))
@@ -128,7 +128,7 @@ def tidied(
             books.append(kept)
     store = stores.changed(store, books=tuple(books))
     present = {book.id for book in books}
-    changed = [one if one.book in present else workers.with_book(one, None) for one in standing]
+    changed = [item if item.book in present else workers.with_book(item, None) for item in standing]
     return store, tuple(sorted(changed, key=_ORDER))
 
 
@@ -156,6 +156,6 @@ def swept(stores: Stores, store: Store, workers: tuple[Worker, ...], delayed: tu
         garbage = library.staged - used
         if garbage:
             ids = {f"staged:{tx}" for tx in garbage}
-            writes = tuple(("", None) if one[0] in ids else one for one in library.writes)
+            writes = tuple(("", None) if item[0] in ids else item for item in library.writes)
             store = stores.with_library(store, number, stores.library(writes))
     return store

@@ -88,7 +88,7 @@ class RenewingWorld(World):
         super().__init__(scenario)
         assert scenario.ages is not None  # noqa: S101
         self._clock = scenario.ages
-        self._envelopes = tuple(renewed(one) for one in (None, *identities(scenario.ages.last)))
+        self._envelopes = tuple(renewed(identity) for identity in (None, *identities(scenario.ages.last)))
 
     def _load_parked(self, effect: LoadParked, store: Store) -> Iterator[Answer]:
         for answer in super()._load_parked(effect, store):
@@ -112,8 +112,8 @@ class RenewingWorld(World):
         yield Answer(UNKNOWN, store, LOST, said=f"{said}, which fails")
 
     def _number(self, envelope: Envelope) -> int:
-        same = (one.id == envelope.id and one.time == envelope.time for one in self._envelopes)
-        return next(number for number, one in enumerate(same) if one)
+        same = (item.id == envelope.id and item.time == envelope.time for item in self._envelopes)
+        return next(number for number, item in enumerate(same) if item)
 
     def _others(self, envelope: Envelope, store: Store) -> tuple[int, ...]:
         """The other identities under which the message was sent before."""
@@ -144,7 +144,7 @@ class RenewingWorkers(Workers):
         super().__init__(scenario, merge=merge)
         assert scenario.ages is not None  # noqa: S101
         self._clock = scenario.ages
-        self._envelopes = tuple(renewed(one) for one in (None, *identities(scenario.ages.last)))
+        self._envelopes = tuple(renewed(identity) for identity in (None, *identities(scenario.ages.last)))
         self._chores = scenario.chores
 
     def _key(self, number: int) -> str:
@@ -166,7 +166,7 @@ class RenewingExplorer(AgedExplorer):
 
     def __init__(self, scenario: RenewingScenario, *, merge: bool = True) -> None:
         super().__init__(scenario, world=RenewingWorld(scenario), workers=RenewingWorkers(scenario, merge=merge))
-        self.keys = tuple(key_of(renewed(one)) for one in (None, *identities(self._ages.last)))
+        self.keys = tuple(key_of(renewed(identity)) for identity in (None, *identities(self._ages.last)))
 
     def start(self) -> State:
         """The state in which the message is parked, and nothing else has happened."""
@@ -250,8 +250,8 @@ def _caught_up(writes: tuple[Any, ...]) -> tuple[Any, ...]:
     newest = dict(writes)[parked]
     first = next(place for place, (id, _) in enumerate(writes) if id == parked)
     return tuple(
-        (parked, newest) if place == first else ("", None) if one[0] == parked else one
-        for place, one in enumerate(writes)
+        (parked, newest) if place == first else ("", None) if item[0] == parked else item
+        for place, item in enumerate(writes)
     )
 
 

@@ -268,7 +268,7 @@ class ReturningExplorer(Explorer):
                 after = (store, given_up, workers, delayed, spent(left, POISONED))
                 yield Move(after, True, None, -1, None, f"The host gives up on {self.keys[number]}")
         ages = self.scenario.ages
-        deciding = any(one.situation is not None and one.situation.start.task != "attempt" for one in workers)
+        deciding = any(worker.situation is not None and worker.situation.start.task != "attempt" for worker in workers)
         if ages is not None and store.now < ages.last and not deciding:  # No decision takes half a day.
             later = self.world.stores.changed(store, now=store.now + 1)
             yield Move((later, queue, workers, delayed, left), False, None, -1, None, PASSES)

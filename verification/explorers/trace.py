@@ -139,7 +139,7 @@ def holding(store: Store) -> tuple[str, ...]:
 def _held(entity: Entity) -> tuple[str, ...]:
     """What an entity holds, in a few lines that go on from its name."""
     ledger = entity.ledger
-    owing = ", ".join(one.tx for one in ledger.outbox)
+    owing = ", ".join(item.tx for item in ledger.outbox)
     left = f", {ledger.left} have left" if ledger.left else ""
     history = history_of(entity.truth.document) or "nothing"
     return (
@@ -150,11 +150,11 @@ def _held(entity: Entity) -> tuple[str, ...]:
 def _held_with_companions(entity: Entity) -> tuple[str, ...]:
     """The same where its records are companions."""
     ledger = entity.ledger
-    owing = ", ".join(one.tx for one in ledger.outbox)
-    received = (f"{one.next} is next in {one.channel}" for one in ledger.receptions)
+    owing = ", ".join(item.tx for item in ledger.outbox)
+    received = (f"{reception.next} is next in {reception.channel}" for reception in ledger.receptions)
     parts = (f"{owing} owes" if owing else "", *received)
     history = history_of(entity.truth.document) or "nothing"
-    companions = ", ".join(_shown(one) for one, _ in entity.now.values())
+    companions = ", ".join(_shown(item) for item, _ in entity.now.values())
     return (
         f": version {ledger.version}, {history} in its state{''.join(f'; {part}' for part in parts if part)}",
         f", companions: {companions or 'none'}",
@@ -211,12 +211,12 @@ def event_of(explorer: Explorer, move: Move, before: State, processes: list[int]
 
 def _has_changed(before: Store, after: Store) -> bool:
     """Whether a store holds something else, or something was sent. What a process notes of its numbers is in its memory."""
-    there = [one.name for one in fields(Store) if one.name != "books"]
-    return any(getattr(before, one) != getattr(after, one) for one in there) or _written(before) != _written(after)
+    there = [field.name for field in fields(Store) if field.name != "books"]
+    return any(getattr(before, item) != getattr(after, item) for item in there) or _written(before) != _written(after)
 
 
 def _written(store: Store) -> list[Any]:
-    return [(one.id, one.written) for one in store.books if one.written]
+    return [(book.id, book.written) for book in store.books if book.written]
 
 
 def _placed(move: Move, before: State, processes: list[int]) -> list[int]:
@@ -227,16 +227,16 @@ def _placed(move: Move, before: State, processes: list[int]) -> list[int]:
     placed: dict[int, int] = {}
     for fits in (is_, _are_alike, _are_any):
         for place, worker in enumerate(move.state[2]):
-            found = next((one for one in standing if fits(one[0], worker)), None)
+            found = next((item for item in standing if fits(item[0], worker)), None)
             if place not in placed and found is not None:
                 standing.remove(found)
                 placed[place] = found[1]
     return [placed[place] for place in range(len(move.state[2]))]
 
 
-def _are_alike(one: Worker, other: Worker) -> bool:
+def _are_alike(worker: Worker, other: Worker) -> bool:
     """Whether both hold the same deliveries, and both are at work or idle: where drafts were forgotten, that has to do."""
-    return (one.held, one.situation is None) == (other.held, other.situation is None)
+    return (worker.held, worker.situation is None) == (other.held, other.situation is None)
 
 
 def _are_any(*_: Worker) -> bool:

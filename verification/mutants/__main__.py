@@ -31,7 +31,7 @@ def main() -> int:
     options = _options()
     tables, changed = carried(Tables.read(), all_mutants())
     mutants = [
-        one for one in all_mutants() if options.only in one.name and (not options.changed or one.name in changed)
+        item for item in all_mutants() if options.only in item.name and (not options.changed or item.name in changed)
     ]
     console = Console()
     verdicts = _looked_for(console, mutants, tables, options)
@@ -40,7 +40,7 @@ def main() -> int:
     if not options.no_tests:
         surprises += _unproven(console, mutants, tables, options.jobs)
     if options.write:
-        found = {name: one for name, one in {**tables.found, **verdicts}.items() if one.world}
+        found = {name: item for name, item in {**tables.found, **verdicts}.items() if item.world}
         order = {mutant.name: place for place, mutant in enumerate(all_mutants())}
         sort = dict(sorted(found.items(), key=lambda row: order[row[0]]))
         replace(tables, found=sort, due=tables.due - found.keys()).write()
@@ -94,7 +94,7 @@ def _print(console: Console, verdicts: dict[str, Verdict]) -> None:
 def _unlisted(console: Console, mutants: Sequence[Mutant], verdicts: dict[str, Verdict], tables: Tables) -> list[str]:
     """Survivors that nobody has looked at: a hole in the checker, or a guard that nobody needs."""
     listed = tables.harmless.keys() | tables.outside.keys()
-    survivors = [one for one in mutants if not verdicts[one.name].world and one.name not in listed]
+    survivors = [item for item in mutants if not verdicts[item.name].world and item.name not in listed]
     for mutant in survivors:
         console.print(f"[bold red]Not found, and not listed:[/] {mutant.name}\n{mutant.diff}\n", highlight=False)
     return [mutant.name for mutant in survivors]

@@ -142,7 +142,7 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
             return Verdict(world.name, f"{QUIET}: no end")
         except Exception as error:
             return Verdict(world.name, f"{QUIET}: raised {type(error).__name__}: {error}")
-        more = [name for name, one, usual in zip(quiet.NAMES, now, usual_costs, strict=True) if one > usual]
+        more = [name for name, item, usual in zip(quiet.NAMES, now, usual_costs, strict=True) if item > usual]
         if more:
             return Verdict(world.name, f"{COSTS}: {', '.join(more)}")
     return None
@@ -150,7 +150,7 @@ def _dearer(twin: Twin, world: Scenario) -> Verdict | None:
 
 @cache
 def _usual(name: str, lagging: bool) -> tuple[int, ...]:
-    world = next(one for one in WORLDS_OF_COMPANIONS if one.name == name)
+    world = next(companion for companion in WORLDS_OF_COMPANIONS if companion.name == name)
     return quiet.costs(in_world(_SHIPPED, world), lagging=lagging)
 
 

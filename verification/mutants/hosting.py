@@ -51,7 +51,9 @@ def steps(function: Function, _module: ModuleType) -> Iterator[Swap]:
                 and not _bound(first) & _read(second)
             ):
                 yield _swapped(first, second)
-        yield from (Swap(f"no '{said(one)}'", one, "pass") for one in block if _acts(one) and isinstance(one, ast.Expr))
+        yield from (
+            Swap(f"no '{said(item)}'", item, "pass") for item in block if _acts(item) and isinstance(item, ast.Expr)
+        )
     for node in ast.walk(function):
         match node:
             case ast.Subscript(value=value, slice=ast.BinOp(op=ast.Mod())):
@@ -65,12 +67,12 @@ def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, [])
             if isinstance(block, list):
-                yield [one for one in block if not _is_sentence(one)]
+                yield [item for item in block if not _is_sentence(item)]
 
 
 def _acts(statement: ast.stmt) -> bool:
     """Whether it awaits something. Another function that does is no step of this one."""
-    return not isinstance(statement, Function) and any(isinstance(one, ast.Await) for one in ast.walk(statement))
+    return not isinstance(statement, Function) and any(isinstance(node, ast.Await) for node in ast.walk(statement))
 
 
 def _is_sentence(statement: ast.stmt) -> bool:
@@ -78,12 +80,16 @@ def _is_sentence(statement: ast.stmt) -> bool:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    names = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    return names | {one.name for one in ast.walk(statement) if isinstance(one, ast.AsyncFunctionDef | ast.FunctionDef)}
+    names = {
+        node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
+    return names | {
+        node.name for node in ast.walk(statement) if isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef)
+    }
 
 
 def _read(statement: ast.stmt) -> set[str]:
-    return {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _swapped(first: ast.stmt, second: ast.stmt) -> Swap:
@@ -119,7 +125,7 @@ class Reviewed:
             name: Key.read(key) for table in tables.values() for rows in table.values() for name, key in rows.items()
         }
         killed, harmless = (
-            {name: one for one, rows in tables[table].items() for name in rows} for table in ("killed", "harmless")
+            {name: item for item, rows in tables[table].items() for name in rows} for table in ("killed", "harmless")
         )
         return cls(keys, killed, harmless)
 
@@ -127,14 +133,14 @@ class Reviewed:
 def main() -> int:
     """Try all mutants; the exit code is 0 if each is listed, and fails its test unless it is harmless."""
     reviewed, mutants = Reviewed.read(), hosting_mutants()
-    unlisted = [one for one in mutants if reviewed.keys.get(one.name) != one.key]
-    listed = [one for one in mutants if one.name in reviewed.killed]
+    unlisted = [mutant for mutant in mutants if reviewed.keys.get(mutant.name) != mutant.key]
+    listed = [mutant for mutant in mutants if mutant.name in reviewed.killed]
     with ThreadPoolExecutor(cpu_count()) as pool:
-        failing = pool.map(lambda one: fails(reviewed.killed[one.name], one), listed)
-        survivors = [one for one, fell in zip(listed, failing, strict=True) if not fell]
+        failing = pool.map(lambda item: fails(reviewed.killed[item.name], item), listed)
+        survivors = [item for item, fell in zip(listed, failing, strict=True) if not fell]
     for title, ones in (("Not listed", unlisted), ("Its test does not fail", survivors)):
-        for one in ones:
-            print(f"{title}: {one.name}\n{one.diff}\n")
+        for item in ones:
+            print(f"{title}: {item.name}\n{item.diff}\n")
     return int(bool(unlisted or survivors))
 
 

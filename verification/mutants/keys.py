@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 def key_of(shipped: Key, mutated: Key) -> Key:
     """The key of a mutant, from the forms of its function."""
-    return Key(*(_digest(one + other) for one, other in zip(shipped, mutated, strict=True)))
+    return Key(*(_digest(item + other) for item, other in zip(shipped, mutated, strict=True)))
 
 
 def form_of(function: ast.Module) -> Key:

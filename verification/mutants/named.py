@@ -55,7 +55,7 @@ def sources_of(mutants: Iterable[Mutant]) -> dict[str, str]:
 def _with_all(mutants: list[Mutant]) -> str:
     source = mutants[0].original.encode()
     end = len(source)
-    for mutant in sorted(mutants, key=lambda one: one.start, reverse=True):
+    for mutant in sorted(mutants, key=lambda item: item.start, reverse=True):
         if mutant.end > end:
             raise ValueError(f"Another mutant changes the same place: {mutant.name}")
         source = source[: mutant.start] + mutant.text.encode() + source[mutant.end :]

@@ -61,9 +61,9 @@ def _in_statement(statement: ast.stmt, bound: set[str], module: ModuleType) -> I
     blocks += [part.body for name in ("handlers", "cases") for part in getattr(statement, name, [])]
     for block in blocks:
         if len(block) > 1:  # If the only one goes, that is the condition forced False.
-            yield from (_without(one) for one in block if isinstance(one, ast.Return | ast.Continue | ast.Break))
-        for one in block:
-            yield from _in_statement(one, bound, module)
+            yield from (_without(item) for item in block if isinstance(item, ast.Return | ast.Continue | ast.Break))
+        for item in block:
+            yield from _in_statement(item, bound, module)
     bound.update(_names(statement))
 
 
@@ -85,7 +85,7 @@ def _without(statement: ast.stmt) -> Swap:
 
 def _names(statement: ast.stmt) -> set[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return {one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return {node.id for target in targets if target for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _in_expression(node: ast.expr, module: ModuleType) -> Iterator[Swap]:
@@ -97,9 +97,9 @@ def _in_expression(node: ast.expr, module: ModuleType) -> Iterator[Swap]:
             yield from _of_effect(node)
         case ast.Call():
             yield from _of_call(node, module)
-        case ast.Tuple(elts=elements) if any(isinstance(one, ast.Starred) for one in elements):
+        case ast.Tuple(elts=elements) if any(isinstance(item, ast.Starred) for item in elements):
             for element in elements:
-                rest = [one for one in elements if one is not element]
+                rest = [item for item in elements if item is not element]
                 yield Swap(f"'{said(node)}' without '{said(element)}'", node, _text(ast.Tuple(rest, ast.Load())))
         case _:
             yield from _of_operation(node)
@@ -111,7 +111,7 @@ def _of_operation(node: ast.expr) -> Iterator[Swap]:
     match node:
         case ast.BoolOp(values=operands):
             for operand in operands:
-                rest = [one for one in operands if one is not operand]
+                rest = [item for item in operands if item is not operand]
                 yield Swap(f"'{said(node)}' without '{said(operand)}'", node, _joined(node, rest))
         case ast.Compare():
             yield from _of_comparison(node)
@@ -192,7 +192,9 @@ def _required(name: str, module: ModuleType) -> int:
     """How many arguments a record must have; any number if it is no record."""
     made = _record(name, module)
     return (
-        99 if made is None else sum(one.default is MISSING and one.default_factory is MISSING for one in fields(made))
+        99
+        if made is None
+        else sum(field.default is MISSING and field.default_factory is MISSING for field in fields(made))
     )
 
 
@@ -200,7 +202,7 @@ def _optional(name: str, keyword: str, module: ModuleType) -> bool:
     made = _record(name, module)
     if made is None:
         return name == "replace"
-    return any(one.name == keyword and one.default is not MISSING for one in fields(made))
+    return any(field.name == keyword and field.default is not MISSING for field in fields(made))
 
 
 def _record(name: str, module: ModuleType) -> Any:

@@ -79,7 +79,7 @@ class _Quiet:
 
     def played(self, *, backwards: bool, crashes: bool) -> Counter[str]:
         """What it costs to take all messages, and to do all chores, twice."""
-        messages = [number for number, one in enumerate(self._scenario.messages) for _ in range(max(one.copies, 1))]
+        messages = [number for number, item in enumerate(self._scenario.messages) for _ in range(max(item.copies, 1))]
         messages = messages[::-1] if backwards else messages
         while messages:
             group, messages = tuple(messages[: self._scenario.group]), messages[self._scenario.group :]
@@ -107,9 +107,11 @@ class _Quiet:
         return self._left()
 
     def _left(self) -> Counter[str]:
-        documents = [one for one, _ in self._store.partition.now.values()]
+        documents = [item for item, _ in self._store.partition.now.values()]
         self.counted["left"] += len(documents)
-        self.counted["owing"] += sum(isinstance(one, ColocatedRecord) and one.owed is not None for one in documents)
+        self.counted["owing"] += sum(
+            isinstance(document, ColocatedRecord) and document.owed is not None for document in documents
+        )
         return self.counted
 
     def _chores(self, coming: list[int]) -> Iterator[Start]:
@@ -224,9 +226,9 @@ class _Quiet:
             case FindEntries():
                 counted["read"] += sum(last - first + 1 for first, last in effect.ranges)
             case SaveBatch():
-                written = (*effect.create, *(one for one, _ in effect.replace))
+                written = (*effect.create, *(item for item, _ in effect.replace))
                 counted["bytes"] += effect.document.size
-                counted["bytes"] += sum(Json.of(companion_document(effect.entity, one)).size for one in written)
+                counted["bytes"] += sum(Json.of(companion_document(effect.entity, item)).size for item in written)
                 counted["written"] += len(written)
             case SaveEntity():
                 counted["bytes"] += effect.document.size

@@ -71,14 +71,14 @@ class Tables:
         keys |= {name: Key.read(key) for table in grouped for rows in table.values() for name, key in rows.items()}
         due: dict[str, str] = _read(_DUE)
         keys |= {name: Key.read(key) for name, key in due.items()}
-        outside, harmless = ({name: one for one, rows in table.items() for name in rows} for table in grouped)
+        outside, harmless = ({name: item for item, rows in table.items() for name in rows} for table in grouped)
         verdicts = {name: Verdict(*row[1:]) for name, row in found.items()}
         twins = {name: tuple(mutants) for name, mutants in _read(_TWINS).items()}
         return cls(keys, verdicts, outside, harmless, twins, frozenset(due))
 
     def write(self) -> None:
         """Write it down, a line for each mutant."""
-        _write(_FOUND, {name: [str(self.keys[name]), *_row(one)] for name, one in self.found.items()})
+        _write(_FOUND, {name: [str(self.keys[name]), *_row(item)] for name, item in self.found.items()})
         for file, table in ((_OUTSIDE, self.outside), (_HARMLESS, self.harmless)):
             grouped: dict[str, dict[str, str]] = defaultdict(dict)
             for name, one in table.items():
@@ -142,7 +142,7 @@ def _matched(now: Mapping[str, Key], then: Mapping[str, Key]) -> dict[str, str]:
     same = {name: name for name, key in now.items() if name in then and then[name].exact == key.exact}
     left = {name: key for name, key in now.items() if name not in same}
     gone = {name: key for name, key in then.items() if name not in same}
-    ours, theirs = (_grouped(one, lambda _, key: key.exact) for one in (left, gone))
+    ours, theirs = (_grouped(item, lambda _, key: key.exact) for item in (left, gone))
     return same | {ours[key][0]: theirs[key][0] for key in ours if len(ours[key]) == len(theirs.get(key, ())) == 1}
 
 

@@ -152,7 +152,7 @@ def _functions(tree: ast.Module) -> list[_Function]:
 def _lines(function: Function) -> tuple[int, int]:
     """First and last line of a function, from 1; decorators included."""
     assert function.end_lineno is not None  # noqa: S101
-    return min([function.lineno, *(one.lineno for one in function.decorator_list)]), function.end_lineno
+    return min([function.lineno, *(item.lineno for item in function.decorator_list)]), function.end_lineno
 
 
 def _starts(source: bytes) -> list[int]:

@@ -87,7 +87,7 @@ def _chosen(options: Namespace) -> tuple[Scenario, tuple[Event, ...], str | None
     """Scenario, trace, and the property that falls at its end."""
     story = None if options.story is None else Story.read(options.story)
     if options.walk is not None:
-        scenario = _first((one for one in WALKED if options.walk in one.name), options.walk)
+        scenario = _first((item for item in WALKED if options.walk in item.name), options.walk)
         found = retraced(exact_explorer(scenario), story) if story else walk(scenario, options.seed)
         return scenario, found, None
     scenario = _first((make() for name, make in _twins() if name == options.twin), options.twin)

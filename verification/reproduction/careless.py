@@ -32,9 +32,9 @@ class CarelessStore(CosmosStore):
         if ANY not in (effect.etag, *(etag for _, etag in effect.replace)):
             return await super().save_batch(effect)
         place = {PLACE: effect.entity.partition[0]}
-        companions = (*((one, None) for one in effect.create), *effect.replace)
+        companions = (*((item, None) for item in effect.create), *effect.replace)
         writes = [_writing(effect.document.value, effect.etag)]
-        writes += (_writing(companion_document(effect.entity, one) | place, etag) for one, etag in companions)
+        writes += (_writing(companion_document(effect.entity, item) | place, etag) for item, etag in companions)
         reply = await self._entity(effect.entity).write_together(writes, Operation.COMMIT)
         if not isinstance(reply, Applied):
             return reply

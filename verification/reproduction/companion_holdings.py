@@ -25,7 +25,7 @@ def companion_differences(reality: Reality, documents: Documents, store: Store, 
     partition = store.partition
     yield from names.document_differences(entity_document(documents, 0), partition.truth.document, 0)
     place = partition_text(ENTITY.id)
-    found = {id: one for (key, id), one in documents[ENTITIES.container].items() if key == place and KIND in one}
+    found = {id: item for (key, id), item in documents[ENTITIES.container].items() if key == place and KIND in item}
     for id, (companion, _) in partition.now.items():
         real = found.pop(id, None)
         if real is None:

@@ -52,10 +52,10 @@ class _Judge:
         self._parked = {
             write.document["message"] for write in reality.writes if write.id.startswith("parked:") and write.document
         }
-        self._acknowledged = Counter(keys[number] for one in deeds for _, number in one.acknowledged)
-        self._failed = {key: error for one in deeds for key, error in one.failed}
-        self._begun = Counter(task for one in deeds for task in one.begun)
-        self._sent_again = [version for one in deeds for version in one.sent_again]
+        self._acknowledged = Counter(keys[number] for deed in deeds for _, number in deed.acknowledged)
+        self._failed = {key: error for deed in deeds for key, error in deed.failed}
+        self._begun = Counter(task for deed in deeds for task in deed.begun)
+        self._sent_again = [version for deed in deeds for version in deed.sent_again]
         self._skipped: set[Position] = set()
         self._late: set[str] = set()
         self._commits = [commit for moment in self._moments for commit in self._commits_of(moment)]
@@ -97,7 +97,7 @@ class _Judge:
             late=frozenset((key, message) for message in self._late),
         )
         yield from (violation.property for violation in (*violations(facts, drained=False), *lost(facts)))
-        once = {message for message, one in self._messages.items() if one.copies == 1}
+        once = {message for message, item in self._messages.items() if item.copies == 1}
         if self._parked & once & self._committed:
             yield "parked_is_unprocessed"
         if not all(self._is_refused(message, error) for message, error in self._failed.items()):
@@ -106,15 +106,15 @@ class _Judge:
     def _commits_of(self, moment: Moment) -> Iterator[Commit]:
         """The commits that the documents of a batch record; notes the messages that they record as given up."""
         places: dict[str, Position] = {}
-        for one in moment.written:
-            match one:
+        for item in moment.written:
+            match item:
                 case NumberedMessage(held=None, message=None):
-                    self._skipped.add((one.channel, one.number))
+                    self._skipped.add((item.channel, item.number))
                 case NumberedMessage(held=None, message=str(message)):
-                    if (one.channel, one.number) in self._skipped:
+                    if (item.channel, item.number) in self._skipped:
                         self._late.add(message)
                     else:
-                        places[message] = (one.channel, one.number)
+                        places[message] = (item.channel, item.number)
         for record in moment.made(self._by_hash):
             yield replace(record.commit, place=places.get(record.message))
 
@@ -150,7 +150,7 @@ class _Judge:
         """Whether a read model holds a message, or owes what it sent: then the next attempt finishes it."""
         if self._scenario.protocol != "resequencer" or not self._moments:
             return False
-        held = {one.message for one in numbered(self._moments[-1].held) if one.held is not None}
+        held = {item.message for item in numbered(self._moments[-1].held) if item.held is not None}
         return message in held | {self._by_hash[entry.cause] for entry in self._ledger.outbox}
 
     @property
@@ -162,11 +162,11 @@ class _Judge:
         """Whether all deliveries are done with, and a timer would find nothing to do either."""
         asked = Counter(key for request in self._reality.requested for key in asked_for(self._scenario, request))
         arrived = all(
-            self._acknowledged[key] >= (one.copies or min(asked[key], 1)) for key, one in self._messages.items()
+            self._acknowledged[key] >= (item.copies or min(asked[key], 1)) for key, item in self._messages.items()
         )
         ledger, scenario = self._ledger, self._scenario
-        ready = any(holds(one.held, one.next) for one in ledger.receptions)
-        gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
+        ready = any(holds(reception.held, reception.next) for reception in ledger.receptions)
+        gap = scenario.fills_gaps and any(reception.gap_since is not None for reception in ledger.receptions)
         return arrived and not (self._may_be_nudged and (ready or gap or ledger.outbox))
 
     @property
@@ -177,7 +177,7 @@ class _Judge:
     def _waits_for_parked(self, waiting: Message) -> bool:
         parked = (self._messages[key] for key in self._parked)
         return any(
-            channel_of(one) == channel_of(waiting) and (one.number or 0) < (waiting.number or 0) for one in parked
+            channel_of(item) == channel_of(waiting) and (item.number or 0) < (waiting.number or 0) for item in parked
         )
 
     def _rivals(self, message: str) -> set[str]:
@@ -186,7 +186,7 @@ class _Judge:
         if mine.number is None:
             return set()
         place = (channel_of(mine), mine.number)
-        others = (key for key, one in self._messages.items() if (channel_of(one), one.number) == place)
+        others = (key for key, item in self._messages.items() if (channel_of(item), item.number) == place)
         return set(others) - {message}
 
     def _is_refused(self, message: str, error: ExactlyOnceError) -> bool:
@@ -195,7 +195,7 @@ class _Judge:
 
     def _to_be_sent_again(self) -> Iterator[str]:
         """Keys of the messages whose outputs a stream was asked to send again, by who has done so to the end."""
-        entries = [one for moment in self._moments for one in moment.written if isinstance(one, StreamEntry)]
+        entries = [item for moment in self._moments for item in moment.written if isinstance(item, StreamEntry)]
         for version in self._sent_again:
             for entry in entries:
                 if self._scenario.missing is None:

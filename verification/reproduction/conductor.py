@@ -164,7 +164,7 @@ class _Conductor:
         """The properties that do not hold in reality, and what was raised there."""
         deeds = [process.deeds for process in self.processes]
         removed = LedgerRemoved if self._scenario.budget.removed else ()  # It is right of an entity that was deleted.
-        errors = (error for one in deeds for error in one.raised if not isinstance(error, removed))
+        errors = (error for deed in deeds for error in deed.raised if not isinstance(error, removed))
         raised = {f"raised {type(error).__name__}" for error in errors}
         return self._family.fallen(self._reality, deeds) | raised
 
@@ -268,12 +268,12 @@ class _Conductor:
 
     def _note_numbers(self, event: Event) -> None:
         """Note what the transactions stand for that were given out, and compare what processes hold open."""
-        before = {(book.id, *one) for book in self._store.books for one in book.open}
+        before = {(book.id, *item) for book in self._store.books for item in book.open}
         fresh = [
-            transaction(book.id, one[0])
+            transaction(book.id, item[0])
             for book in event.store.books
-            for one in book.open
-            if (book.id, *one) not in before
+            for item in book.open
+            if (book.id, *item) not in before
         ]
         open_now = frozenset[str]().union(*(process.books.open_now for process in self.processes))
         given = [tx for process in self.processes for tx in process.books.given]
@@ -290,11 +290,11 @@ class _Conductor:
     def _land(self, event: Event) -> None:
         """A delayed write arrives."""
         written = _write(event.effect)
-        landed = next((one for one in self._delayed if one[0] == written), None)
+        landed = next((item for item in self._delayed if item[0] == written), None)
         if isinstance(written, SAVES) and event.store is not self._store:
             # The event may name another save, whose condition fails from now on.
             truth = event.store.entities[entity_number(written.entity)].truth.document
-            landed = next((one for one in self._delayed if _would_save(one[0], written.entity, truth)), landed)
+            landed = next((item for item in self._delayed if _would_save(item[0], written.entity, truth)), landed)
         if landed is None:
             raise self._divergence(("no such write is under way",))
         self._delayed.remove(landed)
@@ -308,10 +308,12 @@ class _Conductor:
         for entity, library in enumerate(after.libraries):
             self._names.advance(library_log(entity), library.end, self._reality.lsn[LIBRARY_CONTAINER])
         documents = self._reality.documents
-        versions = (one for one in self._family.versions(after) if one.place in documents[one.container])
-        for one in versions:
-            real = documents[one.container][one.place]["_etag"]
-            self._require(tuple(self._names.version_differences(one.name, one.etag, real)))
+        versions = (
+            version for version in self._family.versions(after) if version.place in documents[version.container]
+        )
+        for version in versions:
+            real = documents[version.container][version.place]["_etag"]
+            self._require(tuple(self._names.version_differences(version.name, version.etag, real)))
 
     def _follow(self, after: Store) -> None:
         """Take note of what was written, and compare what is held."""

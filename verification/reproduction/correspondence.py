@@ -98,8 +98,8 @@ class Correspondence:
 
     def given(self, *real: str) -> None:
         """Note real transactions in the order in which they are given out."""
-        for one in real:
-            self._order.setdefault(one, len(self._order))
+        for item in real:
+            self._order.setdefault(item, len(self._order))
 
     def transaction(self, model: str) -> str:
         """The real id of a transaction of the model, or of what a transaction keeps."""
@@ -230,7 +230,7 @@ class Correspondence:
     def _contents(self, real: Json, model: Json, at: str) -> Iterator[str]:
         """JSON to the letter, but for the transaction that an output may name."""
         mine, other = real.value, model.value
-        if self._outputs_name_tx and all(isinstance(one, dict) and "tx" in one for one in (mine, other)):
+        if self._outputs_name_tx and all(isinstance(item, dict) and "tx" in item for item in (mine, other)):
             yield from self._transactions(mine["tx"], other["tx"], f"{at}.tx")
             real = Json.of({**mine, "tx": other["tx"]})
         if real != model:

@@ -49,7 +49,7 @@ class LibraryRecords:
             return replace(start, candidates=tuple(map(self.names.transaction, start.candidates)))
         if start.task == "clean pages":
             partition, pages = partition_text(entity_ref(start.entity).key), start.candidates[::2]
-            etags = (documents[LIBRARY_CONTAINER][partition, page_id(int(one))]["_etag"] for one in pages)
+            etags = (documents[LIBRARY_CONTAINER][partition, page_id(int(page))]["_etag"] for page in pages)
             return replace(start, candidates=tuple(part for pair in zip(pages, etags, strict=True) for part in pair))
         return start
 
@@ -79,7 +79,7 @@ class LibraryRecords:
                 return position_of(event.reply.token)
             case FoundStaged(documents=documents):
                 wanted = {f"staged:{tx}" for tx in effect.transactions}  # type: ignore[union-attr]
-                found = {f"staged:{one.tx}" for one in documents}
+                found = {f"staged:{document.tx}" for document in documents}
                 fits: Callable[[dict[str, Any]], bool] = lambda view: wanted & view.keys() == found  # noqa: E731
             case FoundPages() | FoundAbove() | bool():
                 fits = lambda view: _shown(effect, _living(view, before.now)) == _found(event.reply)  # noqa: E731
@@ -101,9 +101,9 @@ class LibraryRecords:
             ref = entity_ref(number)
             if entity.truth.etag is not None:
                 yield Versioned(ref.id, ENTITIES.container, (partition_text(ref.id), ref.id), entity.truth.etag)
-            for one in _living(store.libraries[number].now, store.now):
-                place = (partition_text(ref.key), page_id(one.page.number))
-                yield Versioned(page_name(number, one.page.number), LIBRARY_CONTAINER, place, one.etag)
+            for item in _living(store.libraries[number].now, store.now):
+                place = (partition_text(ref.key), page_id(item.page.number))
+                yield Versioned(page_name(number, item.page.number), LIBRARY_CONTAINER, place, item.etag)
 
     def differences(self, reality: Reality, documents: Documents, store: Store) -> Iterator[str]:
         """Where reality holds something else than the model."""
@@ -118,17 +118,17 @@ class LibraryRecords:
 def _living(view: dict[str, Any], now: int) -> tuple[StoredPage, ...]:
     """The pages of a view whose time is not over, at a tick: the service shows no others."""
     seconds = now * int(TICK.total_seconds())
-    pages = (one for id, one in sorted(view.items()) if id.startswith("page:"))
-    return tuple(one for one in pages if one.expires is None or seconds < one.expires)
+    pages = (item for id, item in sorted(view.items()) if id.startswith("page:"))
+    return tuple(page for page in pages if page.expires is None or seconds < page.expires)
 
 
 def _shown(effect: Any, pages: tuple[StoredPage, ...]) -> object:
     """What a read of pages finds among these."""
     match effect:
         case FindPages():
-            return frozenset(effect.found(one.page for one in pages).pages)
+            return frozenset(effect.found(page.page for page in pages).pages)
         case FindPagesAbove():
-            return frozenset((one.page, one.etag) for one in pages if one.page.number > effect.number)
+            return frozenset((page.page, page.etag) for page in pages if page.page.number > effect.number)
         case HasPages():
             return bool(pages)
     raise TypeError(effect)

@@ -29,8 +29,8 @@ def entity_document(documents: Documents, entity: int) -> Json | None:
 def _of_kind(documents: Documents, entity: EntityRef, kind: str) -> Iterator[dict[str, Any]]:
     """What lies in an entity's partition of the library."""
     partition = partition_text(entity.key)
-    found = (one for (key, _), one in documents[LIBRARY_CONTAINER].items() if key == partition)
-    return (one for one in found if one["kind"] == kind)
+    found = (item for (key, _), item in documents[LIBRARY_CONTAINER].items() if key == partition)
+    return (item for item in found if item["kind"] == kind)
 
 
 def holding_differences(
@@ -59,9 +59,9 @@ def outside_differences(reality: Reality, documents: Documents, store: Store) ->
     parked, overdue = set[str](), set[str]()
     for entity in range(len(store.entities)):
         ref = entity_ref(entity)
-        parked |= {read_parked(from_library(one)).message for one in _of_kind(documents, ref, "parked")}
-        outputs = (read_parked(from_library(one)).envelope for one in _of_kind(documents, place_of(ref), "parked"))
-        overdue |= {Envelope.read(one.text).data.value["message"] for one in outputs}
+        parked |= {read_parked(from_library(item)).message for item in _of_kind(documents, ref, "parked")}
+        outputs = (read_parked(from_library(item)).envelope for item in _of_kind(documents, place_of(ref), "parked"))
+        overdue |= {Envelope.read(item.text).data.value["message"] for item in outputs}
     if parked != store.parked:
         yield f"parked: {sorted(parked)} in place of {sorted(store.parked)}"
     if overdue != store.overdue:
@@ -72,10 +72,10 @@ def outside_differences(reality: Reality, documents: Documents, store: Store) ->
 
 
 def _page_differences(reality: Reality, documents: Documents, entity: int, library: Library) -> Iterator[str]:
-    stored = [one for one in _of_kind(documents, entity_ref(entity), "page") if not reality.is_over(one)]
-    found = {read_page(from_library(one)): one["_ts"] + one["ttl"] for one in stored}
-    pages = [one for one in library.now.values() if isinstance(one, StoredPage)]
-    expected = {one.page: one.expires for one in pages if not reality.is_past(one.expires)}
+    stored = [item for item in _of_kind(documents, entity_ref(entity), "page") if not reality.is_over(item)]
+    found = {read_page(from_library(item)): item["_ts"] + item["ttl"] for item in stored}
+    pages = [item for item in library.now.values() if isinstance(item, StoredPage)]
+    expected = {item.page: item.expires for item in pages if not reality.is_past(item.expires)}
     if found.keys() != expected.keys():
         yield f"entity {entity}: the pages {found.keys() - expected.keys()} in place of {expected.keys() - found.keys()}"
     for page, expires in expected.items():
@@ -86,7 +86,7 @@ def _page_differences(reality: Reality, documents: Documents, entity: int, libra
 def _staged_differences(
     documents: Documents, entity: int, library: Library, names: Correspondence, *, sweeps: bool
 ) -> Iterator[str]:
-    found = {one["tx"]: one for one in _of_kind(documents, entity_ref(entity), "staged")}
+    found = {item["tx"]: item for item in _of_kind(documents, entity_ref(entity), "staged")}
     expected = {id.removeprefix("staged:"): content for id, content in library.now.items() if id.startswith("staged:")}
     for tx, content in expected.items():
         real = found.pop(names.transaction(tx), None)

@@ -74,11 +74,11 @@ class _Judge:
         self._releases = frozenset(map(hash_of_release, keepers(scenario)))
         self._kept = keepers(scenario)
         parked = tuple(parked_in(reality))
-        self._parked = {one.message for one in parked}
+        self._parked = {item.message for item in parked}
         self._overdue = {
-            one.envelope.value["data"]["message"] for one in parked if one.entity.startswith(f'["{TOO_OLD}')
+            item.envelope.value["data"]["message"] for item in parked if item.entity.startswith(f'["{TOO_OLD}')
         }
-        self._failed = [one for deed in deeds for one in deed.failed]
+        self._failed = [item for deed in deeds for item in deed.failed]
         refused = {key for key, _ in self._failed}
         self._done = frozenset(
             (entity_ref(entity).key, keys[number])
@@ -90,7 +90,7 @@ class _Judge:
 
     def fallen(self) -> Iterator[str]:
         """The names of the properties, some of them more than once."""
-        commits = tuple(one for entity in range(self._scenario.entities) for one in self._commits(entity))
+        commits = tuple(item for entity in range(self._scenario.entities) for item in self._commits(entity))
         # Their places are in what the model's outputs say. Those that are sent again have no other.
         published = tuple(replace(output, place=None) for output in self._reality.published)
         facts = Facts(commits, published, self._done)
@@ -100,9 +100,9 @@ class _Judge:
             found = (*violations(facts, drained=False), *lost(facts))
         excused = {message_hash(key) for key in self._overdue | self._kept}
         yield from (
-            one.property
-            for one in found
-            if one.property != "nothing_lost" or self._is_lost(one.message, excused, commits)
+            item.property
+            for item in found
+            if item.property != "nothing_lost" or self._is_lost(item.message, excused, commits)
         )
         if not all(map(self._is_serial, self._versions)):
             yield "serial_execution"
@@ -116,20 +116,20 @@ class _Judge:
     def _drops(self, number: int) -> bool:
         """Whether an outbox has dropped outputs that were neither published nor put aside."""
         entity, versions = entity_ref(number), self._versions[number]
-        last = {entry.tx for one in versions[-1:] for entry in one.ledger.outbox}
+        last = {entry.tx for version in versions[-1:] for entry in version.ledger.outbox}
         outputs = (
             output
-            for ledger in (one.ledger for one in versions)
+            for ledger in (version.ledger for version in versions)
             for entry in ledger.outbox
             if entry.tx not in last
             for output in entry.owed_outputs(entity, ledger.to, ledger.sequences)
         )
         published = {content_of(output)[0] for output in self._reality.published}
-        return not {content_of(one)[0] for one in outputs} <= self._overdue | published
+        return not {content_of(item)[0] for item in outputs} <= self._overdue | published
 
     def _is_lost(self, message: str, excused: set[str], commits: tuple[Commit, ...]) -> bool:
         """Whether a message was acknowledged and never committed, or owes outputs that nobody put aside or keeps."""
-        return message not in excused or all(one.message != message for one in commits)
+        return message not in excused or all(commit.message != message for commit in commits)
 
     def _wrongly_refused(self) -> Iterator[str]:
         """The properties that fell with a refusal. What is too old is refused in order."""
@@ -145,7 +145,7 @@ class _Judge:
         """Every commit that any accepted document records, also if it was overwritten later; but none that was undone since."""
         entity, versions = entity_ref(number), self._versions[number]
         undone = not self._scenario.budget.removed  # What was committed on an entity that was deleted stays so.
-        last = max((place for place, one in enumerate(versions) if one.restored and undone), default=-1)
+        last = max((place for place, item in enumerate(versions) if item.restored and undone), default=-1)
         known: frozenset[str] = frozenset()
         for place, one in enumerate(versions):
             new = [hash for hash in one.marks if hash not in known]
@@ -166,18 +166,18 @@ class _Judge:
     def _is_serial(self, versions: tuple[_Version, ...]) -> bool:
         """Whether each state follows from the one before by the messages that its marks say were committed on it."""
         before = _Version("", Ledger(), restored=False)
-        for one in versions:
-            if not one.restored:
-                new = sorted(set(one.marks) - {*before.marks, *self._releases})
-                released = set(one.marks) & self._releases - {*before.marks}
-                grew = one.ledger.version - before.ledger.version
+        for version in versions:
+            if not version.restored:
+                new = sorted(set(version.marks) - {*before.marks, *self._releases})
+                released = set(version.marks) & self._releases - {*before.marks}
+                grew = version.ledger.version - before.ledger.version
                 # A tombstone keeps its history, and the next message starts anew.
                 base = "" if before.ledger.deleted and grew else before.history
-                handled = one.history.removeprefix(base).split(">")[1:]
+                handled = version.history.removeprefix(base).split(">")[1:]
                 made = sorted(message_hash(f"web/{id}") for id in handled)
-                if not one.history.startswith(base) or made != new or grew != len(new) + len(released):
+                if not version.history.startswith(base) or made != new or grew != len(new) + len(released):
                     return False
-            before = one
+            before = version
         return True
 
     def _of(self, number: int) -> Iterator[_Version]:

@@ -72,8 +72,11 @@ class Moment:
         """
         if not self.saved:
             return ()
-        records = (one for one in self.written if isinstance(one, ColocatedRecord | StreamEntry))
-        found = [Made(one.message, one.tx, one.version, one.at, Commit.of(ENTITY.key, one)) for one in records]
+        records = (item for item in self.written if isinstance(item, ColocatedRecord | StreamEntry))
+        found = [
+            Made(record.message, record.tx, record.version, record.at, Commit.of(ENTITY.key, record))
+            for record in records
+        ]
         old, new = ledger_in(self.before), ledger_in(self.after)
         known = {entry.tx for entry in old.outbox}
         fresh = (entry for entry in new.outbox if entry.tx not in known)
@@ -81,7 +84,7 @@ class Moment:
             outputs = tuple(entry.owed_outputs(ENTITY, new.to, new.sequences))
             commit = Commit(ENTITY.key, entry.cause, entry.tx, version, tuple(output.id for output in outputs))
             found.append(Made(keys[entry.cause], entry.tx, version, entry.at, commit, outputs))
-        return tuple(sorted(found, key=lambda one: one.version))
+        return tuple(sorted(found, key=lambda item: item.version))
 
 
 def moments(reality: Reality) -> Iterator[Moment]:
@@ -109,7 +112,7 @@ def ledger_in(entity: EntityView) -> Ledger:
 
 def numbered(companions: Mapping[str, Companion]) -> tuple[NumberedMessage, ...]:
     """The documents of numbers among companions."""
-    return tuple(one for one in companions.values() if isinstance(one, NumberedMessage))
+    return tuple(companion for companion in companions.values() if isinstance(companion, NumberedMessage))
 
 
 def companion_of(document: Mapping[str, object]) -> Companion:

@@ -247,7 +247,7 @@ class Process:
             again = () if following is None else following.messages
             self._done += ((start.entity, number) for number in start.messages if number not in again)
         if isinstance(result, Finished):
-            self.deeds.failed += (one for one in result.failed if not isinstance(one[1], COMES_BACK))
+            self.deeds.failed += (item for item in result.failed if not isinstance(item[1], COMES_BACK))
         if following is None and start.task in ("replay", ANSWER):
             self.deeds.sent_again.append(self._version)
 

@@ -181,9 +181,9 @@ class Reality:
 
     def requests(self) -> tuple[str, ...]:
         """The requests since the last time, one line each."""
-        found = [one for one in self.emulator.requests(self._logged) if one.database == self.database]
-        self._logged = max((one.n for one in found), default=self._logged)
-        return tuple(_line(one) for one in found)
+        found = [request for request in self.emulator.requests(self._logged) if request.database == self.database]
+        self._logged = max((item.n for item in found), default=self._logged)
+        return tuple(_line(item) for item in found)
 
     async def create(self, entity: EntityRef, document: Json) -> None:
         """An entity that was there before anything happened."""
@@ -227,7 +227,7 @@ class Reality:
         for name, path in ((ENTITIES.container, PLACE), (LIBRARY_CONTAINER, LIBRARY_PATH[1:])):
             async with self._container(name) as container:
                 documents = [document async for document in container.read_all_items()]
-            held[name] = {(partition_text(one[path]), one["id"]): one for one in documents}
+            held[name] = {(partition_text(item[path]), item["id"]): item for item in documents}
         return held
 
 

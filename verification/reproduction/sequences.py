@@ -15,12 +15,12 @@ Rank = tuple[int, str]
 
 def wrongly_held(moment: Moment) -> Iterator[str]:
     """The properties that do not hold because ledger and documents say different things of what is held."""
-    receptions = {one.channel: one for one in ledger_in(moment.after).receptions}
-    held = {(one.channel, one.number) for one in numbered(moment.held) if one.held is not None}
+    receptions = {reception.channel: reception for reception in ledger_in(moment.after).receptions}
+    held = {(item.channel, item.number) for item in numbered(moment.held) if item.held is not None}
     reported = {
-        (one.channel, number)
-        for one in receptions.values()
-        for first, last in one.held
+        (reception.channel, number)
+        for reception in receptions.values()
+        for first, last in reception.held
         for number in range(first, last + 1)
     }
     if held - reported or any(number < receptions[channel].next for channel, number in reported):
@@ -32,11 +32,11 @@ def wrongly_held(moment: Moment) -> Iterator[str]:
 def out_of_order(moment: Moment, scenario: Scenario) -> bool:
     """Whether a batch handles a message before an earlier one that is there or may come, or records wrongly that it is late."""
     messages = by_key(scenario.messages)
-    documents = {one.message: one for one in numbered(moment.held)}
-    handled = [one.message for one in numbered(moment.known) if one.held is None and one.message is not None]
+    documents = {item.message: item for item in numbered(moment.held)}
+    handled = [item.message for item in numbered(moment.known) if item.held is None and item.message is not None]
     for record in moment.made({message_hash(key): key for key in messages}):
         rank = _rank(messages[record.message])
-        late = any(_rank(messages[one]) > rank for one in handled)
+        late = any(_rank(messages[item]) > rank for item in handled)
         if documents[record.message].late is not late:
             return True
         if record.at < HAS_WAITED and _overtakes(record, moment, handled, messages):
@@ -48,9 +48,9 @@ def out_of_order(moment: Moment, scenario: Scenario) -> bool:
 def _overtakes(record: Made, moment: Moment, handled: list[str], messages: Mapping[str, Message]) -> bool:
     """Whether some other channel has an earlier message there, or may still send one."""
     mine = messages[record.message]
-    present = {one.message for one in (*numbered(moment.known), *numbered(moment.held))}
-    for channel in {one.channel for one in ledger_in(moment.before).receptions} - {channel_of(mine)}:
-        waiting = (key for key, one in messages.items() if channel_of(one) == channel and key not in handled)
+    present = {item.message for item in (*numbered(moment.known), *numbered(moment.held))}
+    for channel in {reception.channel for reception in ledger_in(moment.before).receptions} - {channel_of(mine)}:
+        waiting = (key for key, item in messages.items() if channel_of(item) == channel and key not in handled)
         following = next(waiting, None)
         passed = max(
             (_rank(messages[key]) for key in handled if channel_of(messages[key]) == channel), default=(-1, "")

@@ -38,7 +38,7 @@ def walk(scenario: Scenario, seed: int, longest: int = LONGEST) -> tuple[Event, 
     start = state = explorer.start()
     taken: list[Move] = []
     while len(taken) < longest and not explorer.is_good_end(state):
-        moves = [one for one in explorer.moves(state) if not _is_out_of_reach(one, state)]
+        moves = [move for move in explorer.moves(state) if not _is_out_of_reach(move, state)]
         if not moves:
             break
         chosen = random.choice(moves)
@@ -62,11 +62,13 @@ def _is_parked_unheard(move: Move, before: State) -> bool:
 def _meets_expired(move: Move, before: State) -> bool:
     """Whether a step shows or deletes a page whose time is over: in the model it may still be there."""
     seconds = before[0].now * int(TICK.total_seconds())
-    writes = (one for library in before[0].libraries for _, one in library.writes if isinstance(one, StoredPage))
-    over = {one for one in writes if one.expires is not None and one.expires <= seconds}
+    writes = (item for library in before[0].libraries for _, item in library.writes if isinstance(item, StoredPage))
+    over = {write for write in writes if write.expires is not None and write.expires <= seconds}
     asked, reply = _asked(move, before), move.what.reply if isinstance(move.what, Answer) else None
-    shown = {one.page for one in over} & set(reply.pages if isinstance(reply, FoundPages) else ())
-    deleted = {one.etag for one in over} & {etag for _, etag in (asked.pages if isinstance(asked, DeletePages) else ())}
+    shown = {item.page for item in over} & set(reply.pages if isinstance(reply, FoundPages) else ())
+    deleted = {item.etag for item in over} & {
+        etag for _, etag in (asked.pages if isinstance(asked, DeletePages) else ())
+    }
     return bool(shown or deleted)
 
 
@@ -90,5 +92,5 @@ def _is_in_part(move: Move, before: State) -> bool:
     if move.slot >= 0:
         return isinstance(move.what, Answer) and move.what.cost is not None
     companions = before[0].partition.now
-    noted = ((one if isinstance(one, str) else id_of(note.entity, one), etag) for one, etag in note.companions)
+    noted = ((item if isinstance(item, str) else id_of(note.entity, item), etag) for item, etag in note.companions)
     return not all(id in companions and etag in (None, ANY, companions[id][1]) for id, etag in noted)

@@ -39,7 +39,7 @@ STREAM, COLOCATED, IN_ORDER = VersionStream(2), Colocated(), Resequencer()
 
 def numbered(*copies: int, source: str = "web", **more: Any) -> tuple[Message, ...]:
     """Messages 1, 2, 3 … of a source, each so often."""
-    return tuple(Message(one, source=source, number=number, **more) for number, one in enumerate(copies, 1))
+    return tuple(Message(item, source=source, number=number, **more) for number, item in enumerate(copies, 1))
 
 
 @dataclass

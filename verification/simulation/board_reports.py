@@ -14,15 +14,15 @@ _STOPPED: Final = '"failing":"'
 
 def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
     """Note in the history what an accepted batch reports; yields the names under which it is counted."""
-    for one in effect.create:
-        if isinstance(one, NumberedMessage):
-            if one.held is not None:
+    for item in effect.create:
+        if isinstance(item, NumberedMessage):
+            if item.held is not None:
                 yield "message held"
-            elif one.message is None:
-                history.gave_up(_spot(effect, one))
+            elif item.message is None:
+                history.gave_up(_spot(effect, item))
                 yield "number given up"
-            elif one.late:
-                yield history.came_late(_spot(effect, one))
+            elif item.late:
+                yield history.came_late(_spot(effect, item))
     for one, _ in effect.replace:
         if isinstance(one, NumberedMessage):
             if one.late or _spot(effect, one) in history.skipped:
@@ -33,5 +33,5 @@ def note_numbers(effect: SaveBatch, history: History) -> Iterator[str]:
         yield "handler stops a channel"
 
 
-def _spot(effect: SaveBatch, one: NumberedMessage) -> tuple[str, str, int]:
-    return effect.entity.id, one.source, one.number
+def _spot(effect: SaveBatch, message: NumberedMessage) -> tuple[str, str, int]:
+    return effect.entity.id, message.source, message.number

@@ -135,8 +135,8 @@ class Caretakers:
                 ):
                     old[companion["entity"]].append(version)
         for key, versions in old.items():
-            oldest = sorted(versions, key=lambda one: one.timestamp)[:_MOST_AT_ONCE]
-            candidates = tuple((one.id, one.etag) for one in oldest)
+            oldest = sorted(versions, key=lambda item: item.timestamp)[:_MOST_AT_ONCE]
+            candidates = tuple((item.id, item.etag) for item in oldest)
             self._world.weather.counted["companion cleaned up"] += len(candidates)
             entity = self._entity(key)
             await self._run(entity, partial(self._strategy(entity).clean, entity, candidates))

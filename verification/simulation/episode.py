@@ -129,7 +129,7 @@ class Episode:
         except Overdue as over:
             self._history.convict("termination", "", f"not everything came to rest: {over}")
         # First those that have a story.
-        return self._report(sorted(judge(self._history), key=lambda one: not one.tally))
+        return self._report(sorted(judge(self._history), key=lambda item: not item.tally))
 
     def _report(self, violations: list[Violation]) -> Report:
         return Report(

@@ -237,7 +237,7 @@ class History:
         if name in self.sent:
             if cause is not None and (cause.name in self.undone or (cause.kept and self.restored)):
                 self.sent[name].append(Sent(text, data))
-            elif all(one.text != text for one in self.sent[name]):
+            elif all(item.text != text for item in self.sent[name]):
                 self.convict("at_most_one_output", tally, f"{name} was published with different contents")
             return None
         self.sent[name] = [Sent(text, data)]

@@ -93,7 +93,7 @@ def _judge_outputs(history: History, tally: str, life: Life, states: list[Tally]
             sent = history.sent.get(data["name"])
             if sent is None:
                 yield Violation("nothing_lost", tally, f"{data['name']} was never published")
-            elif all(any(one.data.get(key) != value for key, value in data.items()) for one in sent):
+            elif all(any(item.data.get(key) != value for key, value in data.items()) for item in sent):
                 yield Violation(
                     "consistent_state_and_output", tally, f"{data['name']} does not fit the state {name} took place on"
                 )

@@ -74,7 +74,7 @@ class Operators:
 
     async def _look_into(self, message: Message) -> None:
         history, name, key = self._world.history, message.name, key_of(message.envelope)
-        place = next((one for one in self._places(message.entity) if self._lies_in(one, key)), None)
+        place = next((item for item in self._places(message.entity) if self._lies_in(item, key)), None)
         if place is None:
             history.requeue(name)  # Somebody has sent it again since.
             return

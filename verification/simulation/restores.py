@@ -68,9 +68,9 @@ class Restores:
 
     def _made(self) -> _Backup:
         store = self._world.store
-        entities = {key: len(one.log) for key, one in store.entities.items()}
+        entities = {key: len(item.log) for key, item in store.entities.items()}
         return _Backup(
-            entities, {key: len(one.log) for key, one in store.library.items()}, self._world.history.written_so_far
+            entities, {key: len(item.log) for key, item in store.library.items()}, self._world.history.written_so_far
         )
 
     def _put_back(self, backup: _Backup) -> list[str]:

@@ -280,7 +280,7 @@ def _unjudged(self: Any, *known: Any) -> tuple[Any, ...]:
 
 
 def _values(lifetimes: Lifetimes) -> tuple[Any, ...]:
-    return tuple(getattr(lifetimes, one.name) for one in fields(lifetimes))
+    return tuple(getattr(lifetimes, field.name) for field in fields(lifetimes))
 
 
 _RECEIVERS: Final[Mapping[str, Parts]] = {
@@ -333,7 +333,9 @@ def _resequencer(name: str) -> Protocols:
 
 
 def _mending(name: str) -> Protocols:
-    again, found, sent = (_twin(one, _MENDERS[name]) for one in (Resequencer, replaying.versions_of, replaying.replay))
+    again, found, sent = (
+        _twin(item, _MENDERS[name]) for item in (Resequencer, replaying.versions_of, replaying.replay)
+    )
     return replace(STREAM, resequencer=again, versions_of=found, replay=sent)
 
 

@@ -70,8 +70,8 @@ class Patch:
         """Put it in place. Later imports from the module get the replacement."""
         *owners, name = self.path.split(".")
         owner: Any = module
-        for one in owners:
-            owner = getattr(owner, one)
+        for item in owners:
+            owner = getattr(owner, item)
         setattr(owner, name, self.wrapper(vars(owner)[name]))
 
 
@@ -130,7 +130,7 @@ def imports_of(modules: tuple[ModuleType, ...]) -> dict[str, frozenset[str]]:
     """For each module the others that it imports from."""
     names = [module.__name__ for module in modules]
     return {
-        module.__name__: frozenset(one for one in names if f"from {one} import" in _source(module))
+        module.__name__: frozenset(name for name in names if f"from {name} import" in _source(module))
         for module in modules
     }
 

@@ -74,8 +74,8 @@ def _replaced(world: World, made: Mapping[str, ModuleType]) -> World:
         return shipped if module is None else getattr(module, shipped.__name__)
 
     kind = _kind_in(world)
-    strategy = twin(kind)(**{one.name: getattr(world.strategy, one.name) for one in fields(kind)})
-    chores = {one.name: twin(one.default) for one in fields(Chores)}
+    strategy = twin(kind)(**{field.name: getattr(world.strategy, field.name) for field in fields(kind)})
+    chores = {field.name: twin(field.default) for field in fields(Chores)}
     return replace(world, strategy=strategy, chores=Chores(**chores))
 
 

@@ -188,7 +188,7 @@ class World:
         found = dict.fromkeys(find(entity, position) for position in reversed(views_in(entity, token)))
         for number, reply in enumerate(found):
             listed = ", ".join(in_words(companion) for companion, _ in reply.companions) or "nothing"
-            hit = any(isinstance(one, ColocatedRecord | StreamEntry) for one, _ in reply.companions)
+            hit = any(isinstance(item, ColocatedRecord | StreamEntry) for item, _ in reply.companions)
             seen = "duplicate found its record" if hit else OLD if number else None
             said = f"reads the companions {listed}"
             if number == 0:
@@ -213,12 +213,12 @@ class World:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
         found: dict[FoundPages, tuple[bool, bool]] = {}
         for pages, aged, expired in self._pages(effect, store):
-            reply = effect.found(one.page for one in pages)
+            reply = effect.found(page.page for page in pages)
             found.setdefault(reply, (aged, expired))
         for reply, (aged, expired) in found.items():
-            names = ", ".join(f"page {one.version}" for one in reply.pages) or "no page"
-            marks = by_hash(written(mark for one in reply.pages for mark in split(one.marks)))
-            answered = any(one.answers for one in reply.pages)
+            names = ", ".join(f"page {page.version}" for page in reply.pages) or "no page"
+            marks = by_hash(written(mark for page in reply.pages for mark in split(page.marks)))
+            answered = any(page.answers for page in reply.pages)
             seen = EXPIRED if expired else FOUND if marks else ANSWERED_THERE if answered else None
             yield Answer(
                 reply, store, said=f"finds {names}{' of an older view' if aged else ''}", witnessed=seen, aged=aged
@@ -228,12 +228,10 @@ class World:
         yield from self._unanswered(store, may_be_behind=effect.token is not None)
         found: dict[FoundAbove, bool] = {}
         for pages, aged, _ in self._pages(effect, store):
-            above = FoundAbove(tuple((one.page, one.etag) for one in pages if one.page.number > effect.number))
+            above = FoundAbove(tuple((page.page, page.etag) for page in pages if page.page.number > effect.number))
             found.setdefault(above, aged)
         for reply, aged in found.items():
-            said = (
-                f"finds {', '.join(f'page {one.number}' for one, _ in reply.pages) or 'no page'} above {effect.number}"
-            )
+            said = f"finds {', '.join(f'page {item.number}' for item, _ in reply.pages) or 'no page'} above {effect.number}"
             yield Answer(reply, store, STALE if aged else None, said=said)  # Each fence in vain makes another version.
 
     def _pages(
@@ -249,7 +247,7 @@ class World:
             pages = tuple(view[id] for id in sorted(view) if id.startswith("page:"))
             aged = position < library.end
             yield pages, aged, False
-            living = tuple(one for one in pages if not _is_over(one, store.now))
+            living = tuple(page for page in pages if not _is_over(page, store.now))
             if len(living) < len(pages):
                 yield living, aged, True
 
@@ -338,7 +336,7 @@ class World:
     def _arrivals(self, outputs: tuple[Output, ...]) -> tuple[int, ...]:
         """The messages that outputs bring."""
         sent = ((self.judge.keys.index(content_of(output)[0]), output) for output in outputs)
-        arriving = (one for number, output in sent for one in brought(self.scenario, number, output))
+        arriving = (item for number, output in sent for item in brought(self.scenario, number, output))
         return tuple(arriving) if self.scenario.feeds or self.scenario.replies else ()
 
     def _ask(self, effect: Publish, store: Store) -> Iterator[Answer]:
@@ -359,7 +357,7 @@ class World:
             return frozenset()
         known = {key for key, _ in store.committed}
         contents = ((content_of(output)[0], output.envelope.text) for output in outputs)
-        return frozenset(one for one in contents if one[0] not in known)
+        return frozenset(content for content in contents if content[0] not in known)
 
     def _divided(self, effect: Publish, store: Store) -> tuple[tuple[Output, ...], tuple[str, ...]]:
         """What is to be published, and keys of messages whose outputs are too old for that and are parked."""
@@ -383,8 +381,8 @@ class World:
         """A write that is done as well as may be: all of it, one of several companions, nothing, or later."""
         yield self.land(effect, store)
         yield Answer(None, store, LOST, said=f"{described(effect)}, which is lost")
-        for one in parts_of(effect):
-            part = self.land(one, store)
+        for item in parts_of(effect):
+            part = self.land(item, store)
             yield Answer(None, part.store, LOST, said=f"{part.said}; the rest is lost")
         if self._delayed:
             yield Answer(None, store, LOST, effect, said=f"{described(effect)}, which will arrive later")

@@ -70,7 +70,7 @@ class BookState:
     def numbers(self) -> frozenset[int]:
         """The numbers of which anything is kept."""
         said = self.now
-        return said.open | said.paid | frozenset().union(*(one.open | one.paid for one in self.written))
+        return said.open | said.paid | frozenset().union(*(item.open | item.paid for item in self.written))
 
     def opened(self, effect: OpenNumbers, numbers: tuple[int, ...] | None = None) -> tuple[BookState, tuple[str, ...]]:
         """The book once it has given out numbers, and the transactions.
@@ -81,26 +81,26 @@ class BookState:
         """
         if numbers is None:
             taken = self.numbers
-            numbers = tuple(islice((one for one in count(1) if one not in taken), effect.count))
-        fresh = ((one, effect.entity.key, effect.version) for one in numbers)
-        still = (one for one in self.open if one[0] not in numbers)
+            numbers = tuple(islice((item for item in count(1) if item not in taken), effect.count))
+        fresh = ((number, effect.entity.key, effect.version) for number in numbers)
+        still = (item for item in self.open if item[0] not in numbers)
         opened = tuple(sorted((*still, *fresh)))
         book = replace(self, open=opened, closed=self.closed.difference(numbers), lives=True)
-        return book, tuple(transaction(self.id, one) for one in numbers)
+        return book, tuple(transaction(self.id, number) for number in numbers)
 
     def wrote(self, value: BookWritten) -> BookState:
         """The book once this was written."""
-        return replace(self, written=(*(one for one in self.written if one != value), value))
+        return replace(self, written=(*(item for item in self.written if item != value), value))
 
     def within(self, used: frozenset[str]) -> BookState:
         """The book without what it says of transactions that nothing refers to."""
         numbers = frozenset(number for book, number in map(number_of, used) if book == self.id)
         if numbers >= self.numbers and used >= self.known:
             return self
-        written = dict.fromkeys(one.within(numbers) for one in reversed(self.written))
+        written = dict.fromkeys(item.within(numbers) for item in reversed(self.written))
         return replace(
             self,
-            open=tuple(one for one in self.open if one[0] in numbers),
+            open=tuple(item for item in self.open if item[0] in numbers),
             closed=self.closed & numbers,
             known=self.known & used,
             written=tuple(reversed(written)),
@@ -116,17 +116,17 @@ Books = tuple[BookState, ...]
 
 def book_in(books: Books, id: str) -> BookState:
     """The book with this id; one that says nothing if there is none."""
-    return next((one for one in books if one.id == id), BookState(id))
+    return next((book for book in books if book.id == id), BookState(id))
 
 
 def with_book(books: Books, book: BookState) -> Books:
     """The books with this one in place of what it was."""
-    return tuple(sorted((*(one for one in books if one.id != book.id), book), key=lambda one: one.id))
+    return tuple(sorted((*(item for item in books if item.id != book.id), book), key=lambda item: item.id))
 
 
 def fresh_id(books: Books) -> str:
     """An id that no book has."""
-    taken = {one.id for one in books}
+    taken = {book.id for book in books}
     return next(id for number in range(len(taken) + 1) if (id := f"b{number}") not in taken)
 
 
@@ -167,7 +167,7 @@ class Clerk:
     ) -> Iterator[tuple[frozenset[str], bool]]:
         """What reads of books may prove of transactions, the newest view first, each with whether it is old."""
         written = [(None, *book_in(books, id).written) for id in ids]
-        for views in product(*(tuple(reversed(one)) for one in written)):
+        for views in product(*(tuple(reversed(item)) for item in written)):
             read = dict(zip(ids, views, strict=True))
             proved = frozenset(tx for tx in transactions if number_of(tx)[0] in read and self.proves(read, tx))
             yield proved, any(view is not versions[-1] for view, versions in zip(views, written, strict=True))
@@ -200,6 +200,6 @@ class Clerk:
 def _as_on(shelf: Shelf, book: BookState) -> BookState:
     """The book as it is on a shelf."""
     open = shelf._mine[book.id]._open
-    gone = frozenset(one[0] for one in book.open if one[0] not in open)
-    still = tuple(one for one in book.open if one[0] in open)
+    gone = frozenset(item[0] for item in book.open if item[0] not in open)
+    still = tuple(item for item in book.open if item[0] in open)
     return replace(book, open=still, closed=book.closed | gone, known=frozenset(shelf._paid))

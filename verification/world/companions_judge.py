@@ -101,7 +101,7 @@ class CompanionsJudge(Judge):
         """Other messages that have the number of this one, in the same channel: only one of them may be handled."""
         messages = by_key(self.scenario.messages)
         place = _place(messages[key])
-        return tuple(one for one, message in messages.items() if one != key and place and _place(message) == place)
+        return tuple(item for item, message in messages.items() if item != key and place and _place(message) == place)
 
     def left_undone(self, store: Store, but: Container[str] = ()) -> str | None:
         """What is wrong if nobody is at work any more and no delivery is left, but for messages that need not be done."""
@@ -112,12 +112,16 @@ class CompanionsJudge(Judge):
             done = key in store.parked or (
                 (key in committed or self.scenario.traceless) and key in store.published | store.overdue
             )
-            others = any(one in committed and one in store.published for one in self.rivals(key))
+            others = any(rival in committed and rival in store.published for rival in self.rivals(key))
             if not done and not others and not self._is_skipped(key, store) and not self._waits_for_parked(key, store):
                 what = "its output was never published" if key in committed else "it was never committed"
                 return f"nothing_lost: all is acknowledged, {key} too, but {what}"
-        documents = (one for one, _ in store.partition.now.values())
-        held = (one.message for one in documents if isinstance(one, NumberedMessage) and one.held is not None)
+        documents = (item for item, _ in store.partition.now.values())
+        held = (
+            document.message
+            for document in documents
+            if isinstance(document, NumberedMessage) and document.held is not None
+        )
         for message in held:
             if message is not None and not self._waits_for_parked(message, store):
                 return f"no_garbage: all is done, but {message} is still held"
@@ -127,15 +131,15 @@ class CompanionsJudge(Judge):
         """The messages that a batch commits, in their order."""
         if not isinstance(write, SaveBatch):
             return []
-        written = (*write.create, *(one for one, _ in write.replace))
-        records = (one for one in written if isinstance(one, ColocatedRecord | StreamEntry))
-        made = [_Made(one.message, one.tx, one.version, one.at, one.digest) for one in records]
+        written = (*write.create, *(item for item, _ in write.replace))
+        records = (item for item in written if isinstance(item, ColocatedRecord | StreamEntry))
+        made = [_Made(record.message, record.tx, record.version, record.at, record.digest) for record in records]
         known = {(entry.cause, entry.tx) for entry in old.outbox}
         fresh = (entry for entry in new.outbox if (entry.cause, entry.tx) not in known)
         for version, entry in enumerate(fresh, old.version + 1):
             outputs = tuple(entry.owed_outputs(ENTITY, new.to, new.sequences))
             made.append(_Made(self._by_hash[entry.cause], entry.tx, version, entry.at, outputs))
-        return sorted(made, key=lambda one: one.version)
+        return sorted(made, key=lambda item: item.version)
 
     @cached_property
     def _by_hash(self) -> dict[str, str]:
@@ -153,8 +157,8 @@ class CompanionsJudge(Judge):
         if made.version != version:
             return f"serial_execution: {key} is recorded as version {made.version} and makes version {version}"
         channel = channel_of(message)
-        others = (by_key(self.scenario.messages)[one] for one in committed)
-        received = [one.number or 0 for one in others if channel_of(one) == channel]
+        others = (by_key(self.scenario.messages)[item] for item in committed)
+        received = [other.number or 0 for other in others if channel_of(other) == channel]
         received += skipped(channel, committed, store)
         if message.number is not None and message.number != (following := max(received, default=0) + 1):
             return f"in_sequence: {key} is handled as number {message.number}, though {following} is next"
@@ -178,8 +182,8 @@ class CompanionsJudge(Judge):
         messages = by_key(self.scenario.messages)
         waiting = messages[key]
         return any(
-            channel_of(messages[one]) == channel_of(waiting) and (messages[one].number or 0) < (waiting.number or 0)
-            for one in store.parked
+            channel_of(messages[item]) == channel_of(waiting) and (messages[item].number or 0) < (waiting.number or 0)
+            for item in store.parked
         )
 
 
@@ -207,24 +211,28 @@ def _in_short(output: Output) -> tuple[str, str]:
 
 def skipped(channel: str, committed: Container[str], store: Store) -> list[int]:
     """The numbers of a channel that were given up on, those included whose messages came too late."""
-    documents = (one for one, _ in store.partition.now.values() if isinstance(one, NumberedMessage))
-    given_up = (one for one in documents if one.held is None and (one.message is None or one.message not in committed))
-    return [one.number for one in given_up if one.channel == channel]
+    documents = (item for item, _ in store.partition.now.values() if isinstance(item, NumberedMessage))
+    given_up = (
+        document
+        for document in documents
+        if document.held is None and (document.message is None or document.message not in committed)
+    )
+    return [item.number for item in given_up if item.channel == channel]
 
 
 def _wrong_held(partition: Entity) -> str | None:
     """What is wrong with what a read model holds: ledger and documents have to say the same."""
     ledger = partition.ledger
-    receptions = {one.channel: one for one in ledger.receptions}
-    documents = [one for one, _ in partition.now.values() if isinstance(one, NumberedMessage)]
-    held = {(one.channel, one.number) for one in documents if one.held is not None}
+    receptions = {reception.channel: reception for reception in ledger.receptions}
+    documents = [item for item, _ in partition.now.values() if isinstance(item, NumberedMessage)]
+    held = {(document.channel, document.number) for document in documents if document.held is not None}
     for channel, number in sorted(held):
         if channel not in receptions or not holds(receptions[channel].held, number):
             return f"no_garbage: number {number} of {channel} is held, and the read model does not know"
     reported = {
-        (one.channel, number)
-        for one in ledger.receptions
-        for first, last in one.held
+        (reception.channel, number)
+        for reception in ledger.receptions
+        for first, last in reception.held
         for number in range(first, last + 1)
     }
     for channel, number in sorted(reported - held):
@@ -236,8 +244,11 @@ def _wrong_held(partition: Entity) -> str | None:
 
 
 def _is_held(key: str, store: Store) -> bool:
-    documents = (one for one, _ in store.partition.now.values())
-    return any(isinstance(one, NumberedMessage) and one.message == key and one.held is not None for one in documents)
+    documents = (item for item, _ in store.partition.now.values())
+    return any(
+        isinstance(document, NumberedMessage) and document.message == key and document.held is not None
+        for document in documents
+    )
 
 
 def _is_owed(key: str, store: Store) -> bool:

@@ -27,9 +27,9 @@ def entries(ranges: tuple[tuple[int, int], ...]) -> Look:
 
     def find(entity: Entity, position: int) -> FoundCompanions:
         found = {
-            one.version: (one, etag)
-            for one, etag in entity.companions(position).values()
-            if isinstance(one, StreamEntry) and any(first <= one.version <= last for first, last in ranges)
+            item.version: (item, etag)
+            for item, etag in entity.companions(position).values()
+            if isinstance(item, StreamEntry) and any(first <= item.version <= last for first, last in ranges)
         }
         return FoundCompanions(tuple(entry for _, entry in sorted(found.items())))
 
@@ -41,7 +41,9 @@ def owing(entity: Entity, position: int) -> FoundCompanions:
     records = entity.companions(position).values()
     return FoundCompanions(
         tuple(
-            (one, etag) for one, etag in records if isinstance(one, ColocatedRecord | StreamEntry) and one.owing_since
+            (item, etag)
+            for item, etag in records
+            if isinstance(item, ColocatedRecord | StreamEntry) and item.owing_since
         )
     )
 

@@ -72,9 +72,9 @@ def transactions_in(write: Write) -> frozenset[str]:
         case DeleteStaged():
             return frozenset(write.transactions)
         case WriteDown():
-            return frozenset(transaction(write.id, one) for one in write.written.open | write.written.paid)
+            return frozenset(transaction(write.id, item) for item in write.written.open | write.written.paid)
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
-            named = {one.tx for one in companions_in(write) if not isinstance(one, NumberedMessage)}
+            named = {item.tx for item in companions_in(write) if not isinstance(item, NumberedMessage)}
             owing = transactions_of(write.document) if isinstance(write, SaveBatch) else frozenset()
             return owing.union(named)
         case WritePage() | DeletePages() | Park() | Unpark() | KeepAnswers():
@@ -91,7 +91,7 @@ def messages_in(write: Write) -> frozenset[str]:
         case Unpark():
             return frozenset({write.message})
         case SaveBatch() | ReplaceCompanions() | DeleteCompanions():
-            return frozenset(one.message for one in companions_in(write) if one.message is not None)
+            return frozenset(item.message for item in companions_in(write) if item.message is not None)
         case SaveEntity():
             return messages_of(write.document)
         case WritePage() | DeleteStaged() | DeletePages() | KeepAnswers() | WriteDown():
@@ -102,18 +102,18 @@ def parts_of(effect: BestEffort) -> Iterator[ReplaceCompanions | DeleteCompanion
     """A write of several companions, one by one."""
     match effect:
         case ReplaceCompanions(companions=replaced) if len(replaced) > 1:
-            yield from (replace(effect, companions=(one,)) for one in replaced)
+            yield from (replace(effect, companions=(item,)) for item in replaced)
         case DeleteCompanions(companions=deleted) if len(deleted) > 1:
-            yield from (replace(effect, companions=(one,)) for one in deleted)
+            yield from (replace(effect, companions=(item,)) for item in deleted)
 
 
 def companions_in(write: OfCompanions) -> tuple[Companion, ...]:
     """The companions that a write holds."""
     match write:
         case SaveBatch():
-            return (*write.create, *(one for one, _ in write.replace))
+            return (*write.create, *(item for item, _ in write.replace))
         case ReplaceCompanions():
-            return tuple(one for one, _ in write.companions)
+            return tuple(item for item, _ in write.companions)
         case DeleteCompanions():
             return ()
 
@@ -124,8 +124,8 @@ def _described_companions(write: OfCompanions) -> str:
         return f"deletes {', '.join(id for id, _ in write.companions)}"
     if isinstance(write, ReplaceCompanions):
         return f"writes down that {', '.join(map(_named, companions_in(write)))} owes nothing"
-    held = [one for one in companions_in(write) if isinstance(one, NumberedMessage) and one.held is not None]
-    done = [one for one in companions_in(write) if not (isinstance(one, NumberedMessage) and one.held is not None)]
+    held = [item for item in companions_in(write) if isinstance(item, NumberedMessage) and item.held is not None]
+    done = [item for item in companions_in(write) if not (isinstance(item, NumberedMessage) and item.held is not None)]
     parts = [f"holds {', '.join(map(_named, held))}"] if held else []
     parts += [f"commits {', '.join(map(_named, done))}"] if done else []
     return " and ".join(parts) or "saves what it drafted"

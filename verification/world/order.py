@@ -37,26 +37,28 @@ def out_of_order(
     """
     messages = by_key(scenario.messages)
     mine = _rank(messages[key])
-    ranks = [(channel_of(messages[one]), _rank(messages[one])) for one in handled]
-    written = [*write.create, *(one for one, _ in write.replace)]
-    if any(rank > mine for _, rank in ranks) is not any(one.late for one in _numbered(written) if one.message == key):
+    ranks = [(channel_of(messages[item]), _rank(messages[item])) for item in handled]
+    written = [*write.create, *(item for item, _ in write.replace)]
+    if any(rank > mine for _, rank in ranks) is not any(
+        item.late for item in _numbered(written) if item.message == key
+    ):
         return f"in_order: whether {key} is late is recorded wrongly"
     if at >= HAS_WAITED:
         return None
-    present = {one.message for one in (*_numbered(written), *_numbered(one for one, _ in before.now.values()))}
+    present = {item.message for item in (*_numbered(written), *_numbered(item for item, _ in before.now.values()))}
     ledger = before.view.ledger or Ledger()
-    for channel in {one.channel for one in ledger.receptions} - {channel_of(messages[key])}:
+    for channel in {reception.channel for reception in ledger.receptions} - {channel_of(messages[key])}:
         following = _next_of(scenario, channel, handled)
         if following in present:
             if _rank(messages[following]) < mine:
                 return f"in_order: {key} is handled before {following}, which is there"
-        elif max((rank for one, rank in ranks if one == channel), default=(-1, "")) < mine:
+        elif max((rank for item, rank in ranks if item == channel), default=(-1, "")) < mine:
             return f"in_order: {key} is handled, though {channel} may still send an earlier one"
     return None
 
 
 def _numbered(companions: Iterable[Companion]) -> list[NumberedMessage]:
-    return [one for one in companions if isinstance(one, NumberedMessage)]
+    return [companion for companion in companions if isinstance(companion, NumberedMessage)]
 
 
 def _next_of(scenario: Scenario, channel: str, handled: Collection[str]) -> str:

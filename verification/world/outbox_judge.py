@@ -108,16 +108,18 @@ class OutboxJudge(Judge):
     def _awaited(self, store: Store) -> str | None:
         """The violation if a reply is awaited that does not lie parked: nobody is at work, so it will not come."""
         replies = enumerate(self.scenario.replies)
-        parked = {call_of(one.call) for number, one in replies if one is not None and self.keys[number] in store.parked}
+        parked = {
+            call_of(item.call) for number, item in replies if item is not None and self.keys[number] in store.parked
+        }
         awaited = (call for entity in store.entities for call in entity.ledger.calls if call not in parked)
         return next((f"nothing_lost: the reply to {call} is awaited, and none is left" for call in awaited), None)
 
     def _kept(self, store: Store) -> str | None:
         """The violation if a message is still kept, or was released and not published: a sweep is to come."""
-        kept = [one.id for entity in store.entities for one in entity.ledger.kept]
+        kept = [item.id for entity in store.entities for item in entity.ledger.kept]
         released = (released_by(key) for key, _ in store.committed)
         kept += [key for key in released if key is not None and key not in store.published]
-        return next((f"nothing_lost: {one} is due, and was not published" for one in kept), None)
+        return next((f"nothing_lost: {item} is due, and was not published" for item in kept), None)
 
     def commit(self, write: Commit, before: Entity, after: Entity, store: Store) -> tuple[Committed, str | None]:
         """What is committed once a write has taken effect, and the violation."""
@@ -127,7 +129,7 @@ class OutboxJudge(Judge):
     def _committed(self, write: Commit, entity: Entity, store: Store) -> tuple[Committed, str | None]:
         before, after = entity.ledger, ledger_of(write.document)
         old, marks = _hashes(before), _hashes(after)
-        new = [self._by_hash.get(one, one) for one in marks if one not in old]
+        new = [self._by_hash.get(mark, mark) for mark in marks if mark not in old]
         written = history_of(write.document)
         if after.version == before.version:
             unchanged = written == history_of(entity.truth.document) or entity.truth.document is None
@@ -137,18 +139,18 @@ class OutboxJudge(Judge):
             return store.committed, OVERWRITTEN
         handled = [f"web/{id}" for id in written.removeprefix(entity.history).split(">") if id]
         renewed = {message_hash(key): key for key in handled}
-        new = [renewed.get(one, one) for one in new]
-        made = _Made(entity.history, {one.id for one in before.kept}, dict(store.committed))
-        violation = self._released(after, [one for one in new if released_by(one) is not None], made)
+        new = [renewed.get(item, item) for item in new]
+        made = _Made(entity.history, {item.id for item in before.kept}, dict(store.committed))
+        violation = self._released(after, [item for item in new if released_by(item) is not None], made)
         for key in handled:
             violation = violation or self._handled(key, after, made, store)
         if violation is None and sorted(new) != sorted(
-            (*handled, *(one for one in new if released_by(one) is not None))
+            (*handled, *(item for item in new if released_by(item) is not None))
         ):
             violation = "serial_execution: the marks of a commit are not those of its messages"
         if violation is None and after.version != before.version + len(new):
             violation = f"serial_execution: {len(new)} messages make version {after.version} of {before.version}"
-        if made.kept != {one.id for one in after.kept}:
+        if made.kept != {item.id for item in after.kept}:
             violation = violation or "nothing_lost: a kept message was dropped, or comes back"
         deleted = self._deletes in handled if handled else before.deleted
         if deleted != after.deleted:
@@ -182,15 +184,15 @@ class OutboxJudge(Judge):
         cancelled = made.kept & {f"out:{self._cancellers.get(key)}"}
         made.kept -= cancelled
         hash = message_hash(key)
-        asked = next((one.answer.asked for one in after.answers if one.cause == hash), None)
-        entry = next((one for one in after.outbox if one.cause == hash), None)
+        asked = next((answer.answer.asked for answer in after.answers if answer.cause == hash), None)
+        entry = next((item for item in after.outbox if item.cause == hash), None)
         if asked is None and entry is not None and entry.answer is not None:
             asked = entry.answer.asked
         said = f"{said_on(made.history, asked)}{CANCELLED if cancelled else ''}"
         if key in self._keepers:
             made.kept.add(f"out:{key}")
         if self.scenario.numbers:
-            said = f"{said}#{sum(not one.startswith('out/') for one in made.committed) + 1}"
+            said = f"{said}#{sum(not item.startswith('out/') for item in made.committed) + 1}"
         made.committed[key] = said
         made.history = "" if key == self._deletes else grown(made.history, key)
         if key in self.alone(store) & store.parked:
@@ -202,7 +204,7 @@ class OutboxJudge(Judge):
     @staticmethod
     def _says(ledger: Ledger, hash: str) -> str | None:
         """What the output that an outbox owes for a message says; None if it owes none."""
-        entries = (one for one in ledger.outbox if one.cause == hash)
+        entries = (item for item in ledger.outbox if item.cause == hash)
         outputs = (output for entry in entries for output in entry.owed_outputs(ENTITY, ledger.to, ledger.sequences))
         return next((content_of(output)[1] for output in outputs), None)
 

@@ -38,9 +38,9 @@ def asked_for(scenario: Scenario, request: Output) -> tuple[str, ...]:
         return ()
     return tuple(
         key
-        for key, one in by_key(scenario.messages).items()
-        if (one.source, channel_of(one)) == (source, missing.channel)
-        and missing.first <= (one.number or 0) <= missing.last
+        for key, item in by_key(scenario.messages).items()
+        if (item.source, channel_of(item)) == (source, missing.channel)
+        and missing.first <= (item.number or 0) <= missing.last
     )
 
 
@@ -52,27 +52,30 @@ def missing_of(scenario: Scenario) -> Missing | None:
 def was_sent(scenario: Scenario, store: Store) -> bool:
     """Whether a stream has given out all the numbers that are missing. Nobody asks before."""
     sequences = (store.partition.view.ledger or Ledger()).sequences
-    return scenario.missing is None or any(one.last >= scenario.missing[1] for one in sequences)
+    return scenario.missing is None or any(sequence.last >= scenario.missing[1] for sequence in sequences)
 
 
 def can_go_on(scenario: Scenario, store: Store) -> bool:
     """Whether what is next in some channel is held, or to be skipped or asked for; or the read model owes something."""
     ledger = store.partition.ledger
-    ready = any(holds(one.held, one.next) for one in ledger.receptions)
-    gap = scenario.fills_gaps and any(one.gap_since is not None for one in ledger.receptions)
+    ready = any(holds(reception.held, reception.next) for reception in ledger.receptions)
+    gap = scenario.fills_gaps and any(reception.gap_since is not None for reception in ledger.receptions)
     return ready or gap or bool(ledger.outbox)
 
 
 def versions_with(effect: FindNumbered, partition: Entity, position: int) -> tuple[int, ...]:
     """The versions whose outputs have numbers that are looked for, in one view."""
     missing = Missing(effect.channel, *effect.numbers)
-    entries = (one for one, _ in partition.companions(position).values() if isinstance(one, StreamEntry))
+    entries = (item for item, _ in partition.companions(position).values() if isinstance(item, StreamEntry))
     nothing = Json("null")
     return tuple(
         sorted(
             entry.version
             for entry in entries
-            if any(missing.includes(Output(one.id, one.destination, nothing, place=one.place)) for one in entry.outputs)
+            if any(
+                missing.includes(Output(output.id, output.destination, nothing, place=output.place))
+                for output in entry.outputs
+            )
         )
     )
 
@@ -98,5 +101,5 @@ def _asked(scenario: Scenario, situation: Situation[Start], store: Store, commit
         return tuple(key for key, text in committed.items() if first <= (Json(text).value["number"] or 0) <= last)
     loaded = next(reply for reply in reversed(situation.replies) if isinstance(reply, Loaded))
     ledger = view_of(loaded.document).ledger or Ledger()
-    entries = (one for one, _ in store.partition.now.values() if isinstance(one, StreamEntry))
-    return tuple(one.message for one in entries if one.version <= ledger.version)
+    entries = (item for item, _ in store.partition.now.values() if isinstance(item, StreamEntry))
+    return tuple(entry.message for entry in entries if entry.version <= ledger.version)

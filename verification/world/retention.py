@@ -52,7 +52,9 @@ def aged(partition: Entity, kept: timedelta, now: int) -> tuple[str, ...]:
 def _beginnings(companions: Companions, past: frozenset[str]) -> Iterator[tuple[str, ...]]:
     """Every beginning of a stream that may be old: what came before something old is old as well."""
     stream = {
-        one.version: (one.message, id, etag) for id, (one, etag) in companions.items() if isinstance(one, StreamEntry)
+        item.version: (item.message, id, etag)
+        for id, (item, etag) in companions.items()
+        if isinstance(item, StreamEntry)
     }
     listed: tuple[str, ...] = ()
     for _, (message, id, etag) in sorted(stream.items()):

@@ -77,7 +77,7 @@ class Budget:
         return tuple(getattr(self, name) for name in PLACES)
 
 
-PLACES: Final = {one.name: number for number, one in enumerate(fields(Budget))}
+PLACES: Final = {item.name: number for number, item in enumerate(fields(Budget))}
 """Place of each amount in the tuple of what is left of a budget."""
 
 
@@ -337,9 +337,12 @@ class Scenario:
 
     def replying(self, call: int, version: int) -> tuple[int, ...]:
         """The replies that come when a message's call is published, copy by copy, if this version was committed with it."""
-        replies = ((number, one) for number, one in enumerate(self.replies) if one is not None)
+        replies = ((number, item) for number, item in enumerate(self.replies) if item is not None)
         return tuple(
-            number for number, one in replies if (one.call, one.version) == (call, version) for _ in range(one.copies)
+            number
+            for number, item in replies
+            if (item.call, item.version) == (call, version)
+            for _ in range(item.copies)
         )
 
     @property

@@ -100,8 +100,8 @@ class Entity:
     @cached_property
     def transactions(self) -> frozenset[str]:
         """Transactions that any version names that may be read."""
-        companions = (one for version in self.versions for _, one, _ in version.companions)
-        named = (one.tx for one in companions if not isinstance(one, NumberedMessage))
+        companions = (item for version in self.versions for _, item, _ in version.companions)
+        named = (companion.tx for companion in companions if not isinstance(companion, NumberedMessage))
         return frozenset(named).union(*(transactions_of(version.document) for version in self.versions))
 
     def companions(self, position: int) -> Mapping[str, tuple[Companion, str]]:
@@ -109,7 +109,7 @@ class Entity:
         found = self._companions.get(position)
         if found is None:
             companions = self.versions[position - self.first].companions
-            found = self._companions[position] = MappingProxyType({id: (one, etag) for id, one, etag in companions})
+            found = self._companions[position] = MappingProxyType({id: (item, etag) for id, item, etag in companions})
         return found
 
     @property
@@ -258,7 +258,7 @@ class Stores:
 
 
 _NO_LEDGER: Final = Ledger()
-_PARTS: Final = tuple(one.name for one in fields(Store))
+_PARTS: Final = tuple(item.name for item in fields(Store))
 
 
 @cache
@@ -290,7 +290,7 @@ def messages_of(document: Json | None) -> frozenset[str]:
     ledger, entity = ledger_of(document), entity_in(document)
     owed = (entry.owed_outputs(entity, ledger.to, ledger.sequences) for entry in ledger.outbox)
     sent = (output.envelope.value for output in chain.from_iterable(owed))
-    messages = (one.get("data", one)["message"] for one in sent)
+    messages = (item.get("data", item)["message"] for item in sent)
     return frozenset((*messages, *(f"web/{id}" for id in history_of(document).split(">") if id)))
 
 

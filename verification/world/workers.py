@@ -84,7 +84,7 @@ class Worker:
         asked = transactions_in(self.asks) if isinstance(self.asks, Write) else frozenset()
         saved = (memory.saved for memory in memories)
         self.transactions = asked.union(
-            _mentioned(replies), *(transactions_of(one.document) for one in saved if one is not None)
+            _mentioned(replies), *(transactions_of(item.document) for item in saved if item is not None)
         )
 
     @property
@@ -261,7 +261,7 @@ class Workers:
         if self._scenario.companions and not self._scenario.apart:
             position = _loaded_at(situation.replies)
             messages = "+".join(map(str, situation.start.messages))
-            fresh = tuple(f"t{position}:{messages}.{one}" for one in range(asked.count))
+            fresh = tuple(f"t{position}:{messages}.{item}" for item in range(asked.count))
         else:
             free = (f"t{number}" for number in range(len(used) + asked.count) if f"t{number}" not in used)
             fresh = tuple(next(free) for _ in range(asked.count))

@@ -130,7 +130,7 @@ class Writes:
                 changes = tuple((id, None) for id, etag in ids if id in library.now and library.now[id].etag == etag)
             case KeepAnswers():
                 written = {f"request:{document.request}": document for document in write.documents}
-                changes = tuple((id, self._kept(library.now.get(id), one)) for id, one in written.items())
+                changes = tuple((id, self._kept(library.now.get(id), item)) for id, item in written.items())
         new = tuple(change for change in changes if library.now.get(change[0]) != change[1])
         if new:
             library = self._stores.library((*library.writes, *new))
@@ -223,7 +223,9 @@ class Writes:
         companions = dict(entity.now)
         created, replaced = _companions_of(write)
         etag = self._etag(entity, tick)
-        companions.update({id_of(write.entity, one): (one, etag) for one in (*created, *(one for one, _ in replaced))})
+        companions.update(
+            {id_of(write.entity, item): (item, etag) for item in (*created, *(item for item, _ in replaced))}
+        )
         tick = tick if self._stamps else 0
         version = Version(write.document, str(entity.newest + 1), tick=tick, companions=_listed(companions))
         return self._with(entity, version, keeps=keeps)
@@ -271,11 +273,11 @@ def _holds(write: Commit, entity: Entity) -> bool:
     if write.etag not in (ANY, entity.truth.etag):
         return False
     created, replaced = _companions_of(write)
-    ids = [id_of(write.entity, one) for one in created]
+    ids = [id_of(write.entity, item) for item in created]
     if len(set(ids)) < len(ids) or any(id in entity.now for id in ids):
         return False
     etags = {id: etag for id, (_, etag) in entity.now.items()}
-    return all(etag in (ANY, etags.get(id_of(write.entity, one))) for one, etag in replaced)
+    return all(etag in (ANY, etags.get(id_of(write.entity, item))) for item, etag in replaced)
 
 
 def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Companion, str], ...]]:
@@ -284,13 +286,13 @@ def _companions_of(write: Commit) -> tuple[tuple[Companion, ...], tuple[tuple[Co
 
 
 def _listed(companions: Mapping[str, tuple[Companion, str]]) -> Companions:
-    return tuple((id, *one) for id, one in companions.items())
+    return tuple((id, *item) for id, item in companions.items())
 
 
 def _seen(write: Commit, before: Entity, after: Entity) -> str | None:
     """What a commit shows that a scenario may want to have seen."""
-    failing = {one.channel for one in before.ledger.receptions if one.failing}
-    if any(one.channel in failing and one.failing is None for one in after.ledger.receptions):
+    failing = {reception.channel for reception in before.ledger.receptions if reception.failing}
+    if any(reception.channel in failing and reception.failing is None for reception in after.ledger.receptions):
         return RESUMED
     _, replaced = _companions_of(write)
-    return HELD if any(isinstance(one, NumberedMessage) and one.message for one, _ in replaced) else None
+    return HELD if any(isinstance(item, NumberedMessage) and item.message for item, _ in replaced) else None

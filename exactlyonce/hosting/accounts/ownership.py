@@ -50,7 +50,7 @@ class Declared:
     @classmethod
     def by(cls, settings: Settings, entities: Iterable[Entity[Any]]) -> Declared:
         """The declaration by settings and entities."""
-        types = tuple(OwnedType(one.name, one.container, one.paths) for one in entities)
+        types = tuple(OwnedType(entity.name, entity.container, entity.paths) for entity in entities)
         library, name = settings.library_container, settings.application
         return cls(library, name, types, settings.retention, settings.delivery_limit, settings.expiry)
 
@@ -134,7 +134,7 @@ class Ownership:
         """
         place = stored.application.place_of(type)
         if place is None:
-            names = ", ".join(repr(one.type) for one in stored.application.types) or "none"
+            names = ", ".join(repr(kind.type) for kind in stored.application.types) or "none"
             raise ConfigurationError(f"There is no entity type {type!r}; there are: {names}.")
         if place in self._declared.types:
             raise ConfigurationError(
@@ -171,7 +171,7 @@ class Ownership:
         if problems:
             raise ConfigurationError(
                 f"Container {declared.library!r} of the library is not set up for application {declared.name!r}:\n"
-                + "\n".join(f"- {one}" for one in problems)
+                + "\n".join(f"- {problem}" for problem in problems)
             )
 
     def _problems(self, stored: StoredApplication, *, first: bool) -> Iterator[str]:

@@ -101,10 +101,10 @@ class Needs:
     @classmethod
     def of(cls, entities: Iterable[Entity[Any]], destinations: Iterable[Destination], settings: Settings) -> Needs:
         """The needs of an application with these entities, destinations and settings."""
-        names = (one.name for one in destinations)
+        names = (destination.name for destination in destinations)
         return cls(
             database=settings.database,
-            containers={one.container: one.paths for one in entities},
+            containers={entity.container: entity.paths for entity in entities},
             library_container=settings.library_container,
             queues=tuple(settings.destinations.get(name, name) for name in names),
             blob_container=settings.blob_container,

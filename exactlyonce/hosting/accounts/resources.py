@@ -67,11 +67,16 @@ class AzureResources:
         key = settings.account_key.get_secret_value() if settings.account_key else None
         self._database = settings.database
         self._containers = tuple(
-            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
-            for one in entities
+            EntityContainer(
+                entity.name, entity.container, entity.paths, companions=not isinstance(entity.strategy, Outbox)
+            )
+            for entity in entities
         )
         if unfit := [
-            one for container in self._containers if container.companions for one in unfit_for_companions(container)
+            companion
+            for container in self._containers
+            if container.companions
+            for companion in unfit_for_companions(container)
         ]:
             raise ConfigurationError("\n".join(unfit))
         self._library = settings.library_container
@@ -196,12 +201,12 @@ class AzureResources:
 
 async def _pass_all(checks: Iterable[Awaitable[None]]) -> None:
     """Make all checks, and raise their failures as one error; failures of the configuration come first."""
-    errors = [one for one in await asyncio.gather(*checks, return_exceptions=True) if one is not None]
-    for one in errors:
-        if not isinstance(one, ConfigurationError | TryAgainLater):
-            raise one
-    if any(isinstance(one, ConfigurationError) for one in errors):
-        errors.sort(key=lambda one: isinstance(one, TryAgainLater))
-        raise ConfigurationError("\n".join(str(one) for one in errors)) from errors[0]
-    for one in errors:
-        raise one
+    errors = [item for item in await asyncio.gather(*checks, return_exceptions=True) if item is not None]
+    for error in errors:
+        if not isinstance(error, ConfigurationError | TryAgainLater):
+            raise error
+    if any(isinstance(error, ConfigurationError) for error in errors):
+        errors.sort(key=lambda item: isinstance(item, TryAgainLater))
+        raise ConfigurationError("\n".join(str(error) for error in errors)) from errors[0]
+    for error in errors:
+        raise error

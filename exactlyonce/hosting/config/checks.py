@@ -39,17 +39,17 @@ def require_destinations(entities: tuple[Entity[Any], ...], destinations: tuple[
             receives a type, and leads to an entity type of the application without a handler for the type.
     """
     declared = {destination.name for destination in destinations}
-    for one in destinations:
-        receiver = receiver_of(one, entities)
-        for model in one.receives:
+    for item in destinations:
+        receiver = receiver_of(item, entities)
+        for model in item.receives:
             if receiver is not None and message_type(model).name not in receiver.models:
                 raise ConfigurationError(
-                    f"Destination {one.name!r} receives {model.__name__} and leads to entity {receiver.name!r}, which has no "
+                    f"Destination {item.name!r} receives {model.__name__} and leads to entity {receiver.name!r}, which has no "
                     "handler of it. Give it one, or leave the type out of receives=."
                 )
     for entity in entities:
         for handler in entity.handlers:
-            if unknown := {one.name for one in _named_destinations(handler)} - declared:
+            if unknown := {item.name for item in _named_destinations(handler)} - declared:
                 raise ConfigurationError(
                     f"{_called(handler)} of entity {entity.name!r} names destination {min(unknown)!r}, which is not of this "
                     f"application; declared are: {', '.join(sorted(declared)) or 'none'}."
@@ -69,15 +69,16 @@ def require_led_to(entities: Iterable[Entity[Any]], destinations: Iterable[Desti
     lead to the type.
     """
     destinations = tuple(destinations)
-    led_to = [receiver_of(one, entities) for one in destinations]
+    led_to = [receiver_of(destination, entities) for destination in destinations]
     for entity in entities:
         if entity in led_to:
             continue
-        for one in destinations:
-            mine = [model for model in one.receives if message_type(model).name in entity.models]
-            if one.to is None and (mine or not one.receives):
+        for destination in destinations:
+            mine = [model for model in destination.receives if message_type(model).name in entity.models]
+            if destination.to is None and (mine or not destination.receives):
                 raise ConfigurationError(
-                    f"No destination leads to entity {entity.name!r}, and destination {one.name!r} does not say where it "
+                    f"No destination leads to entity {entity.name!r}, and destination {destination.name!r} does not say "
+                    "where it "
                     "leads. Give it to=; or, if it leads to another application, name the destinations to serve: "
                     "once.serve_on(app, ...). If none leads here, call once.sweep_on(app) instead."
                 )

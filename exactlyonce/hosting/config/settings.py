@@ -42,7 +42,7 @@ def function_timeout(environment: Mapping[str, str] = os.environ) -> float | Non
     span = _SPAN.fullmatch(limit) if isinstance(limit, str) else None
     if span is None:
         return None
-    days, hours, minutes, seconds = (int(one or 0) for one in span.groups())
+    days, hours, minutes, seconds = (int(group or 0) for group in span.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 
 
@@ -286,13 +286,13 @@ class Settings(BaseSettings):
         except ValidationError as error:
             # Neither the cause nor the value is kept: a key may be in it.
             wrong = error.errors(include_input=False, include_url=False, include_context=False)
-        fields = {str(one.validation_alias): one for one in cls.model_fields.values()}
+        fields = {str(field.validation_alias): field for field in cls.model_fields.values()}
         harmless = dict(overriding)
         problems = []
-        for one in wrong:
-            name = str(one["loc"][0])
+        for item in wrong:
+            name = str(item["loc"][0])
             harmless[name] = (fields[name].examples or [fields[name].get_default(call_default_factory=True)])[0]
-            problems.append(_problem(name, one, fields[name].description or ""))
+            problems.append(_problem(name, item, fields[name].description or ""))
         return cls(**harmless), problems
 
 
@@ -307,7 +307,7 @@ def require_none(problems: list[str]) -> None:
     if problems:
         raise ConfigurationError(
             "Settings are missing or wrong. Set them as application settings, or in local.settings.json:\n"
-            + "\n".join(f"- {one}" for one in problems)
+            + "\n".join(f"- {problem}" for problem in problems)
         )
 
 

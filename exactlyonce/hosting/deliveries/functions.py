@@ -68,11 +68,11 @@ class Served:
 def require_own_queues(served: list[Served], settings: Settings) -> None:
     """Raise `ConfigurationError` if two destinations share a queue: each function would take messages of the other."""
     names: dict[str, str] = {}
-    for one in served:
-        queue = settings.destinations.get(one.name, one.name)
-        if (other := names.setdefault(queue, one.name)) != one.name:
+    for item in served:
+        queue = settings.destinations.get(item.name, item.name)
+        if (other := names.setdefault(queue, item.name)) != item.name:
             raise ConfigurationError(
-                f"Destinations {other!r} and {one.name!r} both come by queue {queue!r}. Map one of them to another queue in "
+                f"Destinations {other!r} and {item.name!r} both come by queue {queue!r}. Map one of them to another queue in "
                 "EXACTLYONCE__destinations, or name the destinations to serve: once.serve_on(app, ...)."
             )
 

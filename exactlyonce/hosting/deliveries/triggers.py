@@ -291,9 +291,9 @@ def named(error: BaseException) -> str:
 
 def described(error: BaseException) -> str:
     """The class of an error, and the part of its text that may be kept with a parked message."""
-    for one in causes_of(error):
-        if is_librarys(one) and one.kept:
-            return f"{named(error)}: {one.kept}"
+    for item in causes_of(error):
+        if is_librarys(item) and item.kept:
+            return f"{named(error)}: {item.kept}"
     return named(error)
 
 

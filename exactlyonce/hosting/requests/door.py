@@ -303,7 +303,7 @@ def _takes_argument(maker: Any) -> bool:
         parameters = signature(maker).parameters.values()
     except (TypeError, ValueError):  # Some built-in functions have no signature.
         return False
-    return any(one.kind in kinds and one.default is Parameter.empty for one in parameters)
+    return any(parameter.kind in kinds and parameter.default is Parameter.empty for parameter in parameters)
 
 
 def response_of(answered: Answered) -> func.HttpResponse:

@@ -184,8 +184,8 @@ class Operator:
     def _limit(self, place: str) -> Callable[[Envelope], SendLimit | None]:
         """Gives the age above which the receiver refuses a parked message; None if the receiver never forgets the message."""
         type, limit = entity_named(place).type, self.lifetimes().send_limit
-        receivers = [one.strategy for one in self.entities if one.name == type]
-        return lambda envelope: limit if all(one.forgets(envelope) for one in receivers) else None
+        receivers = [entity.strategy for entity in self.entities if entity.name == type]
+        return lambda envelope: limit if all(receiver.forgets(envelope) for receiver in receivers) else None
 
     async def discard(self, entity: str, message: str) -> bool:
         """Delete a parked message for good. Returns whether there was such a message.
@@ -277,10 +277,10 @@ class Selection:
     reason: str | None = None
     type: str | None = None
 
-    def has(self, one: ListedMessage) -> bool:
+    def has(self, message: ListedMessage) -> bool:
         """Whether a parked message meets the conditions."""
-        of_type = self.type is None or _type_of(one) == self.type
-        return of_type and (self.reason is None or self.reason in one.reason)
+        of_type = self.type is None or _type_of(message) == self.type
+        return of_type and (self.reason is None or self.reason in message.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,17 +359,17 @@ async def selected(operator: Operator, selection: Selection, limit: int | None =
     Raises:
         TryAgainLater, ConfigurationError: as `Operator.parked` does.
     """
-    messages = [one async for page in operator.parked() for one in page if selection.has(one)]
-    return sorted(messages, key=lambda one: one.at)[:limit]
+    messages = [item async for page in operator.parked() for item in page if selection.has(item)]
+    return sorted(messages, key=lambda message: message.at)[:limit]
 
 
 def grouped(messages: Iterable[ListedMessage]) -> list[Group]:
     """Parked messages by entity type and reason, the largest group first."""
     times: dict[tuple[str, str], list[str]] = {}
-    for one in messages:
-        times.setdefault((_type_of(one), one.reason), []).append(one.at)
+    for message in messages:
+        times.setdefault((_type_of(message), message.reason), []).append(message.at)
     groups = [Group(type, reason, len(at), min(at), max(at)) for (type, reason), at in times.items()]
-    return sorted(groups, key=lambda one: (-one.count, one.first))
+    return sorted(groups, key=lambda group: (-group.count, group.first))
 
 
 def requeuing(operator: Operator, destination: str | None) -> Action:
@@ -385,8 +385,8 @@ def requeuing(operator: Operator, destination: str | None) -> Action:
     if destination is not None:
         operator.require_destination(destination)
 
-    async def action(one: ListedMessage) -> Outcome:
-        requeued = await operator.requeue(one.entity, one.message, destination)
+    async def action(message: ListedMessage) -> Outcome:
+        requeued = await operator.requeue(message.entity, message.message, destination)
         return Outcome(requeued.outcome in ("sent", "not parked"), requeued.outcome)
 
     return action
@@ -395,8 +395,8 @@ def requeuing(operator: Operator, destination: str | None) -> Action:
 def discarding(operator: Operator) -> Action:
     """An action that deletes a parked message for good."""
 
-    async def action(one: ListedMessage) -> Outcome:
-        there = await operator.discard(one.entity, one.message)
+    async def action(message: ListedMessage) -> Outcome:
+        there = await operator.discard(message.entity, message.message)
         return Outcome(done=True, text="discarded" if there else "not parked")
 
     return action
@@ -442,24 +442,24 @@ async def on_each(
     try:
         await asyncio.gather(*workers)
     finally:  # After an unexpected error the remaining workers must not go on.
-        for one in workers:
-            one.cancel()
+        for worker in workers:
+            worker.cancel()
     return results
 
 
-def _type_of(one: ListedMessage) -> str:
+def _type_of(message: ListedMessage) -> str:
     """The entity type of a parked message. A damaged document does not stop the list."""
     try:
-        return entity_named(one.entity).type
+        return entity_named(message.entity).type
     except (ValueError, TypeError):
         return UNREADABLE
 
 
-async def _outcome(one: ListedMessage, action: Action) -> Outcome:
-    if _type_of(one) == UNREADABLE:
+async def _outcome(message: ListedMessage, action: Action) -> Outcome:
+    if _type_of(message) == UNREADABLE:
         return Outcome(done=False, text=f"the entity {UNREADABLE}")
     try:
-        return await action(one)
+        return await action(message)
     except ExactlyOnceError as error:
         return Outcome(done=False, text=type(error).__name__, error=error)
 

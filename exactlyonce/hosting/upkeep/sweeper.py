@@ -165,12 +165,12 @@ class Sweeper:
         now, searches, since = self._runtime.now(), [], int(self._runtime.now().timestamp())
         try:
             async for page in self._listing.books(self._since):
-                for one in page:
-                    search = one.book.search(one.written, now)
+                for item in page:
+                    search = item.book.search(item.written, now)
                     if search is not None:
-                        searches.append((one, search))
-                    if len(one.book.searched) <= len(SEARCHED_AGAIN):
-                        since = min(since, one.written)
+                        searches.append((item, search))
+                    if len(item.book.searched) <= len(SEARCHED_AGAIN):
+                        since = min(since, item.written)
         except ExactlyOnceError as error:
             self._fail(run, "books", error)
             return []

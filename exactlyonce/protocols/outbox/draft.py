@@ -101,9 +101,9 @@ class Draft(NamedTuple):
 
     def replies(self, asked: tuple[Arrival, ...]) -> Answers:
         """The answers to the requests among the messages."""
-        answers = {one.cause: one.answer for one in self.answers}
+        answers = {item.cause: item.answer for item in self.answers}
         answers |= {entry.cause: entry.answer for entry in self.outbox if entry.answer is not None}
-        return tuple((one.key, answer) for one in asked if (answer := answers.get(one.hash)) is not None)
+        return tuple((item.key, answer) for item in asked if (answer := answers.get(item.hash)) is not None)
 
 
 def draft_commit(
@@ -168,13 +168,13 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
     """
     marks = split(ledger.marks)
     gone = marks[: len(marks) - MARKS_STAY] if len(marks) > MOST_MARKS else ()
-    answers = ledger.answers if sum(one.answer.size for one in ledger.answers) > MOST_ANSWERED else ()
+    answers = ledger.answers if sum(answer.answer.size for answer in ledger.answers) > MOST_ANSWERED else ()
     if not gone and not answers:
         return None
     hashes = frozenset(map(hash_in, gone))
-    answers = answers or tuple(one for one in ledger.answers if one.cause in hashes)
+    answers = answers or tuple(answer for answer in ledger.answers if answer.cause in hashes)
     begin, until = (time_in(gone[0]), time_in(gone[-1])) if gone else (ledger.complete, -1)
-    untimed = tuple(hash_in(one) for one in gone if not is_timed(one))
+    untimed = tuple(hash_in(item) for item in gone if not is_timed(item))
     return Page(
         entity=entity.key,
         number=ledger.cut + 1,
@@ -184,7 +184,7 @@ def leaving(entity: EntityRef, ledger: Ledger) -> Page | None:
         until=max(until, ledger.complete),
         marks=written(gone),
         to=ledger.to,
-        hashes=tuple(dict.fromkeys((*untimed, *(one.cause for one in answers)))),
+        hashes=tuple(dict.fromkeys((*untimed, *(answer.cause for answer in answers)))),
         answers=answers,
         blobs=tuple(tx for hash, tx in ledger.blobs if hash in hashes),
     )
@@ -201,16 +201,16 @@ def next_ledger(
     """
     before = view.ledger
     stay = split(before.marks)[0 if page is None else len(split(page.marks)) :]  # The oldest marks leave.
-    answered_there = frozenset(() if page is None else (one.cause for one in page.answers))
+    answered_there = frozenset(() if page is None else (answer.cause for answer in page.answers))
     oldest = written_time(milliseconds(draft.at) - work.retention // MILLISECOND)
     if stay and not is_after(stay[0], oldest):
         with_blobs = {hash for hash, _ in before.blobs}
-        stay = tuple(one for one in stay if is_after(one, oldest) or hash_in(one) in with_blobs)
+        stay = tuple(item for item in stay if is_after(item, oldest) or hash_in(item) in with_blobs)
     marks = (*stay, *draft.marks)
     hashes = frozenset(map(hash_in, marks))
-    outbox = (*(one for one in before.outbox if one.tx not in paid), *draft.outbox)
-    remembered = hashes | {one.cause for one in outbox}
-    answers = (one for one in before.answers if one.cause in remembered and one.cause not in answered_there)
+    outbox = (*(item for item in before.outbox if item.tx not in paid), *draft.outbox)
+    remembered = hashes | {item.cause for item in outbox}
+    answers = (answer for answer in before.answers if answer.cause in remembered and answer.cause not in answered_there)
     version = before.version + len(draft.processed)
     return replace(
         before,
@@ -223,7 +223,7 @@ def next_ledger(
         cut=before.cut if page is None else page.number,
         answers=(*answers, *draft.answers),
         outbox=outbox,
-        blobs=(*(one for one in before.blobs if one[0] in hashes), *draft.proofs),
+        blobs=(*(blob for blob in before.blobs if blob[0] in hashes), *draft.proofs),
         deleted=draft.handled is not None and draft.handled.deleted,
         sequences=draft.sequences,
         calls=draft.calls,
@@ -238,7 +238,7 @@ def _given(view: View, draft: Draft, commit: Commit, folder: str) -> Before:
         commit.tx,
         draft.sequences,
         version=view.ledger.version + len(draft.processed) + 1,
-        kept=frozenset(one.id for one in draft.kept),
+        kept=frozenset(item.id for item in draft.kept),
         since=commit.since,
         folder=folder,
     )
@@ -261,7 +261,7 @@ def _added(
     answers: tuple[KeptAnswer, ...] = ()
     if handled.answer is not None and arrival.kind != "q":
         answers = (KeptAnswer(arrival.hash, handled.answer),)
-    stay = tuple(one for one in draft.kept if one.id not in handled.cancelled)
+    stay = tuple(item for item in draft.kept if item.id not in handled.cancelled)
     tx = kept_by(commit.tx)
     staged: tuple[StagedOutputs, ...] = ()
     if handled.kept:
@@ -285,14 +285,14 @@ def _added(
         size=draft.size
         + len(mark)
         + len(proofs) * _PROOF_BYTES
-        + sum(shape_json(one).size for one in (*entry, *answers)),
+        + sum(shape_json(answer).size for answer in (*entry, *answers)),
     )
 
 
 def _places(handled: Handled) -> dict[str, int]:
     """The place of each output, and of each kept message, among the messages of its handler."""
     sent = (*handled.outputs, *(output for _, output in handled.kept))
-    return {one.id: one.index if one.index >= 0 else place for place, one in enumerate(sent)}
+    return {item.id: item.index if item.index >= 0 else place for place, item in enumerate(sent)}
 
 
 def _entry(
@@ -323,9 +323,9 @@ def _bytes(view: View, draft: Draft) -> int:
     body = 0 if draft.handled is None else draft.handled.body.size
     before = 0 if view.document is None else view.document.size - (0 if view.body is None else view.body.size)
     numbers = sum(
-        shape_json(one, shape).size
-        for one, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
-        if one
+        shape_json(item, shape).size
+        for item, shape in ((draft.sequences, Sequences), (draft.kept, tuple[Kept, ...]))
+        if item
     )
     return before + body + draft.size + numbers + _LEDGER_FRAME_BYTES
 
@@ -334,13 +334,13 @@ def _bytes_leaving(entity: EntityRef, ledger: Ledger, paid: frozenset[str]) -> i
     """Bytes that leave the ledger with the next commit: paid entries, and answers that go to a page."""
     page = leaving(entity, ledger)
     answers = () if page is None else page.answers
-    entries = (one for one in ledger.outbox if one.tx in paid)
-    return sum(shape_json(one).size for one in (*entries, *answers))
+    entries = (item for item in ledger.outbox if item.tx in paid)
+    return sum(shape_json(entry).size for entry in (*entries, *answers))
 
 
 def _bytes_owed(ledger: Ledger, paid: frozenset[str]) -> int:
     """Bytes of unpaid entries, which would leave once their outputs were sent."""
-    return sum(shape_json(one).size for one in ledger.outbox if one.tx not in paid)
+    return sum(shape_json(item).size for item in ledger.outbox if item.tx not in paid)
 
 
 def _too_large(entity: EntityRef, arrival: Arrival, handled: Handled, size: int) -> EntityTooLarge:

@@ -44,10 +44,10 @@ def release(work: Work, view: View, commit: Commit) -> Step[Failed | Again]:
         return due
     if not due:
         return ()
-    gone = tuple((message_key(work.entity.source, one.id), _gone(one)) for one, output in due if output is None)
+    gone = tuple((message_key(work.entity.source, item.id), _gone(item)) for item, output in due if output is None)
     outputs = tuple(output for _, output in due if output is not None)
     messages = tuple(_arrival(Envelope.read(output.envelope.text)) for output in outputs)
-    kept = dict(zip((one.key for one in messages), outputs, strict=True))
+    kept = dict(zip((message.key for message in messages), outputs, strict=True))
 
     def handle(before: Before, envelope: Envelope) -> Handled:
         key = key_of(envelope)
@@ -79,11 +79,11 @@ def _due(entity: EntityRef, view: View) -> Step[tuple[tuple[Kept, Output | None]
         return ()
     # Read the kept messages that are due. Their documents were staged before the commit that keeps them, so a view at the
     # ledger's session token has them. A missing message stays kept: the view is old, or the document was deleted by hand.
-    staged = yield from LoadStaged(entity, tuple(dict.fromkeys(one.tx for one in due)), view.ledger.token)
+    staged = yield from LoadStaged(entity, tuple(dict.fromkeys(item.tx for item in due)), view.ledger.token)
     if isinstance(staged, NoAnswer):
         return Again(view.memory, "kept messages could not be read")
     stored = {output.id: output for document in staged.documents for output in document.outputs}
-    return tuple((one, stored.get(one.id)) for one in due)
+    return tuple((item, stored.get(item.id)) for item in due)
 
 
 def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:
@@ -91,7 +91,7 @@ def due_in(kept: tuple[Kept, ...], now: datetime) -> tuple[Kept, ...]:
 
     If more are due, each minute takes its turn at another portion. So messages that cannot be released never block the rest.
     """
-    due = sorted((one for one in kept if one.due <= now), key=lambda one: one.due)
+    due = sorted((item for item in kept if item.due <= now), key=lambda item: item.due)
     portions = range(0, len(due), MOST_RELEASED) or (0,)
     first = portions[int(now.timestamp() // 60) % len(portions)]
     return tuple(due[first : first + MOST_RELEASED])

@@ -93,7 +93,7 @@ class Arrived:
     @property
     def requests(self) -> tuple[Arrival, ...]:
         """The opened requests."""
-        return tuple(one for one in self.messages if one.kind == "q")
+        return tuple(message for message in self.messages if message.kind == "q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +148,23 @@ def judged(arrived: Arrived, view: View) -> Judged:
     fresh: list[Arrival] = []
     hidden: list[Arrival] = []
     failed = list(arrived.failed)
-    for one in arrived.messages:
-        if one.hash in marks:
-            copies.append(one)
-        elif (refusal := _refusal(one, view)) is not None:
-            failed.append((one.key, refusal))
-        elif one.kind == "q" and any(
-            document.answer for document in view.requests if document.request == one.envelope.id
+    for message in arrived.messages:
+        if message.hash in marks:
+            copies.append(message)
+        elif (refusal := _refusal(message, view)) is not None:
+            failed.append((message.key, refusal))
+        elif message.kind == "q" and any(
+            document.answer for document in view.requests if document.request == message.envelope.id
         ):
-            copies.append(one)
-        elif _is_awaited(one, view.ledger):
-            fresh.append(one)
-        elif view.pages is None and may_have_left(one, view.ledger):
-            hidden.append(one)
-        elif one.reply is not None:
-            failed.append((one.key, _not_awaited(one, view)))
+            copies.append(message)
+        elif _is_awaited(message, view.ledger):
+            fresh.append(message)
+        elif view.pages is None and may_have_left(message, view.ledger):
+            hidden.append(message)
+        elif message.reply is not None:
+            failed.append((message.key, _not_awaited(message, view)))
         else:
-            fresh.append(one)
+            fresh.append(message)
     return Judged(tuple(copies), tuple(fresh), tuple(hidden), tuple(failed), marks)
 
 
@@ -177,19 +177,19 @@ def known_in(view: View) -> Mapping[str, str]:
     return {**elsewhere, **here} if elsewhere else here
 
 
-def proof_of(one: Arrival, view: View) -> Proof | None:
+def proof_of(arrival: Arrival, view: View) -> Proof | None:
     """The proof in a view that a message was processed; None without proof."""
-    if (mark := by_hash(view.ledger.marks).get(one.hash)) is not None:
+    if (mark := by_hash(view.ledger.marks).get(arrival.hash)) is not None:
         return Proof("ledger", time_in(mark))
     for page in view.pages or ():
-        if (mark := by_hash(page.marks).get(one.hash)) is not None:
+        if (mark := by_hash(page.marks).get(arrival.hash)) is not None:
             return Proof("page", time_in(mark), page.number)
-    return Proof("outbox") if any(entry.cause == one.hash for entry in view.ledger.outbox) else None
+    return Proof("outbox") if any(entry.cause == arrival.hash for entry in view.ledger.outbox) else None
 
 
-def may_have_left(one: Arrival, ledger: Ledger) -> bool:
+def may_have_left(arrival: Arrival, ledger: Ledger) -> bool:
     """Whether a message without a mark in the ledger may have a mark in a page."""
-    return bool(ledger.cut) and (one.since is None or one.since <= ledger.complete)
+    return bool(ledger.cut) and (arrival.since is None or arrival.since <= ledger.complete)
 
 
 def is_behind(arrival: Arrival, view: View) -> bool:
@@ -197,25 +197,27 @@ def is_behind(arrival: Arrival, view: View) -> bool:
     return arrival.reply is not None and view.ledger.version < arrival.reply.version
 
 
-def is_read_too_early(one: Arrival, view: View) -> bool:
+def is_read_too_early(arrival: Arrival, view: View) -> bool:
     """Whether the document of a carried-out request was read in a view older than its answer."""
-    if one.kind != "q" or any(entry.cause == one.hash and entry.answer is not None for entry in view.ledger.outbox):
+    if arrival.kind != "q" or any(
+        entry.cause == arrival.hash and entry.answer is not None for entry in view.ledger.outbox
+    ):
         return False
-    return any(document.request == one.envelope.id and document.answer is None for document in view.requests)
+    return any(document.request == arrival.envelope.id and document.answer is None for document in view.requests)
 
 
 def answers_of(copies: tuple[Arrival, ...], view: View) -> Answers:
     """The answers to requests among copies, as far as shown by this view."""
     if not copies:
         return ()
-    kept = {one.cause: one.answer for page in view.pages or () for one in page.answers}
-    kept |= {one.cause: one.answer for one in view.ledger.answers}
+    kept = {item.cause: item.answer for page in view.pages or () for item in page.answers}
+    kept |= {item.cause: item.answer for item in view.ledger.answers}
     kept |= {entry.cause: entry.answer for entry in view.ledger.outbox if entry.answer is not None}
     opened = {document.request: document.answer for document in view.requests}
     answers = (
-        (one.key, kept.get(one.hash) or opened.get(one.envelope.id))
-        for one in copies
-        if one.envelope.asked or one.kind == "q"
+        (copy_.key, kept.get(copy_.hash) or opened.get(copy_.envelope.id))
+        for copy_ in copies
+        if copy_.envelope.asked or copy_.kind == "q"
     )
     return tuple((key, answer) for key, answer in answers if answer is not None)
 
@@ -225,21 +227,21 @@ def unanswered(verdict: Judged, view: View) -> Failed:
 
     While no mark has left, a request without an answer has the key of a message from a queue.
     """
-    asked = tuple(one for one in verdict.copies if one.envelope.asked and one.kind != "q")
+    asked = tuple(copy_ for copy_ in verdict.copies if copy_.envelope.asked and copy_.kind != "q")
     if not asked:
         return ()
     answers = dict(answers_of(asked, view))
     forgotten = "was carried out so long ago that its answer is forgotten. Nothing was changed."
     return tuple(
-        (one.key, TooOldToJudge(f"Request {one.key} {forgotten}"))
-        for one in asked
-        if one.key not in answers and (view.ledger.cut or not verdict.known[one.hash])
+        (item.key, TooOldToJudge(f"Request {item.key} {forgotten}"))
+        for item in asked
+        if item.key not in answers and (view.ledger.cut or not verdict.known[item.hash])
     )
 
 
 def contents_of(verdict: Judged) -> Contents:
     """The beginnings of digests, from the marks of copies."""
-    return tuple((one.key, content_in(mark)) for one in verdict.copies if (mark := verdict.known.get(one.hash)))
+    return tuple((copy_.key, content_in(mark)) for copy_ in verdict.copies if (mark := verdict.known.get(copy_.hash)))
 
 
 def answered(calls: Calls, arrival: Arrival) -> Calls:
@@ -254,7 +256,7 @@ def answered(calls: Calls, arrival: Arrival) -> Calls:
         raise InvalidMessage(
             f"Message {arrival.key} is another reply to call {arrival.reply.call}, which has one. Correct the sender."
         )
-    return tuple(one for one in calls if one != arrival.reply.call)
+    return tuple(call for call in calls if call != arrival.reply.call)
 
 
 def request_unknown(request: str) -> RequestUnknown:
@@ -283,26 +285,28 @@ def _is_sent_by(envelope: Envelope, senders: Container[str]) -> bool:
         return False
 
 
-def _is_awaited(one: Arrival, ledger: Ledger) -> bool:
-    return one.reply is not None and one.reply.call in ledger.calls
+def _is_awaited(arrival: Arrival, ledger: Ledger) -> bool:
+    return arrival.reply is not None and arrival.reply.call in ledger.calls
 
 
-def _refusal(one: Arrival, view: View) -> ExactlyOnceError | None:
+def _refusal(arrival: Arrival, view: View) -> ExactlyOnceError | None:
     """The reason against processing a message without proof, at all or in this view; None if there is none."""
-    if is_behind(one, view):
+    if is_behind(arrival, view):
         return TryAgainLater(
-            f"Message {one.key} is the reply to a call newer than the entity's version read, {view.ledger.version}. Give the "
+            f"Message {arrival.key} is the reply to a call newer than the entity's version read, {view.ledger.version}. Give "
+            "the "
             "message back to its queue. If the error stays, the entity was restored from a backup: the reply gets parked."
         )
-    if one.kind == "q" and all(document.request != one.envelope.id for document in view.requests):
-        return request_unknown(one.envelope.id)
+    if arrival.kind == "q" and all(document.request != arrival.envelope.id for document in view.requests):
+        return request_unknown(arrival.envelope.id)
     return None
 
 
-def _not_awaited(one: Arrival, view: View) -> InvalidMessage:
-    assert one.reply is not None  # noqa: S101  # Only replies are awaited.
+def _not_awaited(arrival: Arrival, view: View) -> InvalidMessage:
+    assert arrival.reply is not None  # noqa: S101  # Only replies are awaited.
     return InvalidMessage(
-        f"Message {one.key} is the reply to call {one.reply.call}, which entity {view.ledger.entity} does not await. The "
+        f"Message {arrival.key} is the reply to call {arrival.reply.call}, which entity {view.ledger.entity} does not await. "
+        "The "
         "message was not processed. If the entity was restored from a backup, process the message that made the call again.",
         kept="no call of the entity awaits this reply, so the reply was not processed: the entity may have been restored",
     )
@@ -342,15 +346,19 @@ def look_apart(
             requests = again
         view = replace(view, requests=requests.documents)
     ledger = view.ledger
-    if not any(may_have_left(one, ledger) or (ledger.cut and one.envelope.asked) for one in messages.messages):
+    if not any(
+        may_have_left(message, ledger) or (ledger.cut and message.envelope.asked) for message in messages.messages
+    ):
         return view
     before = judged(messages, view)
     hidden, lacking = before.hidden, _lacking_answers(before.copies, ledger)
     if not hidden and not lacking:
         return view
-    times = tuple(dict.fromkeys(one.since for one in hidden if one.since is not None))
+    times = tuple(dict.fromkeys(item.since for item in hidden if item.since is not None))
     # The answer to a request may have left before its mark, with another page.
-    hashes = tuple(one.hash for one in (*hidden, *lacking) if one in lacking or one.since is None or one.envelope.asked)
+    hashes = tuple(
+        item.hash for item in (*hidden, *lacking) if item in lacking or item.since is None or item.envelope.asked
+    )
     # Find the pages that may know the messages, at the ledger's session token. A page is written before the commit that drops
     # its marks, so a view at the token has all of them.
     pages = yield from FindPages(entity, times, hashes, ledger.cut, ledger.token)
@@ -368,8 +376,10 @@ def first_look(entity: EntityRef, messages: Arrived, token: str | None) -> LoadR
         messages: the messages of the attempt.
         token: this process's session token of the library's partition.
     """
-    opened = (one.envelope.opened for one in messages.requests)
-    return LoadRequests(entity, tuple(one.envelope.id for one in messages.requests), reduce(later, opened, token))
+    opened = (request.envelope.opened for request in messages.requests)
+    return LoadRequests(
+        entity, tuple(request.envelope.id for request in messages.requests), reduce(later, opened, token)
+    )
 
 
 def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime) -> Failed:
@@ -391,15 +401,15 @@ def lost_pages(work: Work, fresh: tuple[Arrival, ...], view: View, now: datetime
         return ()
     return tuple(
         (
-            one.key,
+            item.key,
             DatabaseRestored(
-                f"Message {one.key} for entity {ledger.entity} has no mark, but pages with marks of older messages are gone. "
+                f"Message {item.key} for entity {ledger.entity} has no mark, but pages with marks of older messages are gone. "
                 "The message may have been processed, so nothing was changed. Check whether the library's container was "
                 "restored, exchanged or emptied."
             ),
         )
-        for one in fresh
-        if one.reply is None and may_have_left(one, ledger) and not _is_over(work, lost, now) and _is_by(one, lost)
+        for item in fresh
+        if item.reply is None and may_have_left(item, ledger) and not _is_over(work, lost, now) and _is_by(item, lost)
     )
 
 
@@ -429,9 +439,9 @@ def take_back(work: Work, view: View, page: Page) -> Step[Again]:
     fenced = yield from fence(entity, view, work.absent)
     if isinstance(fenced, Again):
         return fenced
-    newest_first = sorted(above.pages, key=lambda one: -one[0].number)
+    newest_first = sorted(above.pages, key=lambda item: -item[0].number)
     # Delete these pages, as they were read, the newest first. A remaining page blocks again.
-    yield from DeletePages(entity, tuple((one.number, etag) for one, etag in newest_first if one != page))
+    yield from DeletePages(entity, tuple((item.number, etag) for item, etag in newest_first if item != page))
     return Again(fenced, "the entity had another history, whose pages were in the way")
 
 
@@ -440,11 +450,11 @@ def _is_over(work: Work, milliseconds: int, now: datetime) -> bool:
     return isinstance(work.refusal(time_of(milliseconds), now), TooOldToJudge)
 
 
-def _is_by(one: Arrival, lost: int) -> bool:
+def _is_by(arrival: Arrival, lost: int) -> bool:
     """Whether a message originated by a time. For an untimed message, the sender's clock may be ahead of the processing."""
-    if one.since is not None:
-        return one.since <= lost
-    return one.envelope.time is None or one.envelope.time <= time_of(lost) + AHEAD
+    if arrival.since is not None:
+        return arrival.since <= lost
+    return arrival.envelope.time is None or arrival.envelope.time <= time_of(lost) + AHEAD
 
 
 def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) -> Step[FoundRequests | NoAnswer]:
@@ -455,5 +465,5 @@ def _look_for_requests(entity: EntityRef, messages: Arrived, token: str | None) 
 
 def _lacking_answers(copies: tuple[Arrival, ...], ledger: Ledger) -> tuple[Arrival, ...]:
     """Requests proved by a mark or an entry, whose answer has left for a page."""
-    answers = {one.cause for one in ledger.answers}
-    return tuple(one for one in copies if one.envelope.asked and one.kind != "q" and one.hash not in answers)
+    answers = {answer.cause for answer in ledger.answers}
+    return tuple(copy_ for copy_ in copies if copy_.envelope.asked and copy_.kind != "q" and copy_.hash not in answers)

@@ -237,7 +237,7 @@ class Outbox:
             again = yield from _require_no_pages(work, view)
             if again is not None:
                 return again
-        if not messages.failed and messages.messages and all(is_behind(one, view) for one in messages.messages):
+        if not messages.failed and messages.messages and all(is_behind(message, view) for message in messages.messages):
             return Again(view.memory, "the view is older than the call whose reply has come")
         view = yield from look_apart(entity, messages, view, opened)
         return view
@@ -258,7 +258,7 @@ class Outbox:
             verdict = replace(verdict, failed=(*verdict.failed, *unknown))
         if view.remembered and verdict.failed:
             return None
-        if any(is_read_too_early(one, view) for one in verdict.copies):
+        if any(is_read_too_early(copy_, view) for copy_ in verdict.copies):
             return Again(view.memory, "the document of a request was read in a view older than its answer")
         paying = yield from _copies_paid(work.entity, verdict, view)
         if isinstance(paying, Again):
@@ -275,7 +275,7 @@ class Outbox:
         messages = verdict.fresh
         # Open numbers, and handle the messages. Numbers are fresh in every attempt, so writes of a lost attempt are never
         # taken for this one's. A message whose handler raises, or whose result does not fit, drops out alone.
-        opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(one.key for one in messages))
+        opened = yield from OpenNumbers(work.entity, view.ledger.version, tuple(message.key for message in messages))
         if isinstance(opened, NoAnswer):
             return Again(view.memory, "whether the store has the book of this process is not known")
         draft = draft_commit(work, view, messages, opened, lost_pages(work, messages, view, opened.at), paid=paid)
@@ -375,7 +375,7 @@ class Outbox:
         view = yield from look_apart(entity, messages, view)
         if isinstance(view, Again):
             return view
-        return next((proof for one in messages.messages if (proof := proof_of(one, view))), None)
+        return next((proof for message in messages.messages if (proof := proof_of(message, view))), None)
 
     def _finished(self, entity: EntityRef, messages: Arrived, view: View) -> Step[Settled | Again | None]:
         """Finish a processed message; None without proof of processing."""
@@ -385,7 +385,7 @@ class Outbox:
         verdict = judged(messages, looked)
         if not verdict.copies:
             return None
-        hashes = {one.hash for one in verdict.copies}
+        hashes = {copy_.hash for copy_ in verdict.copies}
         owing = tuple(entry for entry in looked.ledger.outbox if entry.cause in hashes)
         # Learn what is paid of the message. The delivery ends here, so it must be certain.
         paid = yield from paid_of(entity, looked.ledger, owing)
@@ -488,7 +488,7 @@ def _known(verdict: Judged, view: View, *, failed: Failed = ()) -> Finished:
 
 def _copies_paid(entity: EntityRef, verdict: Judged, view: View) -> Step[tuple[Memory, frozenset[str]] | Again]:
     """Finish duplicates by publishing their outputs; return memory and paid transactions. At most 4 effects."""
-    hashes = {one.hash for one in verdict.copies}
+    hashes = {copy_.hash for copy_ in verdict.copies}
     owing = tuple(entry for entry in view.ledger.outbox if entry.cause in hashes)
     # Learn what is paid. The book of this process proves its own transactions, other books theirs.
     paid = yield from paid_of(entity, view.ledger, owing)

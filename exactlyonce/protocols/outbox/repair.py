@@ -70,7 +70,7 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     token = yield from fresh_token(entity, _NOBODYS)
     if token is None:
         return Again(view.memory, "whether anything was written is not known")
-    kept = [(one.tx, one.id) for one in view.ledger.kept]
+    kept = [(item.tx, item.id) for item in view.ledger.kept]
     staged: FoundStaged | NoAnswer = FoundStaged(())
     if kept:
         # Read the kept messages at the new token. Missing messages are lost, and reported.
@@ -82,7 +82,7 @@ def _exchanged(entity: EntityRef, view: View) -> Step[TokenReset | Again]:
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)
     if not isinstance(saved, Saved):
         return start_over(view.memory, saved)
-    there = {one.tx for one in staged.documents}
+    there = {document.tx for document in staged.documents}
     after = replace(view.memory, entity_token=saved.token, library_token=token)
     return TokenReset("reset", after, tuple(name for tx, name in kept if tx not in there))
 
@@ -126,7 +126,7 @@ def renumber(entity: EntityRef, strategy: Strategy, memory: Memory) -> Step[Renu
     sequences = view.ledger.sequences
     if view.document is None or not sequences:
         return Renumbered((), view.memory)
-    owing = (one.without_sequences(entity, view.ledger.to, sequences) for one in view.ledger.outbox)
+    owing = (item.without_sequences(entity, view.ledger.to, sequences) for item in view.ledger.outbox)
     ledger = replace(view.ledger, sequences=(), outbox=tuple(owing))
     # Save the entity without its sequences, if it is unchanged. A commit in between has given out numbers.
     saved = yield from SaveEntity(entity, with_ledger(view.document, ledger), view.etag)

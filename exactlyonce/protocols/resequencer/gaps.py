@@ -99,7 +99,7 @@ def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -
     """Skip missing messages: a document for each number records the skip, and reports a message that still arrives."""
     entity = work.entity
     room = BATCH_DOCUMENTS // len(overdue) or 1
-    receptions = {one.channel: one for one in view.ledger.receptions}
+    receptions = {item.channel: item for item in view.ledger.receptions}
     skipped: list[NumberedMessage] = []
     for reception in overdue[:BATCH_DOCUMENTS]:
         first, last = missing_before(reception)
@@ -126,7 +126,7 @@ def skip(work: Work, view: View, overdue: tuple[Reception, ...], at: datetime) -
 def ask_again(entity: EntityRef, rebuild: Rebuild, view: View, overdue: tuple[Reception, ...]) -> Step[Again | None]:
     """Ask the sources to send missing messages again. Asking twice does no harm: copies are recognized by number."""
     # Ask the sources to send again. Copies are recognized by number, so asking twice does no harm.
-    published = yield from Publish(tuple(_request(entity, rebuild, one) for one in overdue))
+    published = yield from Publish(tuple(_request(entity, rebuild, item) for item in overdue))
     return None if published is PUBLISHED else Again(view.memory, "the sources could not be asked")
 
 

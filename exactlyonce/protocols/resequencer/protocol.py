@@ -134,7 +134,9 @@ class Resequencer:
         # Ask for the time. A gap is overdue once it is older than `gap_timeout`; a wrong clock skips too early, but releases
         # nothing out of order.
         begun = yield from Begin()
-        overdue = tuple(one for one in view.ledger.receptions if is_overdue(one, begun.at, self.gap_timeout))
+        overdue = tuple(
+            reception for reception in view.ledger.receptions if is_overdue(reception, begun.at, self.gap_timeout)
+        )
         outcome: Again | None = None
         if overdue and self.on_gap == "skip":
             outcome = yield from skip(work, view, overdue, begun.at)
@@ -237,7 +239,9 @@ def _known(entity: EntityRef, release: Release, view: View, absent: Json) -> Ste
     if not isinstance(loaded, FoundCompanions):
         return Again(view.memory, "held messages could not be read")
     documents = {
-        (one.channel, one.number): (one, etag) for one, etag in loaded.companions if isinstance(one, NumberedMessage)
+        (item.channel, item.number): (item, etag)
+        for item, etag in loaded.companions
+        if isinstance(item, NumberedMessage)
     }
     if release.is_behind(documents):
         return Again(view.memory, "the read model was seen in an older view than its held messages")
@@ -284,11 +288,11 @@ def _ids(entity: EntityRef, envelope: Envelope) -> tuple[str, ...]:
 
 def _finished(entity: EntityRef, envelope: Envelope, view: View) -> Step[Settled | Again | None]:
     """Publish the read model's owed outputs, if the message was taken; None without proof."""
-    numbered = (one for one, _ in view.companions if isinstance(one, NumberedMessage))
-    mine = tuple(one for one in numbered if one.message == key_of(envelope))
+    numbered = (item for item, _ in view.companions if isinstance(item, NumberedMessage))
+    mine = tuple(item for item in numbered if item.message == key_of(envelope))
     if not mine:
         return None
-    if any(_released_since(view, one) for one in mine):
+    if any(_released_since(view, item) for item in mine):
         return Again(view.memory, "the read model was seen in an older view than its released message")
     # Finish what the read model released. A held message is safe without its delivery.
     paid = yield from _pay(entity, view)
@@ -307,5 +311,5 @@ def _pay(entity: EntityRef, view: View) -> Step[View | Again]:
 
 def _released_since(view: View, document: NumberedMessage) -> bool:
     """Whether a message was released after this view of the read model, so that the view does not show its outputs."""
-    reception = next((one for one in view.ledger.receptions if one.channel == document.channel), None)
+    reception = next((item for item in view.ledger.receptions if item.channel == document.channel), None)
     return document.held is None and (reception is None or reception.next <= document.number)

@@ -109,13 +109,13 @@ def earliest(
         max_wait: longest wait for silent sources.
     """
     # A message without a time was held before messages were ordered by time.
-    timed = [(one.envelope.time or _LONG_AGO, one.envelope.source, channel) for channel, one in heads.items()]
+    timed = [(item.envelope.time or _LONG_AGO, item.envelope.source, channel) for channel, item in heads.items()]
     if not timed:
         return None
     first = min(timed)
-    silent = (one for one in receptions if one.channel not in heads)
+    silent = (reception for reception in receptions if reception.channel not in heads)
     # A source that passed the same time may send more of it: a handler's messages all have the time of their attempt.
-    if all(one.passed is not None and (one.passed, one.source, one.channel) > first for one in silent):
+    if all(item.passed is not None and (item.passed, item.source, item.channel) > first for item in silent):
         return first[2]
     # The message that has waited longest decides: earlier ones of other sources would keep it waiting for ever.
     return first[2] if at - min(head.since for head in heads.values()) >= max_wait else None
@@ -123,13 +123,13 @@ def earliest(
 
 def is_late(envelope: Envelope, receptions: Iterable[Reception]) -> bool:
     """Whether a later message in the order was already handled."""
-    handled = ((one.passed, one.source) for one in receptions if one.passed is not None)
+    handled = ((reception.passed, reception.source) for reception in receptions if reception.passed is not None)
     return envelope.time is not None and any(before > (envelope.time, envelope.source) for before in handled)
 
 
 def later(passed: datetime | None, time: datetime | None) -> datetime | None:
     """The later of two times; None counts as absent."""
-    return max((one for one in (passed, time) if one is not None), default=None)
+    return max((item for item in (passed, time) if item is not None), default=None)
 
 
 BATCH_DOCUMENTS: Final = 99
@@ -164,7 +164,7 @@ class Release:
         self._body = view.body
         self._saved = view.body or work.absent
         self._sequences = view.ledger.sequences
-        self._receptions = {one.channel: one for one in view.ledger.receptions}
+        self._receptions = {reception.channel: reception for reception in view.ledger.receptions}
         self._entries: list[OutboxEntry] = []
         self._to: tuple[str, ...] = ()
         self._read: dict[Position, Envelope] = {}
@@ -185,26 +185,30 @@ class Release:
     @property
     def keys(self) -> tuple[str, ...]:
         """Keys of the messages that arrived."""
-        return tuple(key_of(one) for one in self.arrived.values())
+        return tuple(key_of(item) for item in self.arrived.values())
 
     @property
     def wanted(self) -> tuple[Position, ...]:
         """The positions whose documents have to be read: arrivals with possible documents, and releasable messages."""
-        positions = dict.fromkeys(one for one in self.arrived if self._may_be_known(one))
+        positions = dict.fromkeys(item for item in self.arrived if self._may_be_known(item))
         # Channels take turns, the failing ones last, so that they do not take the room of the rest.
         channels = sorted(self._channels, key=lambda channel: self._reception(channel).failing is not None)
         ready = [(channel, self._reception(channel).next) for channel in channels]
         # With all sources in one order, the earliest message is among the next messages of all sources.
         room = max(BATCH_DOCUMENTS - len(self.arrived), len(positions) + len(channels) * (self._max_wait is not None))
-        while (ready := [one for one in ready if one in self.arrived or self._is_held(one)]) and len(positions) < room:
-            positions.update(dict.fromkeys(one for one in ready if self._is_held(one)))
+        while (ready := [item for item in ready if item in self.arrived or self._is_held(item)]) and len(
+            positions
+        ) < room:
+            positions.update(dict.fromkeys(item for item in ready if self._is_held(item)))
             ready = [(channel, number + 1) for channel, number in ready]
         return tuple(positions)[:room]
 
     @property
     def changes(self) -> bool:
         """Whether there is anything to commit."""
-        changed = any(one.failing != self._before(one.channel).failing for one in self._receptions.values())
+        changed = any(
+            reception.failing != self._before(reception.channel).failing for reception in self._receptions.values()
+        )
         return bool(self.create or self.replace) or changed
 
     @property
@@ -223,8 +227,8 @@ class Release:
     def release(self, documents: Documents, begun: Opened) -> None:
         """Handle messages that follow without a gap, in each channel as far as handlers and the batch allow; hold the rest."""
         deliveries = zip(self.arrived.items(), begun.transactions, strict=False)  # The rest is for what is held.
-        self.arrived = {place: one for (place, one), tx in deliveries if tx is not None}
-        fresh = {place: one for place, one in self.arrived.items() if self._came_never(place, one, documents)}
+        self.arrived = {place: item for (place, item), tx in deliveries if tx is not None}
+        fresh = {place: item for place, item in self.arrived.items() if self._came_never(place, item, documents)}
         transactions = iter(begun.given)
         if self._max_wait is None:
             for channel in self._channels:
@@ -235,7 +239,7 @@ class Release:
             while (first := earliest(heads(), tuple(self._receptions.values()), begun.at, self._max_wait)) is not None:
                 if not self._handled_next(first, fresh, documents, begun, transactions):
                     break
-        for position, envelope in sorted(fresh.items(), key=lambda one: one[0]):
+        for position, envelope in sorted(fresh.items(), key=lambda item: item[0]):
             if position[1] >= self._reception(position[0]).next:
                 self._hold(position, envelope, begun)
         for channel in self._channels:
@@ -426,7 +430,9 @@ class Release:
 
     def _before(self, channel: str) -> Reception:
         """The reception as loaded."""
-        return next((one for one in self._ledger.receptions if one.channel == channel), Reception(channel, ""))
+        return next(
+            (reception for reception in self._ledger.receptions if reception.channel == channel), Reception(channel, "")
+        )
 
     def _is_held(self, position: Position) -> bool:
         return holds(self._reception(position[0]).held, position[1])

@@ -141,10 +141,12 @@ def clean_companions(
     if isinstance(loaded, NoAnswer):
         return Again(memory, "the candidates for clean-up could not be read")
     old = {
-        (id_of(entity, one), etag): one for one, etag in loaded.companions if (id_of(entity, one), etag) in candidates
+        (id_of(entity, item), etag): item
+        for item, etag in loaded.companions
+        if (id_of(entity, item), etag) in candidates
     }
-    newest = max((one.version for one in old.values() if isinstance(one, StreamEntry)), default=0)
-    garbage = tuple(key for key, one in old.items() if _may_go(one, ledger, newest))
+    newest = max((item.version for item in old.values() if isinstance(item, StreamEntry)), default=0)
+    garbage = tuple(key for key, item in old.items() if _may_go(item, ledger, newest))
     if garbage:
         # Delete those that may go, as they were judged. A late deletion takes nothing written since.
         yield from DeleteCompanions(entity, garbage)
@@ -160,7 +162,9 @@ def _may_go(companion: Companion, ledger: Ledger, newest: int) -> bool:
             last = last_entry(newest, snapshot_every=ledger.snapshot_every, event_sourced=ledger.event_sourced)
             return may_go("entry", unfinished=companion.owed is not None, place=companion.version, last=last)
         case NumberedMessage():
-            following = next((one.next for one in ledger.receptions if one.channel == companion.channel), 1)
+            following = next(
+                (reception.next for reception in ledger.receptions if reception.channel == companion.channel), 1
+            )
             held, number = companion.held is not None, companion.number
             return may_go("numbered", unfinished=held, place=number, last=following - 1)
 
@@ -276,12 +280,12 @@ def committed_by_companions(
         return Again(memory, "the companions of the entity could not be read")
     companions = [companion for companion, _ in read.companions]
     return frozenset(
-        author for author, id in ids.items() if id is None or any(_proves(author, one) for one in companions)
+        author for author, id in ids.items() if id is None or any(_proves(author, item) for item in companions)
     )
 
 
-def _proves(author: Author, one: Companion) -> bool:
+def _proves(author: Author, companion: Companion) -> bool:
     """Whether a companion belongs to this attempt's commit."""
-    if isinstance(one, NumberedMessage):
-        return (one.message, one.at) == (author.message, author.at)
-    return one.tx == author.tx
+    if isinstance(companion, NumberedMessage):
+        return (companion.message, companion.at) == (author.message, author.at)
+    return companion.tx == author.tx

@@ -34,13 +34,13 @@ Answers = tuple[tuple[str, Answer], ...]
 
 def contents_in(committed: Iterable[ColocatedRecord]) -> Contents:
     """The contents of messages, from records."""
-    return tuple((one.message, one.content) for one in committed if one.content is not None)
+    return tuple((item.message, item.content) for item in committed if item.content is not None)
 
 
 def answers_beside(companions: Iterable[Companion]) -> Answers:
     """The answers in companions."""
-    records = (one for one in companions if isinstance(one, ColocatedRecord | StreamEntry))
-    return tuple((one.message, one.answer) for one in records if one.answer is not None)
+    records = (companion for companion in companions if isinstance(companion, ColocatedRecord | StreamEntry))
+    return tuple((record.message, record.answer) for record in records if record.answer is not None)
 
 
 # The stable time of outputs.

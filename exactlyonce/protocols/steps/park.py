@@ -297,4 +297,4 @@ def companions_know(
     loaded = yield from LoadCompanions(entity, ids, view.memory.entity_token)
     if isinstance(loaded, NoAnswer):
         return Again(view.memory, "the companions of the entity could not be read")
-    return any(one.message == message for one, _ in loaded.companions)
+    return any(item.message == message for item, _ in loaded.companions)

@@ -472,12 +472,12 @@ def _too_old(
     )
 
 
-def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
-    handled = one.handled
-    start = Point(one.before.body)
+def _entry(work: Work, view: View, message: HandledMessage) -> StreamEntry:
+    handled = message.handled
+    start = Point(message.before.body)
     after = Point(None if handled.deleted else handled.body)
-    _require_room(work.entity, one.key, start, after)
-    whole = is_whole(one.version, start, view.ledger)
+    _require_room(work.entity, message.key, start, after)
+    whole = is_whole(message.version, start, view.ledger)
     way: Json | None
     if view.ledger.event_sourced:
         way = start.json if whole else None
@@ -486,20 +486,20 @@ def _entry(work: Work, view: View, one: HandledMessage) -> StreamEntry:
     owed = (handled.outputs or None) if handled.answer is not None else None
     return StreamEntry(
         entity=work.entity.key,
-        message=one.key,
-        tx=one.before.tx,
-        version=one.version,
-        at=one.before.at,
-        envelope=one.envelope.to_json(),
+        message=message.key,
+        tx=message.before.tx,
+        version=message.version,
+        at=message.before.at,
+        envelope=message.envelope.to_json(),
         before=way,
         whole=whole,
         outputs=tuple(output.ref for output in handled.outputs),
         digest=digest(handled.outputs),
         events=handled.events,
         owed=owed,
-        owing_since=None if owed is None else one.before.at,
+        owing_since=None if owed is None else message.before.at,
         answer=handled.answer,
-        since=one.before.since,
+        since=message.before.since,
     )
 
 

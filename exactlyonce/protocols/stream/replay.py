@@ -75,7 +75,7 @@ def versions_of(entity: EntityRef, missing: Missing, memory: Memory) -> Step[tup
     view = yield from load(entity, VersionStream(), memory)
     if isinstance(view, Again):
         return view
-    last = next((one.last for one in view.ledger.sequences if one.channel == missing.channel), 0)
+    last = next((sequence.last for sequence in view.ledger.sequences if sequence.channel == missing.channel), 0)
     if last < missing.last:
         if view.document is None:
             return Again(view.memory, "the entity does not exist, in the view that answered")
@@ -148,5 +148,5 @@ def _sent(work: Work, version: int, entries: tuple[StreamEntry, ...], view: View
     """The outputs of a version."""
     now = Point(view.body)
     before = point_before(work, version, entries, view.ledger, now)
-    entry = next(one for one in entries if one.version == version)
+    entry = next(item for item in entries if item.version == version)
     return outputs_again(work.entity, Envelope.read(entry.envelope.text, limit=BATCH_BYTES), entry, before, work.handle)

@@ -112,7 +112,7 @@ async def verify(
     if problems:
         problems += [f"Nothing is known yet of what did not answer: {silent}."] if silent else []
         raise ConfigurationError(
-            "Cosmos DB is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
+            "Cosmos DB is not set up as it has to be:\n" + "\n".join(f"- {problem}" for problem in problems)
         )
     for error in inquiry.unanswered.values():
         raise TryAgainLater(

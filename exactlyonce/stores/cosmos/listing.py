@@ -218,13 +218,13 @@ def _listed_book(row: Row) -> ListedBook:
 def _values(place: EntityContainer) -> str:
     """The values of the partition key, as an array, whatever names the paths have."""
     quoted = ("".join(f'["{name}"]' for name in path[1:].split("/")) for path in place.paths)
-    return f"[{', '.join(f'c{one}' for one in quoted)}]"
+    return f"[{', '.join(f'c{item}' for item in quoted)}]"
 
 
 def _named(place: EntityContainer, rows: Iterable[Row]) -> Iterator[tuple[EntityRef, Row]]:
     """The entities named by rows. The service knows doubles only: 1.0 and 1 are equal."""
     for row in rows:
-        values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row["place"]]
+        values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in row["place"]]
         if len(values) == len(place.paths):
             yield EntityRef(place.type, tuple(values), row["id"]), row
         else:

@@ -341,7 +341,7 @@ class CosmosPartition:
 
     async def _replace_some(self, documents: Sequence[tuple[dict[str, Any], str | None]]) -> None:
         if len(documents) > 1:
-            reply = await self.write_together([replacing(*one) for one in documents], Operation.AMEND)
+            reply = await self.write_together([replacing(*item) for item in documents], Operation.AMEND)
             if not isinstance(reply, Conflict):
                 return
         # There is one, or one of them is missing or has changed, which fails a batch for all.

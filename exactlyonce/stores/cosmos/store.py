@@ -98,7 +98,7 @@ _KIND: Final = {"@kind": "page"}
 _OF_PAGES: Final = "FROM c WHERE c.kind = @kind"
 _SEARCHED: Final = frozenset({"hashes", "blobs"})
 """Properties by which pages are found, but which are never read. A query is charged for its results."""
-_KNOWING: Final = f"SELECT c.id, {', '.join(f'c.{one.name}' for one in fields(Page) if one.name not in _SEARCHED)}"
+_KNOWING: Final = f"SELECT c.id, {', '.join(f'c.{item.name}' for item in fields(Page) if item.name not in _SEARCHED)}"
 
 
 class CosmosStore(CosmosContainers):
@@ -155,7 +155,7 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
         if not isinstance(reply, Documents):
             return reply
-        by_id = {one["id"]: read_staged(from_library(one)) for one in reply.properties}
+        by_id = {property_["id"]: read_staged(from_library(property_)) for property_ in reply.properties}
         for id, document in by_id.items():
             require_same(effect.entity, id, document.tx, wanted[id])
         return FoundStaged(tuple(by_id[id] for id in wanted if id in by_id))
@@ -199,8 +199,8 @@ class CosmosStore(CosmosContainers):
         require_one_batch(effect)
         document, etag = effect.document.value, effect.etag
         saving = creating(document) if etag is None else replacing(document, etag)
-        created = (creating(self._placed(effect.entity, one)) for one in effect.create)
-        replaced = (replacing(self._placed(effect.entity, one), seen) for one, seen in effect.replace)
+        created = (creating(self._placed(effect.entity, item)) for item in effect.create)
+        replaced = (replacing(self._placed(effect.entity, item), seen) for item, seen in effect.replace)
         reply = await self._shared(effect.entity).write_together((saving, *created, *replaced), Operation.COMMIT)
         # For a companion it means a taken id: with unique keys no container may hold companions.
         if (
@@ -278,7 +278,7 @@ class CosmosStore(CosmosContainers):
     async def replace_companions(self, effect: ReplaceCompanions) -> None:
         """Write over companions, with an ETag only if it still holds."""
         await self._shared(effect.entity).replace_all(
-            [(self._placed(effect.entity, one), etag) for one, etag in effect.companions]
+            [(self._placed(effect.entity, item), etag) for item, etag in effect.companions]
         )
 
     @performs(DeleteCompanions)
@@ -323,7 +323,7 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).read_all(tuple(wanted), effect.token)
         if not isinstance(reply, Documents):
             return reply
-        by_id = {one["id"]: read_request(from_library(one)) for one in reply.properties}
+        by_id = {property_["id"]: read_request(from_library(property_)) for property_ in reply.properties}
         for id, document in by_id.items():
             require_same(effect.entity, id, document.request, wanted[id])
         return FoundRequests(tuple(by_id[id] for id in wanted if id in by_id), reply.token)
@@ -347,7 +347,7 @@ class CosmosStore(CosmosContainers):
 
     @performs(DeleteRequests)
     async def delete_requests(self, effect: DeleteRequests) -> None:
-        await self._library(effect.entity).delete_all({request_id(one): etag for one, etag in effect.requests})
+        await self._library(effect.entity).delete_all({request_id(item): etag for item, etag in effect.requests})
 
     # Pages and books in Cosmos DB: pages lie in the library's partition of their entity, books in a partition of their own.
 
@@ -363,7 +363,7 @@ class CosmosStore(CosmosContainers):
         for reply in replies:
             if not isinstance(reply, Documents):
                 return reply
-            pages = (_page(effect.entity, one) for one in reply.properties)
+            pages = (_page(effect.entity, property_) for property_ in reply.properties)
             by_number |= {page.number: page for page in pages}
         return FoundPages(tuple(by_number.values()))
 
@@ -373,7 +373,9 @@ class CosmosStore(CosmosContainers):
         reply = await self._library(effect.entity).query(query, {**_KIND, "@number": effect.number}, effect.token)
         if not isinstance(reply, Documents):
             return reply
-        return FoundAbove(tuple((_page(effect.entity, one), one["_etag"]) for one in reply.properties))
+        return FoundAbove(
+            tuple((_page(effect.entity, property_), property_["_etag"]) for property_ in reply.properties)
+        )
 
     @performs(FindBlobs)
     async def find_blobs(self, effect: FindBlobs) -> frozenset[str] | NoAnswer | Busy:
@@ -417,7 +419,7 @@ class CosmosStore(CosmosContainers):
         reply = await self._books().read_all([*map(book_id, effect.books)], None)
         if not isinstance(reply, Documents):
             return reply
-        return FoundBooks(tuple(read_book(from_library(one)) for one in reply.properties))
+        return FoundBooks(tuple(read_book(from_library(property_)) for property_ in reply.properties))
 
     @performs(NoteSearch)
     async def note_search(self, effect: NoteSearch) -> None:

@@ -37,7 +37,7 @@ class MemoryListing:
         self._store = store
 
     async def books(self, since: int) -> AsyncIterator[tuple[ListedBook, ...]]:
-        yield tuple(one for one in self._books() if one.written >= since and not one.book.ended)
+        yield tuple(book for book in self._books() if book.written >= since and not book.book.ended)
 
     async def owing(self, type: str, searches: tuple[Search, ...]) -> AsyncIterator[tuple[tuple[EntityRef, str], ...]]:
         yield tuple(
@@ -68,14 +68,14 @@ class MemoryListing:
         """Earliest time with work for a sweep: a book is to be searched, a kept message is due, or a companion owes."""
         times = [
             text_of(datetime.fromtimestamp(at, timezone.utc))
-            for one in self._books()
-            if (at := one.written if one.book.stuck else one.book.searched_at(one.written)) is not None
+            for book in self._books()
+            if (at := book.written if book.book.stuck else book.book.searched_at(book.written)) is not None
         ]
         for type in {str(place[0]) for place in self._store.entities}:
             for _, version, document in self._documents(type):
                 kept = () if version.companion else _ledger(document, type).get("kept", ())
                 since = document.get("owing_since") if version.companion else None
-                times += [*(one["due"] for one in kept), *(() if since is None else (since,))]
+                times += [*(item["due"] for item in kept), *(() if since is None else (since,))]
         return min(times, default=None)
 
     def _books(self) -> Iterator[ListedBook]:
@@ -89,7 +89,11 @@ class MemoryListing:
         for entity, version, document in self._documents(type):
             left_alone = version.timestamp < int(before.timestamp())
             receptions = () if version.companion else _ledger(document, type).get("receptions", ())
-            if any(left_alone or (one["gap_since"] or "~") < text_of(before) for one in receptions if one["held"]):
+            if any(
+                left_alone or (reception["gap_since"] or "~") < text_of(before)
+                for reception in receptions
+                if reception["held"]
+            ):
                 entities.append((entity, ""))
         yield oldest_first(entities)
 
@@ -116,20 +120,20 @@ class MemoryListing:
     async def parked(self) -> AsyncIterator[tuple[ListedMessage, ...]]:
         documents = (version.document for partition in self._store.library.values() for version in _newest(partition))
         bodies = (document.value for document in documents if document is not None)
-        yield tuple(listed_message(one) for one in bodies if one["kind"] == "parked")
+        yield tuple(listed_message(body) for body in bodies if body["kind"] == "parked")
 
     async def belongings(self, entity: EntityRef) -> tuple[dict[str, Any], ...]:
         apart = (
-            (one, one.document.value)
-            for one in _newest(self._store.library.get(entity.key, Partition()))
-            if one.document
+            (item, item.document.value)
+            for item in _newest(self._store.library.get(entity.key, Partition()))
+            if item.document
         )
         companions = (
-            (one, content) for ref, one, content in self._documents(entity.type) if one.companion and ref == entity
+            (item, content) for ref, item, content in self._documents(entity.type) if item.companion and ref == entity
         )
         return tuple(
-            {"id": one.id, "_ts": one.timestamp, **{name: content[name] for name in _KEPT if name in content}}
-            for one, content in (*apart, *((one, {"kind": content[KIND], **content}) for one, content in companions))
+            {"id": item.id, "_ts": item.timestamp, **{name: content[name] for name in _KEPT if name in content}}
+            for item, content in (*apart, *((item, {"kind": content[KIND], **content}) for item, content in companions))
         )
 
     def _documents(self, type: str) -> Iterator[tuple[EntityRef, Version, dict[str, Any]]]:

@@ -191,8 +191,8 @@ class MemoryStore(MemoryPartitions):
     def save_batch(self, effect: SaveBatch) -> Saved | Conflict | Unknown | Busy:
         require_one_batch(effect)
         entity, partition = effect.entity, self._entity(effect.entity)
-        created = ((*_stored(entity, one), None) for one in effect.create)
-        replaced = ((*_stored(entity, one), etag) for one, etag in effect.replace)
+        created = ((*_stored(entity, item), None) for item in effect.create)
+        replaced = ((*_stored(entity, item), etag) for item, etag in effect.replace)
         writes = ((entity.id, effect.document, effect.etag), *created, *replaced)
 
         def save() -> Saved | Conflict | UniqueKeyTaken:
@@ -228,8 +228,8 @@ class MemoryStore(MemoryPartitions):
             return wanted and document[KIND] == "entry"
 
         def entries_in(view: View) -> Found:
-            entries = (one for one in _companions_of(effect.entity, view) if asked(one[0]))
-            return sorted(entries, key=lambda one: one[0]["version"])
+            entries = (item for item in _companions_of(effect.entity, view) if asked(item[0]))
+            return sorted(entries, key=lambda entry: entry[0]["version"])
 
         return self._found(effect.entity, effect.token, entries_in)
 
@@ -242,7 +242,7 @@ class MemoryStore(MemoryPartitions):
             return place is not None and place.channel == effect.channel and first <= place.number <= last
 
         def entries_in(view: View) -> Found:
-            return (one for one in _companions_of(effect.entity, view) if one[0][KIND] == "entry")
+            return (item for item in _companions_of(effect.entity, view) if item[0][KIND] == "entry")
 
         reply = self._found(effect.entity, effect.token, entries_in)
         if not isinstance(reply, FoundCompanions):
@@ -256,7 +256,7 @@ class MemoryStore(MemoryPartitions):
             return isinstance(document.get("owing_since"), str)
 
         def owing_in(view: View) -> Found:
-            return [one for one in _companions_of(effect.entity, view) if owes(one[0])][:MOST_OWING]
+            return [item for item in _companions_of(effect.entity, view) if owes(item[0])][:MOST_OWING]
 
         return self._found(effect.entity, None, owing_in)
 
@@ -318,7 +318,9 @@ class MemoryStore(MemoryPartitions):
         if position is None:
             return BEHIND
         versions = (partition.newest(f"request:{request}", position) for request in effect.requests)
-        documents = (one.document.value for one in versions if one is not None and one.document is not None)
+        documents = (
+            version.document.value for version in versions if version is not None and version.document is not None
+        )
         return FoundRequests(tuple(map(read_request, documents)), token_at(position))
 
     @performs(KeepAnswers)
@@ -359,7 +361,7 @@ class MemoryStore(MemoryPartitions):
     @performs(FindPages)
     def find_pages(self, effect: FindPages) -> FoundPages | NoAnswer | Busy:
         pages = self._pages(effect.entity, effect.token)
-        return pages if isinstance(pages, NoAnswer) else effect.found(one for one, _ in pages)
+        return pages if isinstance(pages, NoAnswer) else effect.found(item for item, _ in pages)
 
     @performs(FindPagesAbove)
     def find_pages_above(self, effect: FindPagesAbove) -> FoundAbove | NoAnswer | Busy:
@@ -367,7 +369,7 @@ class MemoryStore(MemoryPartitions):
         return (
             pages
             if isinstance(pages, NoAnswer)
-            else FoundAbove(tuple(one for one in pages if one[0].number > effect.number))
+            else FoundAbove(tuple(page for page in pages if page[0].number > effect.number))
         )
 
     @performs(FindBlobs)
@@ -375,7 +377,7 @@ class MemoryStore(MemoryPartitions):
         pages = self._pages(effect.entity, effect.token)
         if isinstance(pages, NoAnswer):
             return pages
-        return frozenset(tx for one, _ in pages for tx in one.blobs if tx in effect.transactions)
+        return frozenset(tx for item, _ in pages for tx in item.blobs if tx in effect.transactions)
 
     @performs(HasPages)
     def has_pages(self, effect: HasPages) -> bool | NoAnswer | Busy:
@@ -421,7 +423,7 @@ class MemoryStore(MemoryPartitions):
         partition = self._books()
         view = partition.view(self._replica(partition))
         documents = (view[id].document for id in effect.books if id in view)
-        return FoundBooks(tuple(read_book(one.value) for one in documents if one is not None))
+        return FoundBooks(tuple(read_book(document.value) for document in documents if document is not None))
 
     @performs(NoteSearch)
     def note_search(self, effect: NoteSearch) -> None:
@@ -444,9 +446,9 @@ class MemoryStore(MemoryPartitions):
         if position is None:
             return BEHIND
         return tuple(
-            (read_page(one.document.value), one.etag)
-            for id, one in partition.view(position).items()
-            if id.startswith(_PAGE) and one.document is not None
+            (read_page(item.document.value), item.etag)
+            for id, item in partition.view(position).items()
+            if id.startswith(_PAGE) and item.document is not None
         )
 
 
@@ -461,4 +463,4 @@ def _documents(versions: Iterable[Version]) -> Iterator[tuple[dict[str, Any], st
 def _companions_of(entity: EntityRef, view: View) -> Iterator[tuple[dict[str, Any], str]]:
     """The companions of an entity; several entities may share a partition."""
     companions = ((version.companion, version.etag) for version in view.values())
-    return ((one, etag) for one, etag in companions if one is not None and one.get("entity") == entity.key)
+    return ((item, etag) for item, etag in companions if item is not None and item.get("entity") == entity.key)

@@ -78,14 +78,14 @@ class BlobContract:
     async def test_names_are_kept_apart(self, blobs: AsyncBlobs) -> None:
         folder = uuid4().hex
         names = [f"{folder}/a", f"{folder}/a/b", f"{folder}/A", f"{folder}/a.b-c_d~e"]
-        assert await blobs.perform(WriteOnce(tuple(Blob(one, one.encode(), "t/x") for one in names))) is KEPT
-        assert [await blobs.read(one, 100) for one in names] == [one.encode() for one in names]
+        assert await blobs.perform(WriteOnce(tuple(Blob(name, name.encode(), "t/x") for name in names))) is KEPT
+        assert [await blobs.read(name, 100) for name in names] == [name.encode() for name in names]
 
     async def test_deleting_ignores_what_is_missing(self, blobs: AsyncBlobs) -> None:
         some = tuple(a_blob(b"x") for _ in range(3))
         await blobs.perform(WriteOnce(some))
         await blobs.perform(DeleteBlobs((some[0].name, a_blob(b"").name, some[2].name)))
-        assert [await blobs.read(one.name, 10) for one in some] == [None, b"x", None]
+        assert [await blobs.read(item.name, 10) for item in some] == [None, b"x", None]
 
     async def test_one_that_was_deleted_can_be_written_again(self, blobs: AsyncBlobs) -> None:
         blob = a_blob(b"x")
@@ -105,10 +105,10 @@ class BlobContract:
         written.append(Blob(f"{folder}/~", b"x", "t/x"))
         await blobs.perform(WriteOnce(tuple(reversed(written))))
         listing = await listed(blobs, f"{folder}/")
-        assert [(one.name, one.author) for one in listing] == [(one.name, one.author) for one in written]
+        assert [(item.name, item.author) for item in listing] == [(item.name, item.author) for item in written]
         # For Python the partition values 1 and True are equal.
-        assert [one.author.entity.key for one in listing if one.author] == [author.entity.key for author in authors]
-        assert [one.name for one in await listed(blobs, f"{folder}/~")] == [f"{folder}/~"]
+        assert [item.author.entity.key for item in listing if item.author] == [author.entity.key for author in authors]
+        assert [item.name for item in await listed(blobs, f"{folder}/~")] == [f"{folder}/~"]
 
     async def test_a_blob_is_as_old_as_the_older_of_its_writing_and_its_attempt(self, blobs: AsyncBlobs) -> None:
         folder, now, day = uuid4().hex, datetime.now(timezone.utc), timedelta(days=1)
@@ -116,7 +116,7 @@ class BlobContract:
         for name, at in made.items():
             author = None if at is None else Author(ENTITIES[0], "web/m-1", "tx", at)
             await blobs.perform(WriteOnce((Blob(f"{folder}/{name}", b"x", "t/x", author),)))
-        young, old, ahead = (one.age for one in await listed(blobs, f"{folder}/"))
+        young, old, ahead = (item.age for item in await listed(blobs, f"{folder}/"))
         assert timedelta(0) <= young < day
         assert 3 * day - timedelta(minutes=5) < old < 4 * day
         assert timedelta(0) <= ahead < day
@@ -124,8 +124,8 @@ class BlobContract:
     async def test_more_are_listed_than_a_page_holds(self, blobs: AsyncBlobs) -> None:
         folder = uuid4().hex
         names = [f"{folder}/{number:03}" for number in range(120)]
-        await blobs.perform(WriteOnce(tuple(Blob(one, b"", "t/x") for one in names)))
-        assert [one.name for one in await listed(blobs, folder)] == names
+        await blobs.perform(WriteOnce(tuple(Blob(name, b"", "t/x") for name in names)))
+        assert [item.name for item in await listed(blobs, folder)] == names
 
     async def test_an_address_shows_no_query_and_does_not_end_in_a_slash(self, blobs: AsyncBlobs) -> None:
         assert "?" not in blobs.address
@@ -134,7 +134,7 @@ class BlobContract:
 
 async def listed(blobs: AsyncBlobs, prefix: str) -> list[ListedBlob]:
     """A whole listing."""
-    return [one async for one in blobs.list_blobs(prefix)]
+    return [blob async for blob in blobs.list_blobs(prefix)]
 
 
 def a_blob(content: bytes) -> Blob:

@@ -318,7 +318,7 @@ class PagesContract:
         )
         reply = await store.perform(FindPagesAbove(entity, 0, token))
         assert isinstance(reply, FoundAbove)
-        assert [one for one, _ in reply.pages] == [page]
+        assert [item for item, _ in reply.pages] == [page]
 
     @pytest.mark.parametrize(("time", "numbers"), [(19_999, []), (20_000, [2]), (29_000, [2]), (29_001, [])])
     async def test_pages_are_found_by_times_from_their_oldest_to_their_newest_mark(

@@ -80,12 +80,12 @@ async def owes(store: AsyncStore, entity: EntityRef, *transactions: str) -> Enti
 
 async def all_of(pages: AsyncIterator[tuple[Found, ...]]) -> list[Found]:
     """All items of a listing, in order."""
-    return [one async for page in pages for one in page]
+    return [item async for page in pages for item in page]
 
 
 async def book_named(listing: AsyncListing, id: str, since: int = 0) -> ListedBook | None:
     """A book in a listing; None if it is not listed."""
-    return next((one for one in await all_of(listing.books(since)) if one.book.id == id), None)
+    return next((item for item in await all_of(listing.books(since)) if item.book.id == id), None)
 
 
 class ListingContract:
@@ -122,9 +122,9 @@ class ListingContract:
         owing = await all_of(listing.owing(PLAIN, (Search(book, 7, (3,)),)))
         above = [*((entities[number], transaction(book, number)) for number in (3, 8, 9))]
         above += [(many, transaction(book, number)) for number in (10, 9_999_999)]
-        assert sorted(owing, key=lambda one: one[1]) == above
+        assert sorted(owing, key=lambda item: item[1]) == above
         single = await all_of(listing.owing(PLAIN, (Search(book, None, (1, 2)),)))
-        assert sorted(single, key=lambda one: one[1]) == [
+        assert sorted(single, key=lambda item: item[1]) == [
             (entities[1], transaction(book, 1)),
             (many, transaction(book, 2)),
         ]
@@ -219,10 +219,10 @@ class ListingContract:
         self, store: AsyncStore, listing: AsyncListing
     ) -> None:
         entity, other = owned_entity(), owned_entity()
-        for one in (entity, other):
-            document = with_ledger(entity_document(one), a_ledger(type=one.type))
-            record = a_colocated(one, "web/m-1")
-            assert isinstance(await store.perform(SaveBatch(one, document, None, (record,))), Saved)
+        for item in (entity, other):
+            document = with_ledger(entity_document(item), a_ledger(type=item.type))
+            record = a_colocated(item, "web/m-1")
+            assert isinstance(await store.perform(SaveBatch(item, document, None, (record,))), Saved)
         pages = [page async for page in listing.bodies(OWNED, Condition(), entity.partition)]
         assert [ref for page in pages for ref, _ in page] == [entity]
 
@@ -237,7 +237,7 @@ class ListingContract:
             record = replace(a_colocated(entity, "web/m-1", owes=True), owing_since=since)
             await together(store, entity, record, total=1)
         pages = [page async for page in listing.companions(OWNED, LATER)]
-        (mine,) = ([one for one in page if one in (first, later)] for page in pages if first in page)
+        (mine,) = ([item for item in page if item in (first, later)] for page in pages if first in page)
         assert mine in ([first, later], [first])
 
     @pytest.mark.parametrize("kind", [OWNED, LEVELS])
@@ -251,7 +251,7 @@ class ListingContract:
         streamed = owned_entity("someone", kind)
         await together(store, streamed, replace(an_owing_entry(streamed, 1), owing_since=LONG_AGO), total=1)
         listed = await all_of(listing.companions(kind, LATER))
-        assert [listed.count(one) for one in (entity, streamed, neighbour)] == [1, 1, 0]
+        assert [listed.count(item) for item in (entity, streamed, neighbour)] == [1, 1, 0]
         assert entity not in await all_of(listing.companions(kind, LONG_AGO))
 
     async def test_a_read_model_that_holds_and_misses_messages_for_long_is_listed(
@@ -282,8 +282,8 @@ class ListingContract:
         foreign = a_parked(entity, "web/m-1", "its handler raised ValueError")
         await park(store, entity, foreign)
         await park(store, entity, replace(foreign, message="game/m-2", place=place))
-        mine = [one async for page in listing.parked() for one in page if one.entity == entity.key]
-        assert {(one.message, one.reason, one.at, one.place) for one in mine} == {
+        mine = [item async for page in listing.parked() for item in page if item.entity == entity.key]
+        assert {(item.message, item.reason, item.at, item.place) for item in mine} == {
             ("web/m-1", foreign.reason, "2026-11-21T10:00:02.250000Z", None),
             ("game/m-2", foreign.reason, "2026-11-21T10:00:02.250000Z", place),
         }
@@ -297,12 +297,12 @@ class ListingContract:
         await together(store, entity, an_entry(entity, 7, "web/m-3"), a_numbered(entity))
         await together(store, neighbour, an_entry(neighbour, 1, "web/m-9"))
         belongings = await listing.belongings(entity)
-        listed = sorted((one["kind"], one.get("message") or "") for one in belongings)
+        listed = sorted((belonging["kind"], belonging.get("message") or "") for belonging in belongings)
         assert listed == [
             ("entry", "web/m-3"),
             ("numbered", "game/m-1"),
             ("page", ""),
             ("parked", "web/m-2"),
         ]
-        assert not any({"envelope", "held", "before", "owed", "marks"} & one.keys() for one in belongings)
-        assert all({"id", "_ts"} <= one.keys() for one in belongings)
+        assert not any({"envelope", "held", "before", "owed", "marks"} & belonging.keys() for belonging in belongings)
+        assert all({"id", "_ts"} <= belonging.keys() for belonging in belongings)

@@ -331,7 +331,7 @@ class BatchContract:
         loaded = await load(store, entity, saved.token)
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=1), saved.etag)
         loaded_companions = await companions_of(
-            store, entity, *(id_of(entity, one) for one in companions), token=saved.token
+            store, entity, *(id_of(entity, item) for item in companions), token=saved.token
         )
         assert tuple(companion for companion, _ in loaded_companions) == companions
         assert len({saved.etag, *(etag for _, etag in loaded_companions)}) == 1 + len(loaded_companions)
@@ -375,7 +375,7 @@ class BatchContract:
         assert (loaded.document, loaded.etag) == (entity_document(entity, total=2), scene.new.etag)
         ids = (entry_id(entity, f"web/{number}") for number in (1, 2, 8, 9))
         companions = await companions_of(store, entity, *ids, token=reply.token)
-        assert [one.digest for one, _ in companions if isinstance(one, StreamEntry)] == ["digest", "another"]
+        assert [item.digest for item, _ in companions if isinstance(item, StreamEntry)] == ["digest", "another"]
         assert companions[0] == scene.unchanged
 
     async def test_an_absent_entity_to_replace_is_a_conflict_and_nothing_is_written(self, store: AsyncStore) -> None:
@@ -394,7 +394,7 @@ class BatchContract:
         third = await together(store, entity, etag=second.etag, total=3)
         fourth = await save(store, entity, third.etag, total=4)
         saved = (first, second, third, fourth)
-        assert len({one.etag for one in saved}) == len(saved)
+        assert len({item.etag for item in saved}) == len(saved)
         assert (await load(store, entity, fourth.token)).document == entity_document(entity, total=4)
 
     async def test_of_sixteen_concurrent_saves_one_wins_with_its_companion(self, store: AsyncStore) -> None:

@@ -101,8 +101,8 @@ class Documents:
     @property
     def texts(self) -> Iterator[str]:
         """The texts of all versions of all documents."""
-        for one in self.partitions:
-            for version in one.log:
+        for partition in self.partitions:
+            for version in partition.log:
                 if version.document is not None:
                     yield version.document.text
 
@@ -115,8 +115,8 @@ class Documents:
         return self._newest(("library", ref.key), f"staged:{tx}")
 
     def _newest(self, place: Place, id: str) -> Json | None:
-        log = next((one.log for one in self.partitions if one.place == place), ())
-        return next((one.document for one in reversed(log) if one.id == id), None)
+        log = next((partition.log for partition in self.partitions if partition.place == place), ())
+        return next((item.document for item in reversed(log) if item.id == id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +158,9 @@ class Answers:
     def before(self, store: MemoryStore) -> Documents:
         """The content of a store at the start of the exploration. Books are in the memory of the instances."""
         return self._documents(
-            Placed((kind, key), tuple(one.log), frozenset(one.within), len(one.log) if self._reduced else 0, 0)
+            Placed((kind, key), tuple(item.log), frozenset(item.within), len(item.log) if self._reduced else 0, 0)
             for kind in ("entities", "library")
-            for key, one in getattr(store, kind).items()
+            for key, item in getattr(store, kind).items()
             if (kind, key) != ("library", BOOKS)
         )
 
@@ -173,12 +173,17 @@ class Answers:
         """
         settled = self._settled.get((documents, at_rest))
         if settled is None:
-            partitions = (_without_past(one, at_rest=at_rest) for one in documents.partitions)
+            partitions = (_without_past(partition, at_rest=at_rest) for partition in documents.partitions)
             settled = self._settled[documents, at_rest] = self._documents(partitions, settled=True)
         return settled
 
     def _documents(self, partitions: Iterable[Placed], *, settled: bool = False) -> Documents:
-        held = tuple(sorted((one for one in partitions if one.log or one.written), key=lambda one: repr(one.place)))
+        held = tuple(
+            sorted(
+                (partition for partition in partitions if partition.log or partition.written),
+                key=lambda partition: repr(partition.place),
+            )
+        )
         documents = self._same.get((held, settled))
         if documents is None:
             documents = self._same[held, settled] = Documents(held, settled)
@@ -195,15 +200,15 @@ class Answers:
         words = words_of(effect)
         match effect:
             case Together(first, second):
-                for one in self.to(first, documents):
-                    for other in self.to(second, one.documents):
-                        if not (one.fault and other.fault):
+                for item in self.to(first, documents):
+                    for other in self.to(second, item.documents):
+                        if not (item.fault and other.fault):
                             yield replace(
                                 other,
-                                reply=(one.reply, other.reply),
-                                said=f"{one.said}, {other.said}",
-                                fault=one.fault or other.fault,
-                                stale=one.stale or other.stale,
+                                reply=(item.reply, other.reply),
+                                said=f"{item.said}, {other.said}",
+                                fault=item.fault or other.fault,
+                                stale=item.stale or other.stale,
                             )
             case Publish(outputs):
                 yield Answer(PUBLISHED, documents, words, arrived=outputs)

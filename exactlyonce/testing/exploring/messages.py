@@ -69,17 +69,17 @@ class KeptByEntities:
         if isinstance(effect, SaveEntity) and answer.documents is not documents:
             kept = self._kept_by(effect.entity, effect.document)
             before = self._kept_by(effect.entity, documents.newest(effect.entity)) if kept else ()
-            for one in kept:
-                if one not in before:
-                    yield self._turn(effect.entity, one, answer.documents)
+            for item in kept:
+                if item not in before:
+                    yield self._turn(effect.entity, item, answer.documents)
 
     def possible(
         self, documents: Documents, has_arrived: Callable[[Output], bool]
     ) -> Iterator[tuple[Entity[Any], Envelope]]:
         """The turns of the sweeper that are possible from the start: for kept messages, and for owed outputs."""
         for ref, document in _entities_in(documents):
-            for one in self._kept_by(ref, document):
-                yield self._turn(ref, one, documents)
+            for item in self._kept_by(ref, document):
+                yield self._turn(ref, item, documents)
             owing = Envelope(ref.source, "owing", DUE, Json.of({"owed by": str(ref)}))
             if not all(map(has_arrived, self.released(owing, 0, documents, frozenset()).sent)):
                 yield self._entities[ref.type], owing
@@ -110,7 +110,7 @@ class KeptByEntities:
             except StopIteration:
                 return Released(documents, paid, sent)
             if isinstance(effect, (Begin, OpenNumbers)):
-                names = tuple(transaction(number, one) for one in range(drawn, drawn + effect.count))
+                names = tuple(transaction(number, item) for item in range(drawn, drawn + effect.count))
                 drawn += effect.count
                 # Time goes on only for the search of due messages: marks would be too old.
                 due = max(envelope.time or self._now, self._now)
@@ -129,14 +129,14 @@ class KeptByEntities:
         now = milliseconds(self._now)
         if envelope.since is None or envelope.since <= now:
             return output
-        others = (one for one in envelope.extensions if one[0] != STABLE_TIME)
+        others = (extension for extension in envelope.extensions if extension[0] != STABLE_TIME)
         stated = tuple(sorted((*others, (STABLE_TIME, stable_text(now)))))
         return replace(output, envelope=replace(envelope, extensions=stated).to_json())
 
     def is_kept(self, turn: Envelope, documents: Documents) -> bool:
         """Whether the message of a turn is still kept; once gone, it never is again. True for a turn without a message."""
         ref = EntityRef.of_source(turn.source)
-        return turn.time is None or any(one.id == turn.id for one in self._kept_by(ref, documents.newest(ref)))
+        return turn.time is None or any(item.id == turn.id for item in self._kept_by(ref, documents.newest(ref)))
 
     def _turn(self, ref: EntityRef, kept: Kept, documents: Documents) -> tuple[Entity[Any], Envelope]:
         said = Json.of({"due": kept.due.isoformat(), "kept by": str(ref)})
@@ -166,7 +166,7 @@ def paid_in(documents: Documents, has_arrived: Callable[[Output], bool]) -> froz
 def _entities_in(documents: Documents) -> Iterator[tuple[EntityRef, Json]]:
     """The existing entities, with the newest versions of their documents."""
     for (kind, key), log, *_ in documents.partitions:
-        for id in dict.fromkeys(one.id for one in log) if kind == "entities" else ():
+        for id in dict.fromkeys(item.id for item in log) if kind == "entities" else ():
             ref = EntityRef(key[0], tuple(key[1:]), id)
             document = documents.newest(ref)
             if document is not None and KIND not in document.value:
@@ -176,7 +176,7 @@ def _entities_in(documents: Documents) -> Iterator[tuple[EntityRef, Json]]:
 def _type_of(staged: Json | None, id: str) -> str | None:
     """The type of a message in a staged document; None for a deleted document."""
     outputs = () if staged is None else read_staged(staged.value).outputs
-    return next((Envelope.read(one.envelope.text).type for one in outputs if one.id == id), None)
+    return next((Envelope.read(output.envelope.text).type for output in outputs if output.id == id), None)
 
 
 Partition = tuple[str, ...]
@@ -296,7 +296,7 @@ class Messages:
             self._sent.append(self._made(destination, entity, envelope, cause, later=later))
             self._replied.append(())
             replies = self._replies(destination, envelope)
-            self._replied[number] = tuple(self.number(*one, number) for one in replies)
+            self._replied[number] = tuple(self.number(*reply, number) for reply in replies)
         return number
 
     def _made(

@@ -235,8 +235,8 @@ class Application:
             has_arrived: whether an output has reached its queue before.
         """
         documents, bounds, nothing = self._answers.before(store), self._bounds, frozenset[int]()
-        numbers = [self.messages.number(*one) for one in waiting]
-        numbers += [self.messages.number("", *one) for one in self._kept.possible(documents, has_arrived)]
+        numbers = [self.messages.number(*item) for item in waiting]
+        numbers += [self.messages.number("", *item) for item in self._kept.possible(documents, has_arrived)]
         idle = (None,) * bounds.instances
         paid = paid_in(documents, has_arrived)
         first = State(documents, (), idle, nothing, nothing, (), paid, None, None, bounds.faults, bounds.interruptions)
@@ -261,7 +261,7 @@ class Application:
         """Whether a message beyond the limit of releases still waits."""
         waiting = (self.messages[number] for number in state.queue)
         return any(
-            one.beyond and (not one.is_turn or self._kept.is_kept(one.envelope, state.documents)) for one in waiting
+            item.beyond and (not item.is_turn or self._kept.is_kept(item.envelope, state.documents)) for item in waiting
         )
 
     def moves(self, state: State) -> Iterator[Move]:
@@ -280,7 +280,7 @@ class Application:
 
     def _has_no_choice(self, state: State) -> bool:
         """Whether an instance goes on, and no other step is possible."""
-        at_work = sum(one is not None for one in state.instances)
+        at_work = sum(instance is not None for instance in state.instances)
         if state.faults or at_work == 0:
             return False
         if not state.interruptions:
@@ -352,7 +352,7 @@ class Application:
         arrived = [self._arrival(output, number) for output in released.sent]
         after = state._replace(documents=released.documents, paid=released.paid, arrived=state.arrived.union(arrived))
         after = self._reduced(self._queued(after, arrived))
-        said = f"sweeps: {', '.join(self.messages[one].shown for one in arrived) or 'nothing'} is due"
+        said = f"sweeps: {', '.join(self.messages[item].shown for item in arrived) or 'nothing'} is due"
         return Move(after, False, self._judged(state, after), place, said, True, self.messages[number].kind)
 
     def _steps(self, state: State, place: int, instance: Busy) -> Iterator[Move]:
@@ -406,7 +406,7 @@ class Application:
         for answer in self._answers.to(effect, documents):
             arrived = tuple(self._arrival(output, message) for output in answer.arrived)
             turns = self._kept.begun_by(effect, documents, answer)
-            taken = (*arrived, *(self.messages.number("", *one, message) for one in turns))
+            taken = (*arrived, *(self.messages.number("", *turn, message) for turn in turns))
             called = [replies for number in arrived if (replies := self.messages.replies_to(number))]
             yield Outcome(answer, arrived, (*taken, *(replies[0] for replies in called)))
             if any(len(replies) > 1 for replies in called) and not answer.fault:
@@ -434,17 +434,17 @@ class Application:
         begun = dict(state.begun)
         reduced = self._bounds.reduced
         first = self._fresh(state, place, busy, count) if reduced else begun.get(busy.message, 0)
-        names = tuple(transaction(busy.message, one) for one in range(first, first + count))
+        names = tuple(transaction(busy.message, number) for number in range(first, first + count))
         if not reduced:
             state = state._replace(begun=tuple(sorted({**begun, busy.message: first + count}.items())))
         return state, busy._replace(drawn=first + count), names
 
     def _fresh(self, state: State, place: int, busy: Busy, count: int) -> int:
         """The lowest number from which transaction ids have left no trace anywhere, and so serve as new ids."""
-        others = (one for other, one in enumerate(state.instances) if one is not None and other != place)
-        first = max((one.drawn for one in others if one.message == busy.message), default=0)
+        others = (item for other, item in enumerate(state.instances) if item is not None and other != place)
+        first = max((item.drawn for item in others if item.message == busy.message), default=0)
         first = max(first, busy.spent)
-        while any(self._left_a_trace(state, busy.message, one) for one in range(first, first + count)):
+        while any(self._left_a_trace(state, busy.message, number) for number in range(first, first + count)):
             first += 1
         return first
 
@@ -455,7 +455,7 @@ class Application:
         if is_named is None:
             tx = transaction(message, count)
             names = (tx, named_after(tx))
-            sent = (self.messages[one].text for one in {*state.arrived, *state.queue})
+            sent = (self.messages[item].text for item in {*state.arrived, *state.queue})
             texts = (*state.documents.texts, *sent)
             is_named = self._traces[key] = any(name in text for text in texts for name in names)
         return is_named
@@ -499,9 +499,11 @@ class Application:
         if not self._bounds.reduced:
             return state
         sent = [(number, self.messages[number]) for number in state.queue]
-        if any(one.is_turn for _, one in sent):
+        if any(item.is_turn for _, item in sent):
             kept = (
-                number for number, one in sent if not one.is_turn or self._kept.is_kept(one.envelope, state.documents)
+                number
+                for number, item in sent
+                if not item.is_turn or self._kept.is_kept(item.envelope, state.documents)
             )
             state = state._replace(queue=tuple(kept))
         if not state.faults:

@@ -137,7 +137,7 @@ class Link:
         try:
             async with self._turn:
                 if mine.arrived is None:  # Otherwise another coroutine has taken it along.
-                    await self._serve([one for one in self._waiting if one.arrived is None])
+                    await self._serve([item for item in self._waiting if item.arrived is None])
         finally:
             self._waiting.remove(mine)  # Cancelled, too: no coroutine may send it hours later.
         return bool(mine.arrived)
@@ -161,10 +161,10 @@ class Link:
         try:
             await asyncio.wait_for(self._send_all(group), self._time_limit)
         except FAILURES as error:
-            failed = [one for one in group if not one.arrived]
-            self._warn(error, [message for one in failed for message in one.messages])
-            for one in failed:
-                one.arrived = False
+            failed = [item for item in group if not item.arrived]
+            self._warn(error, [message for item in failed for message in item.messages])
+            for item in failed:
+                item.arrived = False
             await self._drop()
         except BaseException:
             # Cancelled in the middle of a request: its reply would pass for the reply of the next. The rest take their turns.
@@ -172,15 +172,17 @@ class Link:
             raise
 
     async def _send_all(self, group: Sequence[_Waiting]) -> None:
-        if not self._alone and await self._taken(self._send_together, [each for one in group for each in one.messages]):
-            for one in group:
-                one.arrived = True
+        if not self._alone and await self._taken(
+            self._send_together, [each for item in group for each in item.messages]
+        ):
+            for item in group:
+                item.arrived = True
             return
-        for one in group:
-            taken = [await self._taken(self._send_alone, [message]) for message in one.messages]
-            one.arrived = all(taken)
+        for item in group:
+            taken = [await self._taken(self._send_alone, [message]) for message in item.messages]
+            item.arrived = all(taken)
         # If the broker took each message alone, it refuses only their company.
-        self._alone = self._alone or all(one.arrived for one in group)
+        self._alone = self._alone or all(item.arrived for item in group)
 
     async def _taken(self, send: _Send, messages: Sequence[ServiceBusMessage]) -> bool:
         """Whether the broker took messages, or refused them. Raises for neither, or for a refusal of all messages alike."""
@@ -328,9 +330,9 @@ class ServiceBusTransport:
         """
         names = sorted(set(addresses))
         answers = await asyncio.gather(*(self._examined(name) for name in names))
-        if problems := [one for one in answers if isinstance(one, str)]:
+        if problems := [answer for answer in answers if isinstance(answer, str)]:
             raise ConfigurationError(
-                "Service Bus is not set up as it has to be:\n" + "\n".join(f"- {one}" for one in problems)
+                "Service Bus is not set up as it has to be:\n" + "\n".join(f"- {problem}" for problem in problems)
             )
         for name, error in zip(names, answers, strict=True):
             if isinstance(error, Exception):

@@ -74,8 +74,8 @@ class Acting:
         given = wanted.get("destination") or None
 
         def action(operator: Operator) -> Action:
-            async def requeue(one: ListedMessage) -> Outcome:
-                return await requeuing(operator, given or await self._sent_to(operator, one))(one)
+            async def requeue(message: ListedMessage) -> Outcome:
+                return await requeuing(operator, given or await self._sent_to(operator, message))(message)
 
             return requeue
 
@@ -90,24 +90,24 @@ class Acting:
         problems: list[str] = []
         for once in {id(once): once for once, _ in self._types.values()}.values():
             operator = await once.operator()
-            chosen = [one for one in await selected(operator, Selection()) if _is_meant(one, wanted)]
+            chosen = [item for item in await selected(operator, Selection()) if _is_meant(item, wanted)]
             results = await on_each(chosen, action(operator), self._clock)
             counts += results.counts
-            problems += [f"{one.message}: {reason}" for one, reason in results.not_done]
+            problems += [f"{item.message}: {reason}" for item, reason in results.not_done]
             if results.left:
                 counts["not tried, since the store or the queues did not answer"] += results.left
         return web.json_response({"counts": counts or {"not parked any more": 1}, "problems": problems})
 
-    async def _sent_to(self, operator: Operator, one: ListedMessage) -> str:
+    async def _sent_to(self, operator: Operator, message: ListedMessage) -> str:
         """The destination of a parked message: of an output its own, of a delivery the one that leads to its entity."""
-        parked = await operator.parked_message(one.entity, one.message)
+        parked = await operator.parked_message(message.entity, message.message)
         if parked is None:
             return next(iter(operator.maintenance.routes.limits), "")  # Requeuing finds that it is not parked.
         if parked.destination is not None:
             return parked.destination
         with suppress(ExactlyOnceError):
             envelope = Envelope.read(parked.envelope.text, limit=MAX_DOCUMENT_BYTES)
-            if found := self.destination(entity_named(one.entity).type, envelope):
+            if found := self.destination(entity_named(message.entity).type, envelope):
                 return found
         raise ConfigurationError("No destination of the app says that it leads to this entity. Choose a queue.")
 
@@ -136,9 +136,9 @@ def typed(types: Types, name: str) -> tuple[ExactlyOnce, Entity[Any]]:
     return types[name]
 
 
-def _is_meant(one: ListedMessage, wanted: dict[str, Any]) -> bool:
+def _is_meant(message: ListedMessage, wanted: dict[str, Any]) -> bool:
     if "message" in wanted:
-        return (one.entity, one.message) == (wanted["entity"], wanted["message"])
+        return (message.entity, message.message) == (wanted["entity"], wanted["message"])
     with suppress(ValueError, TypeError):  # A damaged document names no entity; it is of no group.
-        return (entity_named(one.entity).type, one.reason) == (wanted["type"], wanted["reason"])
+        return (entity_named(message.entity).type, message.reason) == (wanted["type"], wanted["reason"])
     return False

@@ -100,7 +100,7 @@ class Backstage:
             {"name": name, "container": entity.container, "strategy": type(entity.strategy).__name__}
             for name, (_, entity) in self._types.items()
         ]
-        destinations = sorted({name for one in self._applications for name in one.routes.limits})
+        destinations = sorted({name for application in self._applications for name in application.routes.limits})
         return web.json_response({"types": types, "destinations": destinations})
 
     async def _list_entities(self, request: web.Request) -> web.Response:
@@ -128,7 +128,7 @@ class Backstage:
         books: list[dict[str, Any]] = []
         for once in self._applications:
             operator = await once.operator()
-            listed = [one async for page in operator.listing.books(0) for one in page]
+            listed = [item async for page in operator.listing.books(0) for item in page]
             books += map(_book, listed)
             for entity in once.entities:
                 for ref in await _unfinished_refs(operator, entity, listed):
@@ -136,13 +136,13 @@ class Backstage:
                     waiting = _waiting(ledger, await _paid(operator, ref, ledger))
                     if any(waiting.values()):
                         found.append({"type": ref.type, "key": ref.key, "name": str(ref), **waiting})
-        books.sort(key=lambda one: one["written"], reverse=True)
+        books.sort(key=lambda item: item["written"], reverse=True)
         return web.json_response({"unfinished": found, "books": books})
 
     async def _parked(self, _: web.Request) -> web.Response:
-        found = [one for once in self._applications for one in await selected(await once.operator(), Selection())]
-        messages = [{**asdict(one), **_place(one.entity)} for one in sorted(found, key=lambda one: one.at)]
-        return web.json_response({"groups": [asdict(one) for one in grouped(found)], "messages": messages})
+        found = [item for once in self._applications for item in await selected(await once.operator(), Selection())]
+        messages = [{**asdict(item), **_place(item.entity)} for item in sorted(found, key=lambda item: item.at)]
+        return web.json_response({"groups": [asdict(item) for item in grouped(found)], "messages": messages})
 
     async def _end(self, request: web.Request) -> web.Response:
         """Choose the step at which this process is killed."""
@@ -198,7 +198,7 @@ async def _unfinished_refs(
     operator: Operator, entity: Entity[Any], books: Sequence[ListedBook]
 ) -> tuple[EntityRef, ...]:
     """Entities of a type that may be unfinished, as far as they are listed."""
-    searches = tuple(Search(one.book.id, one.book.used, one.book.open) for one in books)
+    searches = tuple(Search(book.book.id, book.book.used, book.book.open) for book in books)
     listing, name = operator.listing, entity.name
     refs: dict[str, EntityRef] = {}
     for kind in entity.strategy.unfinished:
@@ -218,10 +218,10 @@ async def _paid(operator: Operator, ref: EntityRef, ledger: Ledger) -> frozenset
     return await operator.maintenance.driver.run(iter(paid_of(ref, ledger, ledger.outbox)))
 
 
-def _book(one: ListedBook) -> dict[str, Any]:
+def _book(item: ListedBook) -> dict[str, Any]:
     """How far a process has numbered its transactions, and which are open."""
-    book = one.book
-    written = stable_text(one.written * 1000)
+    book = item.book
+    written = stable_text(item.written * 1000)
     return {"id": book.id, "used": book.used, "open": book.open, "stuck": book.stuck, "written": written}
 
 
@@ -229,13 +229,17 @@ def _waiting(ledger: Ledger, paid: frozenset[str]) -> dict[str, Any]:
     """What an entity has not finished."""
     return {
         "owes": [
-            {"hash": one.cause, "since": one.at.isoformat(), "to": [ledger.to[output.to] for output in one.outputs]}
-            for one in ledger.outbox
-            if one.tx not in paid
+            {"hash": item.cause, "since": item.at.isoformat(), "to": [ledger.to[output.to] for output in item.outputs]}
+            for item in ledger.outbox
+            if item.tx not in paid
         ],
-        "keeps": [{"message": one.id, "due": one.due.isoformat()} for one in ledger.kept],
+        "keeps": [{"message": item.id, "due": item.due.isoformat()} for item in ledger.kept],
         "awaits": list(ledger.calls),
-        "holds": [{"source": one.source, "next": one.next, "held": one.held} for one in ledger.receptions if one.held],
+        "holds": [
+            {"source": reception.source, "next": reception.next, "held": reception.held}
+            for reception in ledger.receptions
+            if reception.held
+        ],
     }
 
 
@@ -253,28 +257,36 @@ def _shown(ref: EntityRef, found: Inspected, paid: frozenset[str]) -> dict[str, 
             "protocol": ledger.protocol,
             "deleted": ledger.deleted,
             "left": ledger.left,
-            "marks": [_mark(one, ledger.to) for one in split(ledger.marks)],
+            "marks": [_mark(part, ledger.to) for part in split(ledger.marks)],
             "outbox": [
                 {
-                    "hash": one.cause,
-                    "tx": one.tx,
-                    "at": one.at.isoformat(),
-                    "to": [ledger.to[output.to] for output in one.outputs],
-                    "owes": one.tx not in paid,
+                    "hash": item.cause,
+                    "tx": item.tx,
+                    "at": item.at.isoformat(),
+                    "to": [ledger.to[output.to] for output in item.outputs],
+                    "owes": item.tx not in paid,
                 }
-                for one in ledger.outbox
+                for item in ledger.outbox
             ],
-            "answers": [{"hash": one.cause, "status": one.answer.status} for one in ledger.answers],
+            "answers": [{"hash": answer.cause, "status": answer.answer.status} for answer in ledger.answers],
             "sequences": [
-                {"destination": one.destination, "receiver": one.receiver, "last": one.last} for one in ledger.sequences
+                {"destination": sequence.destination, "receiver": sequence.receiver, "last": sequence.last}
+                for sequence in ledger.sequences
             ],
             "receptions": [
-                {"channel": one.channel, "source": one.source, "next": one.next, "held": one.held}
-                for one in ledger.receptions
+                {
+                    "channel": reception.channel,
+                    "source": reception.source,
+                    "next": reception.next,
+                    "held": reception.held,
+                }
+                for reception in ledger.receptions
             ],
             **_waiting(ledger, paid),
         },
-        "belongings": sorted(found.belongings, key=lambda one: (one["kind"], one.get("version", 0), one["id"])),
+        "belongings": sorted(
+            found.belongings, key=lambda belonging: (belonging["kind"], belonging.get("version", 0), belonging["id"])
+        ),
     }
 
 

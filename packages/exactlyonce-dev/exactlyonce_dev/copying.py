@@ -78,7 +78,9 @@ class _Copy:
         self._style = style
         self._source = Source(names)
         self._types: dict[str, Entity[Any]] = {entity.name: entity for entity in once.entities}
-        self._apis = {one.name: one for one in once.destinations if isinstance(one, Api)}
+        self._apis = {
+            destination.name: destination for destination in once.destinations if isinstance(destination, Api)
+        }
         self._acts = flow.acts()
         self._start = self._started()
         self._seconds = 0.0  # Since the start, by the clock of the test.
@@ -90,7 +92,7 @@ class _Copy:
 
     def text(self) -> str:
         source = self._source
-        chosen = next((one.row for one in self._acts if one.row["message"] in self._flow.own), None)
+        chosen = next((item.row for item in self._acts if item.row["message"] in self._flow.own), None)
         about = identifier((chosen or self._flow.rows[0])["entity"]["name"])
         source.lines.append(f"def test_what_happened_to_{about}() -> None:")
         source.imported("exactlyonce.testing", "App")
@@ -103,7 +105,7 @@ class _Copy:
             if body is not None:
                 source.call("app.given", [self._entity(ref.type), self._key(ref), self._state(ref, body)])
         for name, delays in self._transits().items():
-            destination = next(one for one in self._once.destinations if one.name == name)
+            destination = next(item for item in self._once.destinations if item.name == name)
             source.call("app.slow", [source.name(destination) or self._text(name), *map(self._span, delays)])
         for act in self._acts:
             source.lines.append("")
@@ -130,26 +132,28 @@ class _Copy:
             reached = {place for row in flow.rows for place in (row.get("destination"), row["entity"].get("type"))}
             reached |= flow.sent.keys()
         yield from (self._entity(name) for name in self._types if reached is None or name in reached)
-        shown = [one for one in self._once.destinations if reached is None or one.name in reached]
-        if listed := [source.name(one) or self._declared(one) for one in shown]:
+        shown = [
+            destination for destination in self._once.destinations if reached is None or destination.name in reached
+        ]
+        if listed := [source.name(item) or self._declared(item) for item in shown]:
             yield f"destinations=({', '.join(listed)}{',' if len(listed) == 1 else ''})"
-        leading = {one.name for one in shown if isinstance(one, Destination) and one.to is not None}
+        leading = {item.name for item in shown if isinstance(item, Destination) and item.to is not None}
         if taken := {name: type for name, type in flow.takers.items() if name not in leading and type in self._types}:
             yield f"queues={{{', '.join(f'{self._text(name)}: {self._entity(type)}' for name, type in taken.items())}}}"
-        if apis := [one for one in shown if isinstance(one, Api)]:
-            yield f"apis={{{', '.join(f'{self._api(one)}: {self._stand_in()}' for one in apis)}}}"
+        if apis := [item for item in shown if isinstance(item, Api)]:
+            yield f"apis={{{', '.join(f'{self._api(api)}: {self._stand_in()}' for api in apis)}}}"
         if self._style.timed:
             yield f"now={source.value(self._start)}"
 
-    def _declared(self, one: Destination | Api) -> str:
+    def _declared(self, destination: Destination | Api) -> str:
         """A destination that no module names."""
-        given = [self._text(one.name)]
-        if isinstance(one, Destination) and one.receives:
+        given = [self._text(destination.name)]
+        if isinstance(destination, Destination) and destination.receives:
             given.append(
-                f"receives=({', '.join(self._source.name(model) or model.__name__ for model in one.receives)},)"
+                f"receives=({', '.join(self._source.name(model) or model.__name__ for model in destination.receives)},)"
             )
-        if isinstance(one, Destination) and isinstance(one.to, Entity):
-            given.append(f"to={self._entity(one.to.name)}")
+        if isinstance(destination, Destination) and isinstance(destination.to, Entity):
+            given.append(f"to={self._entity(destination.to.name)}")
         return f"{self._source.imported('exactlyonce', 'Destination')}({', '.join(given)})"
 
     # Calls
@@ -166,7 +170,7 @@ class _Copy:
         """By the id of a call its final answer, as an expression."""
         replies = {}
         for id, api in self._calls.items():
-            final = [one for one in self._flow.tries.get(id, ()) if _is_final(one)]
+            final = [item for item in self._flow.tries.get(id, ()) if _is_final(item)]
             if final:
                 replies[id] = self._response(content_of(_as_received(final[-1]), api.headers))
         for row in self._flow.rows:
@@ -207,7 +211,7 @@ class _Copy:
         for id in dict.fromkeys(output["id"] for row in act.rows for output in row["outputs"]):
             if id in self._calls:
                 tried.setdefault(self._calls[id].name, []).extend(self._flow.tries.get(id, ()))
-        return {name: sorted(tries, key=lambda one: one.get("number", 0)) for name, tries in tried.items()}
+        return {name: sorted(tries, key=lambda item: item.get("number", 0)) for name, tries in tried.items()}
 
     def _troubles(self, act: Act) -> Iterator[str]:
         """What went wrong with calls that followed from an act."""
@@ -216,14 +220,14 @@ class _Copy:
                 tries.pop()
             if tries:
                 api = self._api(self._apis[name])
-                yield f"    app.trouble({', '.join([api, *(self._trouble(api, one) for one in tries)])})"
+                yield f"    app.trouble({', '.join([api, *(self._trouble(api, item) for item in tries)])})"
 
-    def _trouble(self, api: str, one: Mapping[str, Any]) -> str:
-        if _is_final(one):
+    def _trouble(self, api: str, mapping: Mapping[str, Any]) -> str:
+        if _is_final(mapping):
             return f"{self._source.imported('datetime', 'timedelta')}(0)"
-        if (failed := one.get("failed")) is None:
-            headers = {name.title(): value for name, value in one["headers"].items() if name == "retry-after"}
-            return self._response({"status": one["status"], "body": None, "headers": headers})
+        if (failed := mapping.get("failed")) is None:
+            headers = {name.title(): value for name, value in mapping["headers"].items() if name == "retry-after"}
+            return self._response({"status": mapping["status"], "body": None, "headers": headers})
         if "Timeout" in failed:
             return f"2 * {api}.timeout"
         return self._text("down" if any(part in failed for part in _REFUSED_CONNECTION) else "lost")
@@ -232,7 +236,7 @@ class _Copy:
         """Seconds in which all tries of the calls of an act are surely made."""
         needed = 0.0
         for name, tries in self._tried(act).items():
-            for place, one in enumerate([one for one in tries if not _is_final(one)]):
+            for place, one in enumerate([item for item in tries if not _is_final(item)]):
                 asked = one.get("headers", {}).get("retry-after", "")
                 late = self._apis[name].timeout.total_seconds() if "Timeout" in one.get("failed", "") else 0
                 longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(place, 10))
@@ -275,10 +279,10 @@ class _Copy:
 
     def _errors(self, act: Act) -> list[str]:
         """The errors that an act raises at once; those of what takes time are kept until it has passed."""
-        failing = [one for one in act.rows if self._flow.fails(one)]
-        late = [one for one in failing if self._takes_time(one, act)]
-        self._failing += [(self._order[one["id"]], _error_of(one)) for one in late]
-        return [_error_of(one) for one in failing if one not in late]
+        failing = [row for row in act.rows if self._flow.fails(row)]
+        late = [item for item in failing if self._takes_time(item, act)]
+        self._failing += [(self._order[item["id"]], _error_of(item)) for item in late]
+        return [_error_of(item) for item in failing if item not in late]
 
     def _takes_time(self, row: Row, act: Act) -> bool:
         """Whether in memory time passes between an act and a delivery that followed from it."""
@@ -308,7 +312,7 @@ class _Copy:
     def _faults(self, act: Act) -> Iterator[str]:
         """What went wrong in all that followed from an act. Each fault counts the steps like its own from the beginning."""
         steps = [(step, row["entity"]["type"]) for row in act.rows for step in row["steps"]]
-        steps.sort(key=lambda one: one[0]["number"])
+        steps.sort(key=lambda item: item[0]["number"])
         for step, type in steps:
             if (lost := step.get("lost")) is not None:
                 skip = _earlier(steps, step["number"], type, None)
@@ -348,7 +352,7 @@ class _Copy:
     def _started(self) -> datetime:
         """The time at the start: that of the first act, or somewhat before, so that the sweeper comes when it came."""
         first = time_of(self._acts[0].row if self._acts else self._flow.rows[0])
-        released = next((self._came(one.row) for one in self._acts if one.row["outcome"] == LATER), first)
+        released = next((self._came(act.row) for act in self._acts if act.row["outcome"] == LATER), first)
         phase = (released - first).total_seconds() % _MINUTE
         return first - timedelta(seconds=_MINUTE - phase) if phase and self._style.timed else first
 
@@ -356,7 +360,7 @@ class _Copy:
         """By destination how many seconds each message took to come there, in the order in which they were sent."""
         sent: list[tuple[datetime, int, str, float]] = []
         begun = {id(act.row) for act in self._acts}
-        later = {one["message"] for act in self._acts if act.row["outcome"] == LATER for one in act.row["outputs"]}
+        later = {item["message"] for act in self._acts if act.row["outcome"] == LATER for item in act.row["outputs"]}
         came: set[str] = set()
         for row in self._flow.rows if self._style.slow else ():
             again = row["message"] in came and id(row) not in begun  # It is the same copy.
@@ -364,7 +368,7 @@ class _Copy:
             if not again and row.get("destination") and row.get("envelope") and not row["asked"]:
                 cause = None if id(row) in begun or row["message"] in later else self._flow.cause(row)
                 waited = next(
-                    (one.get("delay", 0.0) for one in (cause or row)["outputs"] if one["message"] == row["message"]),
+                    (item.get("delay", 0.0) for item in (cause or row)["outputs"] if item["message"] == row["message"]),
                     0.0,
                 )
                 # In memory an answer takes no time, but tries that went wrong do.
@@ -380,7 +384,7 @@ class _Copy:
                     )
                 )
         delays: dict[str, list[float]] = {}
-        for *_, name, seconds in sorted(sent, key=lambda one: one[:2]):
+        for *_, name, seconds in sorted(sent, key=lambda item: item[:2]):
             delays.setdefault(name, []).append(max(seconds, 0.0))
         return {name: seconds for name, seconds in delays.items() if any(seconds)}
 
@@ -390,7 +394,7 @@ class _Copy:
 
     def _came(self, later: Row) -> datetime:
         """When a message was handled that was published later."""
-        ids = {one["message"] for one in later["outputs"]}
+        ids = {item["message"] for item in later["outputs"]}
         return next((time_of(row) for row in self._flow.rows if row["message"] in ids), time_of(later))
 
     def _pass_until(self, act: Act) -> None:
@@ -437,7 +441,7 @@ class _Copy:
             else f"seconds={seconds:.6f}".rstrip("0").rstrip(".")
         )
         errors = [error for place, error in self._failing if place < self._place(act)]
-        self._failing = [one for one in self._failing if one[0] >= self._place(act)]
+        self._failing = [item for item in self._failing if item[0] >= self._place(act)]
         depth = self._raising(errors, "A handler raises.")
         self._source.lines.append(f"{'    ' * depth}app.advance({spelled}){why}")
 
@@ -479,8 +483,8 @@ class _Copy:
     def _entity(self, type: str) -> str:
         return self._source.name(self._types[type]) or identifier(type)
 
-    def _api(self, one: Api) -> str:
-        return self._source.name(one) or identifier(one.name)
+    def _api(self, api: Api) -> str:
+        return self._source.name(api) or identifier(api.name)
 
     def _text(self, value: str) -> str:
         return self._source.value(value)
@@ -491,21 +495,21 @@ def _error_of(row: Row) -> str:
     return str(row["reason"]).partition(":")[0]
 
 
-def _as_received(one: Mapping[str, Any]) -> Received:
-    body = one["body"]
-    return Received(one["status"], one["headers"], None if body is None else body.encode())
+def _as_received(mapping: Mapping[str, Any]) -> Received:
+    body = mapping["body"]
+    return Received(mapping["status"], mapping["headers"], None if body is None else body.encode())
 
 
-def _is_final(one: Mapping[str, Any]) -> bool:
-    return "failed" not in one and _as_received(one).is_final
+def _is_final(mapping: Mapping[str, Any]) -> bool:
+    return "failed" not in mapping and _as_received(mapping).is_final
 
 
 def _earlier(steps: Steps, number: float, type: str, effect: str | None) -> int:
     """How many steps came before one that `App` counts as like it: of that effect, or any write."""
     return sum(
-        one.get("sends", 1)
-        for one, other in steps
-        if one["number"] < number
+        item.get("sends", 1)
+        for item, other in steps
+        if item["number"] < number
         and other == type
-        and (one["effect"] == effect if effect is not None else one["kind"] == "write")
+        and (item["effect"] == effect if effect is not None else item["kind"] == "write")
     )

@@ -181,7 +181,7 @@ class Supervisor:
         app = self._app = await self._start("app", "exactlyonce_dev.host", *arguments, hear=self._hear)
         announced = asyncio.create_task(self._announce(app))
         changed = asyncio.create_task(change(self._plan.app, known)) if self._reload else None
-        broken = {one.ended for one in self._servers}
+        broken = {server.ended for server in self._servers}
         ends = {stop, azurite, app.ended, *broken, *({changed} if changed else ())}
         try:
             while True:
@@ -191,7 +191,7 @@ class Supervisor:
                 if stop in done:
                     return DONE
                 if broken & done:
-                    say(_SELF, f"{', '.join(one.name for one in self._servers if one.ended in done)} ended")
+                    say(_SELF, f"{', '.join(server.name for server in self._servers if server.ended in done)} ended")
                     return NOT_DONE
                 if changed is not None and changed in done:
                     say(_SELF, f"{changed.result().name} has changed: the app starts again")

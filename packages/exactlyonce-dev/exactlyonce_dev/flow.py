@@ -155,14 +155,14 @@ class Flow:
             ref = entity_of(row)
             if missing and ref is not None and row["message"]:
                 sent_by = map(Origin(ref, row["message"]).output_id, range(_MOST_DERIVED))
-                causes |= {id: row for one in sent_by for id in (one, _released(ref, one)) if id in missing}
+                causes |= {id: row for item in sent_by for id in (item, _released(ref, item)) if id in missing}
         return causes
 
     def cause(self, row: Row) -> Row | None:
         """The delivery that sent a message, or the call that it replies to; None if it came from outside."""
         envelope = row.get("envelope") or {}
         if row["outcome"] == LATER:
-            return next((self._causes[one["id"]] for one in row["outputs"] if one["id"] in self._causes), None)
+            return next((self._causes[item["id"]] for item in row["outputs"] if item["id"] in self._causes), None)
         by_id = self._causes.get(envelope.get("id", ""))
         if by_id is not None and message_key(_source(by_id), envelope["id"]) == row["message"]:
             return by_id
@@ -172,7 +172,7 @@ class Flow:
         """The message from outside that a delivery followed from."""
         seen: set[str] = set()
         if not row.get("envelope") and row["outcome"] != LATER:  # Of a parked message, or a large one.
-            row = next((one for one in self.rows if one["message"] == row["message"] and one.get("envelope")), row)
+            row = next((item for item in self.rows if item["message"] == row["message"] and item.get("envelope")), row)
         while (cause := self.cause(row)) is not None and cause["message"] not in seen:
             seen.add(cause["message"])
             row = cause
@@ -219,9 +219,9 @@ class Flow:
     def fails(self, row: Row) -> bool:
         """Whether all deliveries of a message failed."""
         return all(
-            one["outcome"] == FAILED
-            for one in self.rows
-            if one["message"] == row["message"] and one["outcome"] not in _NOT_DELIVERED
+            item["outcome"] == FAILED
+            for item in self.rows
+            if item["message"] == row["message"] and item["outcome"] not in _NOT_DELIVERED
         )
 
     def acts(self) -> list[Act]:

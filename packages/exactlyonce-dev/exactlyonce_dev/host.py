@@ -86,10 +86,10 @@ async def _serve(app: FunctionRegister, port: int, ready: TextIO, backstage: Pat
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     plan, needs = Plan.of(Path.cwd(), port), _needs()
-    await asyncio.gather(*(_listening(one) for one in (plan.cosmos, plan.queues, plan.blobs, plan.bus) if one))
+    await asyncio.gather(*(_listening(item) for item in (plan.cosmos, plan.queues, plan.blobs, plan.bus) if item))
     try:
-        for one in needs:
-            await asyncio.to_thread(create_containers, one, plan.settings)
+        for need in needs:
+            await asyncio.to_thread(create_containers, need, plan.settings)
     except AzureError as error:
         raise ConfigurationError(
             f"The local Cosmos DB refused to create what the app declares ({type(error).__name__}). Compare COSMOS__accountKey "
@@ -105,9 +105,9 @@ async def _serve(app: FunctionRegister, port: int, ready: TextIO, backstage: Pat
         )
         queues = {*host.queues, *(() if plan.bus else _queues(needs))}
         await asyncio.to_thread(create_queues, queues, plan.settings[STORAGE])
-        for one in needs:
-            if one.blob_container is not None:
-                await asyncio.to_thread(create_blob_container, one.blob_container, plan.settings[STORAGE])
+        for need in needs:
+            if need.blob_container is not None:
+                await asyncio.to_thread(create_blob_container, need.blob_container, plan.settings[STORAGE])
         routes = [f"{methods} {host.http}{route}" for methods, route in host.routes]
         print(json.dumps({"http": host.http, "functions": host.functions, "routes": routes}), file=ready, flush=True)
         await host.run_until(stopped)
@@ -126,8 +126,8 @@ def _show(told: TextIO) -> Backstage:
 
     if observer_of_this_process(now) is None:  # An app that exports telemetry keeps it.
         backstage.witness = Witness(tell, backstage.destination, now)
-        for one in applications:
-            one.observe(backstage.witness)
+        for application in applications:
+            application.observe(backstage.witness)
     return backstage
 
 
@@ -153,7 +153,7 @@ async def _listens(port: int) -> bool:
 def _applications() -> tuple[ExactlyOnce, ...]:
     """The applications at the top level of the app's modules."""
     found = [value for module in _modules() for value in list(vars(module).values()) if isinstance(value, ExactlyOnce)]
-    return tuple({id(one): one for one in found}.values())
+    return tuple({id(item): item for item in found}.values())
 
 
 def application_of(app: Path, type: str) -> tuple[ExactlyOnce, Names]:
@@ -166,25 +166,27 @@ def application_of(app: Path, type: str) -> tuple[ExactlyOnce, Names]:
         load_app(app)
     except HostError as error:
         raise ConfigurationError(str(error)) from error
-    for one in _applications():
-        if any(entity.name == type for entity in one.entities):
-            return one, Names.of(_modules())
+    for application in _applications():
+        if any(entity.name == type for entity in application.entities):
+            return application, Names.of(_modules())
     raise ConfigurationError(f"There is no entity type {type!r} in the app any more.")
 
 
 def _modules() -> list[ModuleType]:
     """The app's own modules: not those of an environment in its folder."""
     here = Path.cwd()
-    found = [(one, Path(file)) for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))]
-    return [one for one, file in found if file.is_relative_to(here) and "site-packages" not in file.parts]
+    found = [
+        (module, Path(file)) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))
+    ]
+    return [item for item, file in found if file.is_relative_to(here) and "site-packages" not in file.parts]
 
 
 def _needs() -> tuple[Needs, ...]:
-    return tuple(one.needs for one in _applications())
+    return tuple(application.needs for application in _applications())
 
 
 def _queues(needs: Iterable[Needs]) -> set[str]:
-    return {name for one in needs for name in one.queues}
+    return {name for need in needs for name in need.queues}
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class Source:
         fields = _fields(value)
         if fields is None or name is None:
             return self._validated(value)
-        return f"{name}({', '.join(f'{field}={self.value(one)}' for field, one in fields.items())})"
+        return f"{name}({', '.join(f'{field}={self.value(item)}' for field, item in fields.items())})"
 
     def _values(self, values: Iterable[Any]) -> str:
         return ", ".join(map(self.value, values))
@@ -107,7 +107,7 @@ class Source:
             list: lambda values: f"[{self._values(values)}]",
             tuple: lambda values: f"({self._values(values)}{',' if len(values) == 1 else ''})",
             dict: lambda pairs: (
-                f"{{{', '.join(f'{self.value(key)}: {self.value(one)}' for key, one in pairs.items())}}}"
+                f"{{{', '.join(f'{self.value(key)}: {self.value(item)}' for key, item in pairs.items())}}}"
             ),
             datetime: lambda time: (
                 f"{self.imported('datetime', 'datetime')}.fromisoformat({self.value(time.isoformat())})"
@@ -136,7 +136,11 @@ class Source:
         if len(short) <= _LONGEST:
             self.lines.append(short)
         else:
-            self.lines += [f"{blanks}{function}(", *(f"{blanks}    {one}," for one in arguments), f"{blanks})"]
+            self.lines += [
+                f"{blanks}{function}(",
+                *(f"{blanks}    {argument}," for argument in arguments),
+                f"{blanks})",
+            ]
 
     def __str__(self) -> str:
         modules: defaultdict[str, list[str]] = defaultdict(list)
@@ -156,15 +160,17 @@ def _fields(value: Any) -> dict[str, Any] | None:
     """The fields of a model that make an equal one, without those that have their defaults; None where they may not."""
     if isinstance(value, BaseModel):
         models = type(value).model_fields
-        if any(one.alias is not None for one in models.values()):
+        if any(model.alias is not None for model in models.values()):
             return None
-        defaults = {name: one.default for name, one in models.items()}
+        defaults = {name: item.default for name, item in models.items()}
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        defaults = {one.name: one.default for one in dataclasses.fields(value) if one.init}
+        defaults = {field.name: field.default for field in dataclasses.fields(value) if field.init}
     else:
         return None
     fields = {name: getattr(value, name) for name in defaults}
-    return {name: one for name, one in fields.items() if type(one) is not type(defaults[name]) or one != defaults[name]}
+    return {
+        name: item for name, item in fields.items() if type(item) is not type(defaults[name]) or item != defaults[name]
+    }
 
 
 def _makes_an_application(module: ModuleType) -> bool:

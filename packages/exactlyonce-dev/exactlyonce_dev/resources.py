@@ -51,7 +51,7 @@ def topology(functions: Iterable[Function], destinations: Iterable[str]) -> dict
     """
     queues: dict[str, bool] = {}
     topics: dict[str, dict[str, bool]] = {}
-    for trigger in (one.trigger for one in functions):
+    for trigger in (function.trigger for function in functions):
         if isinstance(trigger, ServiceBusTrigger):
             entity, name = trigger.entity, trigger.entity.name.removesuffix(_DEAD_LETTERS)
             if entity.subscription is None:
@@ -65,7 +65,7 @@ def topology(functions: Iterable[Function], destinations: Iterable[str]) -> dict
         "Name": "local",
         "Queues": [_holding(name, sessions) for name, sessions in queues.items()],
         "Topics": [
-            {"Name": name, "Subscriptions": [_holding(one, sessions) for one, sessions in subscriptions.items()]}
+            {"Name": name, "Subscriptions": [_holding(item, sessions) for item, sessions in subscriptions.items()]}
             for name, subscriptions in topics.items()
         ],
     }

@@ -53,7 +53,7 @@ class Asked:
             effect, reply
         )
         if isinstance(effect, Publish):
-            told["sends"] = len({one.destination for one in effect.outputs})
+            told["sends"] = len({output.destination for output in effect.outputs})
         return told
 
 
@@ -79,9 +79,9 @@ def name_of(effect: Effect[Any]) -> str:
 def _in_words(effect: Effect[Any], reply: object) -> dict[str, Any]:
     """A reply, and how it looks: "good", "conflict", "lost", or plain."""
     if isinstance(effect, Together) and isinstance(reply, tuple):
-        both = [_in_words(one, other) for one, other in zip((effect.first, effect.second), reply, strict=True)]
-        looks = {one["look"] for one in both}
-        return {"reply": "; ".join(one["reply"] for one in both), "look": "lost" if "lost" in looks else ""}
+        both = [_in_words(item, other) for item, other in zip((effect.first, effect.second), reply, strict=True)]
+        looks = {item["look"] for item in both}
+        return {"reply": "; ".join(item["reply"] for item in both), "look": "lost" if "lost" in looks else ""}
     if reply is UNKNOWN or reply is BEHIND:
         return {"reply": _NO_REPLY if reply is UNKNOWN else _BEHIND, "look": "lost"}
     if isinstance(reply, Conflict) or reply is OTHER:
@@ -89,7 +89,7 @@ def _in_words(effect: Effect[Any], reply: object) -> dict[str, Any]:
     if isinstance(reply, (Saved, Written)):
         return {"reply": "applied", "look": "good"}
     if isinstance(effect, Publish) and reply is PUBLISHED:
-        queues = ", ".join(sorted({one.destination for one in effect.outputs}))
+        queues = ", ".join(sorted({output.destination for output in effect.outputs}))
         return {"reply": f"{len(effect.outputs)} accepted by {queues}", "look": "good"}
     return {"reply": _read(effect, reply), "look": ""}
 

@@ -185,17 +185,17 @@ def _run(text: str) -> App:
     space: dict[str, Any] = {}
     exec(compile(text, _TEST, "exec"), space)  # noqa: S102  # Written a moment ago, of the app's own names.
     space["App"] = Kept
-    (test,) = (one for name, one in space.items() if name.startswith("test_what_happened"))
+    (test,) = (item for name, item in space.items() if name.startswith("test_what_happened"))
     test()
     return made[0]
 
 
-def _differ_in_times_only(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_differ_in_times_only(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_differ_in_times_only, one, other))
-    return one == other or (_is_time(one) and _is_time(other))
+def _differ_in_times_only(value: Any, other: Any) -> bool:
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_differ_in_times_only(value[name], other[name]) for name in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_differ_in_times_only, value, other))
+    return value == other or (_is_time(value) and _is_time(other))
 
 
 def _is_time(value: object) -> bool:

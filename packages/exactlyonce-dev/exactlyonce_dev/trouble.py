@@ -66,16 +66,16 @@ class Trouble:
         """What goes wrong at present, and how often it has."""
         found = [
             {
-                "text": KINDS[self._kinds[one.rule_id]],
-                "container": one.rule.container,
-                "hit": one.hit,
-                "of": one.rule.times,
+                "text": KINDS[self._kinds[item.rule_id]],
+                "container": item.rule.container,
+                "hit": item.hit,
+                "of": item.rule.times,
             }
-            for one in await asyncio.to_thread(self._admin.faults)
-            if one.rule_id in self._kinds
+            for item in await asyncio.to_thread(self._admin.faults)
+            if item.rule_id in self._kinds
         ]
         lag = sorted(self._lagging, key=str)
-        return [*found, *({"text": KINDS["lag"], "container": one, "hit": None, "of": None} for one in lag)]
+        return [*found, *({"text": KINDS["lag"], "container": item, "hit": None, "of": None} for item in lag)]
 
     def _rule(self, kind: str, container: str | None) -> FaultRule:
         if kind == "throttle":

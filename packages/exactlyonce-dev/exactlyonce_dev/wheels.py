@@ -25,18 +25,18 @@ def pack(name: str, folder: Path) -> Path:
         installed = distribution(name)
     except PackageNotFoundError:
         installed = None
-    found = [one for one in (installed.files or () if installed else ()) if _belongs(one)]
-    if installed is None or not any(one.name == "__init__.py" for one in found):
+    found = [path for path in (installed.files or () if installed else ()) if _belongs(path)]
+    if installed is None or not any(item.name == "__init__.py" for item in found):
         raise ConfigurationError(f"{name} is not installed from a wheel: build one by 'make dist', and install that.")
     stem = f"{name.replace('-', '_')}-{installed.version}"
     wheel = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as packed:
         records = []
-        for one in found:
-            content = Path(str(one.locate())).read_bytes()
-            packed.writestr(one.as_posix(), content)
+        for item in found:
+            content = Path(str(item.locate())).read_bytes()
+            packed.writestr(item.as_posix(), content)
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-            records.append(f"{one.as_posix()},sha256={digest},{len(content)}")
+            records.append(f"{item.as_posix()},sha256={digest},{len(content)}")
         record = f"{stem}.dist-info/RECORD"
         packed.writestr(record, "\n".join([*records, f"{record},,", ""]))
     return wheel

@@ -197,8 +197,10 @@ class Witness:
         if chosen not in self.ends:
             return
         self.tell({"end": {"when": when, "title": step.title}})
-        for one in deliveries:
-            self.tell({"delivery": one.number, "killed": {"when": when, "effect": step.effect, "title": step.title}})
+        for delivery in deliveries:
+            self.tell(
+                {"delivery": delivery.number, "killed": {"when": when, "effect": step.effect, "title": step.title}}
+            )
         self._kill()
 
 
@@ -209,7 +211,7 @@ class _Attempts:
         self._witness = witness
         self._entity = entity
         self._deliveries = deliveries
-        self._tally = Tally(dict.fromkeys(key_of(one.envelope) for one in deliveries))
+        self._tally = Tally(dict.fromkeys(key_of(delivery.envelope) for delivery in deliveries))
         self._attempt = 0
         self._causes: dict[str, str] = {}  # By the id of an output the hash of the message whose handler sent it.
 
@@ -253,9 +255,9 @@ class _Attempts:
             self._learn(reply.document)
         elif isinstance(effect, SaveBatch):
             self._learn(effect.document, known=isinstance(reply, Saved))
-            for one in effect.create:
-                for output in getattr(one, "outputs", ()):
-                    self._causes[output.id] = message_hash(one.message or "")
+            for item in effect.create:
+                for output in getattr(item, "outputs", ()):
+                    self._causes[output.id] = message_hash(item.message or "")
         elif isinstance(effect, Publish) and reply is PUBLISHED:
             self._published(effect)
 
@@ -269,7 +271,7 @@ class _Attempts:
             self._causes |= {output.id: entry.cause for output in owed}
 
     def _published(self, effect: Publish) -> None:
-        by_hash = {message_hash(key_of(one.envelope)): one for one in self._deliveries}
+        by_hash = {message_hash(key_of(delivery.envelope)): delivery for delivery in self._deliveries}
         for output in effect.outputs:
             sent = Envelope.read(output.envelope.text)
             told: Event = {
@@ -303,32 +305,32 @@ class _Attempts:
             )
         elif isinstance(result, Finished):
             outcomes = self._tally.outcomes(result)
-            for one in self._deliveries:
-                one.outcome = outcomes[key_of(one.envelope)]
+            for delivery in self._deliveries:
+                delivery.outcome = outcomes[key_of(delivery.envelope)]
         if isinstance(result, (Again, Finished)):
-            for one in self._deliveries:
-                self._answer(one, result)
+            for delivery in self._deliveries:
+                self._answer(delivery, result)
 
-    def _answer(self, one: Witnessed, result: Again | Finished) -> None:
+    def _answer(self, witnessed: Witnessed, result: Again | Finished) -> None:
         """Tell the answer to a request, or that it is refused as the asker does it, who gets the answer to another one."""
-        key, asked = key_of(one.envelope), one.envelope.asked
+        key, asked = key_of(witnessed.envelope), witnessed.envelope.asked
         answer = dict(result.answers).get(key)
-        if asked is None or one.is_answered:
+        if asked is None or witnessed.is_answered:
             return
         if answer is not None and answer.is_to(asked):
             told: Event = {"answer": {"status": answer.status, "body": answer.body}}
-        elif isinstance(result, Again) or key in dict(result.failed) or one.envelope.opened is not None:
+        elif isinstance(result, Again) or key in dict(result.failed) or witnessed.envelope.opened is not None:
             return
         else:
             told = {"refused": KeyReused.__name__}
-        one.is_answered = True
-        self._witness.tell({"delivery": one.number} | told)
+        witnessed.is_answered = True
+        self._witness.tell({"delivery": witnessed.number} | told)
 
     def _step(self, step: dict[str, Any]) -> None:
-        for one in self._deliveries:
-            one.steps += 1
-            if one.steps <= _MOST_STEPS:
-                self._witness.tell({"delivery": one.number, "step": step | {"attempt": self._attempt}})
+        for delivery in self._deliveries:
+            delivery.steps += 1
+            if delivery.steps <= _MOST_STEPS:
+                self._witness.tell({"delivery": delivery.number, "step": step | {"attempt": self._attempt}})
 
 
 def _received(received: Any) -> Event:

@@ -156,7 +156,7 @@ async def test_marks_that_have_left_the_ledger_are_in_pages(app: App, client: Cl
         await app.deliver("red", f"m-{number}")
     shown = await asked(client, "/entity?type=wall&key=w")
     assert (shown["ledger"]["version"], shown["ledger"]["left"], len(shown["ledger"]["marks"])) == (34, 20, 14)
-    assert [one["id"] for one in shown["belongings"] if one["kind"] == "page"] == ["page:1"]
+    assert [item["id"] for item in shown["belongings"] if item["kind"] == "page"] == ["page:1"]
 
 
 async def test_what_is_not_there_is_told_in_a_sentence(client: Client) -> None:
@@ -209,7 +209,7 @@ async def test_a_message_is_sent_again_under_its_identity(app: App, client: Clie
     assert await asked(client, "/again", {"type": "wall", "envelope": envelope}) == {"destination": "walls"}
     address, output = app.sent[-1]
     assert (address, output.envelope.value) == ("walls", envelope)
-    assert not any("maintained" in one for one in app.told)  # Nobody owed it.
+    assert not any("maintained" in item for item in app.told)  # Nobody owed it.
 
 
 async def test_what_the_sweeper_publishes_is_told(app: App) -> None:
@@ -217,35 +217,37 @@ async def test_what_the_sweeper_publishes_is_told(app: App) -> None:
     maintenance, ref = (await app.once.operator()).maintenance, walls.ref("w")
     work = maintenance.work(walls, ref)
     await maintenance.run(ref, lambda memory: walls.strategy.sweep(work, memory))
-    (told,) = [one for one in app.told if "maintained" in one]
+    (told,) = [item for item in app.told if "maintained" in item]
     assert (told["maintained"]["name"], told["output"]["destination"]) == ("wall/w", "others")
 
 
 async def test_the_witness_tells_steps_with_the_reasons_of_the_protocol(app: App) -> None:
     await app.deliver("red")
-    steps = [one["step"] for one in app.told if "step" in one]
-    commit = next(one for one in steps if one["effect"] == "SaveEntity")
+    steps = [item["step"] for item in app.told if "step" in item]
+    commit = next(step for step in steps if step["effect"] == "SaveEntity")
     assert commit["title"] == COMMIT
     assert commit["why"].startswith("The save also drops what leaves, and what is paid")
     assert (commit["kind"], commit["reply"], commit["look"], commit["attempt"]) == ("write", "applied", "good", 1)
-    published = next(one for one in steps if one["effect"] == "Publish")
+    published = next(step for step in steps if step["effect"] == "Publish")
     assert (published["reply"], published["sends"]) == ("1 accepted by others", 1)
-    assert [one["reply"] for one in steps[:2]] == ["there is no such document", "it has no page"]
-    assert all(one["title"] != one["effect"] for one in steps)
+    assert [step["reply"] for step in steps[:2]] == ["there is no such document", "it has no page"]
+    assert all(step["title"] != step["effect"] for step in steps)
 
 
 async def test_the_witness_tells_outcomes_outputs_and_reasons(app: App) -> None:
     await app.deliver("red")
     await app.deliver("red")
     await app.park()
-    ends = [one for one in app.told if "outcome" in one]
-    assert [one["outcome"] for one in ends] == ["processed", "duplicate dropped", "failed"]
-    assert [(one["delivery"], one["output"]["destination"]) for one in app.told if "output" in one] == [(1, "others")]
+    ends = [item for item in app.told if "outcome" in item]
+    assert [end["outcome"] for end in ends] == ["processed", "duplicate dropped", "failed"]
+    assert [(item["delivery"], item["output"]["destination"]) for item in app.told if "output" in item] == [
+        (1, "others")
+    ]
     assert ends[2]["reason"].startswith("HandlerFailed: ")
     assert "in paint" in ends[2]["trace"] or "apps.py" in ends[2]["trace"], ends[2]
     assert ends[0]["trace"] is None
-    assert [one["destination"] for one in app.told if "envelope" in one] == ["walls"] * 3
-    (parked,) = [one for one in app.told if "parked" in one]
+    assert [item["destination"] for item in app.told if "envelope" in item] == ["walls"] * 3
+    (parked,) = [item for item in app.told if "parked" in item]
     assert parked["parked"] == "test/bad"
 
 
@@ -256,9 +258,9 @@ async def test_the_process_is_killed_at_the_step_that_somebody_chose(app: App, c
     assert (await client.post("/end", json=end | {"when": "never"})).status == 400
     with pytest.raises(asyncio.CancelledError):
         await app.deliver("red")
-    killed = next(one["killed"] for one in app.told if "killed" in one)
+    killed = next(item["killed"] for item in app.told if "killed" in item)
     assert (killed["when"], killed["effect"]) == (when, "SaveEntity")
-    saved = [one["step"]["effect"] for one in app.told if "step" in one].count("SaveEntity")
+    saved = [item["step"]["effect"] for item in app.told if "step" in item].count("SaveEntity")
     assert saved == (when == "after")
 
 

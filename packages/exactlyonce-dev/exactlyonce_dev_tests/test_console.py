@@ -124,8 +124,8 @@ async def test_trouble_is_made_listed_and_ended(console: Client) -> None:
     for kind in KINDS:
         assert (await console.post("/api/trouble", json={"kind": kind, "container": "orders"})).status in (200, 409)
     armed = (await (await console.get("/api/trouble")).json())["armed"]
-    assert {one["text"] for one in armed} >= {KINDS["lost-applied"], KINDS["lost-not-applied"], KINDS["throttle"]}
-    assert {one["container"] for one in armed} == {"orders"}
+    assert {item["text"] for item in armed} >= {KINDS["lost-applied"], KINDS["lost-not-applied"], KINDS["throttle"]}
+    assert {item["container"] for item in armed} == {"orders"}
     reply = await console.post("/api/trouble", json={"kind": "fire"})
     assert (await reply.json())["error"].startswith("There is no trouble 'fire'; there are: lost-applied")
 

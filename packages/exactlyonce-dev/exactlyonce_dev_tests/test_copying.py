@@ -58,7 +58,7 @@ def run(text: str, *, is_naive: bool = False) -> None:
     module(is_naive=is_naive)
     found: dict[str, Any] = {}
     exec(compile(text, "test_story.py", "exec"), found)  # noqa: S102  # Written a moment ago.
-    (test,) = (one for name, one in found.items() if name.startswith("test_"))
+    (test,) = (item for name, item in found.items() if name.startswith("test_"))
     test()
 
 

@@ -64,7 +64,7 @@ def test_the_queue_in_which_calls_to_a_service_wait_is_made(app: Path) -> None:
     with dev(app, "--no-reload") as running:
         running.ready()
         with QueueServiceClient.from_connection_string(settings["AzureWebJobsStorage"]) as client:
-            made = {one.name for one in client.list_queues()}
+            made = {queue.name for queue in client.list_queues()}
         assert running.end() == 0
     assert {"orders", "stocks", "payments"} <= made
 

@@ -19,8 +19,8 @@ def test_containers_are_created_once_with_their_partition_keys() -> None:
         create_containers(needs, settings)
         create_containers(needs, settings)
         with CosmosClient(emulator.endpoint, emulator.key) as client:
-            made = {one["id"]: one for one in client.get_database_client("shop").list_containers()}
-    assert {name: one["partitionKey"]["paths"] for name, one in made.items()} == {
+            made = {container["id"]: container for container in client.get_database_client("shop").list_containers()}
+    assert {name: item["partitionKey"]["paths"] for name, item in made.items()} == {
         "orders": ["/order"],
         "places": ["/tenant", "/place"],
         "exactlyonce": ["/pk"],
@@ -49,10 +49,10 @@ def test_a_trigger_on_a_subscription_makes_a_topic_and_other_names_are_queues() 
 
     settings = AppSettings({"ServiceBus": "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b"})
     (namespace,) = topology(describe_functions(app, settings), ["orders", "events", "mail"])["UserConfig"]["Namespaces"]
-    assert {one["Name"]: one["Properties"]["RequiresSession"] for one in namespace["Queues"]} == {
+    assert {item["Name"]: item["Properties"]["RequiresSession"] for item in namespace["Queues"]} == {
         "orders": False,
         "stocks": True,
         "mail": False,
     }
     (topic,) = namespace["Topics"]
-    assert (topic["Name"], [one["Name"] for one in topic["Subscriptions"]]) == ("events", ["all"])
+    assert (topic["Name"], [item["Name"] for item in topic["Subscriptions"]]) == ("events", ["all"])

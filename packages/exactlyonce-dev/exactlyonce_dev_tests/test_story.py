@@ -59,7 +59,7 @@ def test_steps_and_outputs_are_those_of_their_delivery_in_order() -> None:
     story.hear(step("write", "good"))
     story.hear({"delivery": 1, "output": {"message": "order/o/1", "id": "1", "destination": "stocks"}})
     (row,) = story.rows()
-    assert [one["number"] for one in row["steps"]] == [1, 2]
+    assert [item["number"] for item in row["steps"]] == [1, 2]
     assert row["outputs"] == [{"message": "order/o/1", "id": "1", "destination": "stocks"}]
 
 
@@ -72,7 +72,7 @@ def test_the_next_write_without_a_reply_is_the_one_that_somebody_lost() -> None:
         story.hear(step(kind, look))
     story.calm()
     story.hear(step("write", "lost"))
-    assert [one.get("lost") for one in story.rows()[0]["steps"]] == [None, None, "reply", "request", None]
+    assert [row.get("lost") for row in story.rows()[0]["steps"]] == [None, None, "reply", "request", None]
 
 
 def test_what_the_sweeper_publishes_is_a_row_of_its_own() -> None:
@@ -91,4 +91,4 @@ def test_tries_of_calls_and_states_are_for_a_test_and_not_for_the_page() -> None
     assert "before" not in story.rows()[0]
     whole = story.whole()
     assert whole["rows"][0]["before"] == {"id": "o"}
-    assert [one.get("status") for one in whole["tries"]["c"]] == [None, 201]
+    assert [item.get("status") for item in whole["tries"]["c"]] == [None, 201]

@@ -57,7 +57,7 @@ def run(written: Written) -> None:
     assert written.problem == ""
     space: dict[str, object] = {}
     exec(compile(written.text, "test_story.py", "exec"), space)  # noqa: S102  # Written a moment ago.
-    (test,) = (one for name, one in space.items() if name.startswith("test_"))
+    (test,) = (item for name, item in space.items() if name.startswith("test_"))
     assert callable(test)
     test()
 

@@ -84,16 +84,18 @@ class FunctionHost:
     @property
     def queues(self) -> tuple[str, ...]:
         """Names of the storage queues whose messages start functions."""
-        return tuple(one.trigger.queue for one in self._functions if isinstance(one.trigger, QueueTrigger))
+        return tuple(
+            function.trigger.queue for function in self._functions if isinstance(function.trigger, QueueTrigger)
+        )
 
     @property
     def routes(self) -> tuple[tuple[str, str], ...]:
         """Methods and path of each HTTP function, such as `("GET,PUT", "/api/games/{id}")`."""
         prefix = self._host_json.extensions.http.route_prefix
-        http = [one.trigger for one in self._functions if isinstance(one.trigger, HttpTrigger)]
+        http = [function.trigger for function in self._functions if isinstance(function.trigger, HttpTrigger)]
         return tuple(
-            (",".join(sorted(one.methods)) or "ANY", "/".join(("", prefix, one.route.template)).replace("//", "/"))
-            for one in http
+            (",".join(sorted(item.methods)) or "ANY", "/".join(("", prefix, item.route.template)).replace("//", "/"))
+            for item in http
         )
 
     @property
@@ -244,8 +246,8 @@ async def function_host(
         triggers = [function.trigger for function in functions]
         queues = {trigger.connection for trigger in triggers if isinstance(trigger, QueueTrigger)}
         buses = {trigger.connection for trigger in triggers if isinstance(trigger, ServiceBusTrigger)}
-        accounts = {one: await clients.enter_async_context(StorageAccount(one)) for one in queues}
-        namespaces = {one: await clients.enter_async_context(Namespace(one)) for one in buses}
+        accounts = {queue: await clients.enter_async_context(StorageAccount(queue)) for queue in queues}
+        namespaces = {buse: await clients.enter_async_context(Namespace(buse)) for buse in buses}
         host = FunctionHost(functions, host_json or HostJson(), options or HostOptions(), _threads(known))
         try:
             await host.open(accounts, namespaces)

@@ -46,9 +46,9 @@ def test_a_batch_is_a_list_in_the_order_of_arrival() -> None:
 
     messages = values_of(batch, binary=False)
 
-    assert [(one.get_body(), one.message_id) for one in messages] == [(b"a", "id-a"), (b"b", "id-b")]
-    assert [(one.sequence_number, one.delivery_count) for one in messages] == [(1, 1), (2, 2)]
-    assert all(isinstance(one, ServiceBusMessage) for one in messages)
+    assert [(message.get_body(), message.message_id) for message in messages] == [(b"a", "id-a"), (b"b", "id-b")]
+    assert [(message.sequence_number, message.delivery_count) for message in messages] == [(1, 1), (2, 2)]
+    assert all(isinstance(message, ServiceBusMessage) for message in messages)
 
 
 def test_in_a_batch_the_texts_of_messages_that_lack_one_are_made_up_by_those_that_follow() -> None:

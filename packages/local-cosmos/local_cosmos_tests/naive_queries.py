@@ -111,8 +111,8 @@ def _like(text: Any, pattern: Any) -> Any:
     return naive.is_like(text, pattern) if naive.have_types("string", text, pattern) else MISSING
 
 
-def _joined(one: Any, other: Any) -> Any:
-    return one + other if naive.have_types("string", one, other) else MISSING
+def _joined(item: Any, other: Any) -> Any:
+    return item + other if naive.have_types("string", item, other) else MISSING
 
 
 def _operators() -> list[tuple[str, int, Callable[..., Any]]]:
@@ -121,7 +121,7 @@ def _operators() -> list[tuple[str, int, Callable[..., Any]]]:
         ("({} AND {})", 2, naive.both),
         ("({} OR {})", 2, naive.either),
         ("(NOT {})", 1, naive.negated),
-        ("({} ?? {})", 2, lambda one, other: other if one is MISSING else one),
+        ("({} ?? {})", 2, lambda item, other: other if item is MISSING else item),
         ("({} ? {} : {})", 3, lambda condition, then, otherwise: then if condition is True else otherwise),
         ("({} || {})", 2, _joined),
         ("({} LIKE {})", 2, _like),
@@ -161,8 +161,8 @@ def _subquery(draw: st.DrawFn, inner: Parts) -> Part:
     text = f"(SELECT VALUE {selected} FROM t IN c.list WHERE {condition.text})"  # noqa: S608
 
     def value(row: Row) -> Any:
-        rows = [{**row, "t": one} for one in _elements(row)]
-        rows = [one for one in rows if condition.value(one) is True]
+        rows = [{**row, "t": element} for element in _elements(row)]
+        rows = [item for item in rows if condition.value(item) is True]
         found = _array(*map(chosen.value, rows))
         return len(rows) if kind == "COUNT" else bool(found) if kind == "EXISTS" else found
 
@@ -234,7 +234,7 @@ def _of_groups(
 ) -> AskedQuery:
     keys = draw(st.lists(expressions, max_size=2, unique_by=lambda part: part.text))
     name, argument = draw(st.sampled_from(_AGGREGATES)), draw(expressions)
-    template, _, call = draw(st.sampled_from([one for one in _OPERATORS if one[1] == 2]))
+    template, _, call = draw(st.sampled_from([operator for operator in _OPERATORS if operator[1] == 2]))
     columns = [f"{key.text} AS k{number}" for number, key in enumerate(keys)]
     aggregate = f"{name}({argument.text})"
     text = ", ".join([*columns, f"{aggregate} AS x", template.format(aggregate, "COUNT(1)") + " AS y"])
@@ -257,5 +257,5 @@ def _of_groups(
     return AskedQuery(f"SELECT {text}{tail}{groups}", answer, can_be_parted=False)
 
 
-def _same_key(one: Any, other: Any) -> bool:
-    return (one is MISSING and other is MISSING) or naive.same(one, other)
+def _same_key(item: Any, other: Any) -> bool:
+    return (item is MISSING and other is MISSING) or naive.same(item, other)

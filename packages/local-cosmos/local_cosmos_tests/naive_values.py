@@ -30,18 +30,18 @@ def have_types(kind: str, *values: Any) -> bool:
     return all(type_of(value) == kind for value in values)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(item: Any, other: Any) -> bool:
     """Whether two values are equal; numbers are doubles."""
-    if type_of(one) != type_of(other):
+    if type_of(item) != type_of(other):
         return False
-    match type_of(one):
+    match type_of(item):
         case "number":
-            return float(one) == float(other)
+            return float(item) == float(other)
         case "array":
-            return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+            return len(item) == len(other) and all(same(a, b) for a, b in zip(item, other, strict=True))
         case "object":
-            return set(one) == set(other) and all(same(one[name], other[name]) for name in one)
-    return bool(one == other)
+            return set(item) == set(other) and all(same(item[name], other[name]) for name in item)
+    return bool(item == other)
 
 
 def is_in(needle: Any, hay: Iterable[Any]) -> bool:
@@ -56,34 +56,34 @@ def without_repetitions(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def compared(operator: str, one: Any, other: Any) -> Any:
+def compared(operator: str, item: Any, other: Any) -> Any:
     """The result of `=`, `!=`, `<`, `<=`, `>` or `>=`."""
-    if MISSING in (one, other):
+    if MISSING in (item, other):
         return MISSING
     if operator in ("=", "!="):
-        return same(one, other) is (operator == "=")
-    kind = type_of(one)
+        return same(item, other) is (operator == "=")
+    kind = type_of(item)
     if kind != type_of(other) or kind in ("array", "object"):
         return MISSING
-    order = place(one, other)
+    order = place(item, other)
     return {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[operator]
 
 
-def place(one: Any, other: Any) -> int:
+def place(item: Any, other: Any) -> int:
     """Negative if the first of two primitive values comes first in ORDER BY, positive if the other does."""
-    kinds = TYPES.index(type_of(one)), TYPES.index(type_of(other))
+    kinds = TYPES.index(type_of(item)), TYPES.index(type_of(other))
     if kinds[0] != kinds[1]:
         return kinds[0] - kinds[1]
-    if one is None:
+    if item is None:
         return 0
-    if isinstance(one, str):
-        one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
-    return int(one > other) - int(one < other)
+    if isinstance(item, str):
+        item, other = item.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
+    return int(item > other) - int(item < other)
 
 
 def in_order(values: Iterable[Any], key: Callable[[Any], Any], *, descending: bool) -> list[Any]:
     """Values whose keys are primitive and differ."""
-    return sorted(values, key=cmp_to_key(lambda one, other: place(key(one), key(other))), reverse=descending)
+    return sorted(values, key=cmp_to_key(lambda item, other: place(key(item), key(other))), reverse=descending)
 
 
 def double(calculate: Callable[..., float], *numbers: Any) -> Any:
@@ -97,22 +97,22 @@ def double(calculate: Callable[..., float], *numbers: Any) -> Any:
     return result if math.isfinite(result) else MISSING
 
 
-def bits(calculate: Callable[[int, int], int], one: float, other: float) -> int:
+def bits(calculate: Callable[[int, int], int], number: float, other: float) -> int:
     """As JavaScript does it, with signed integers of 32 bits."""
-    return ctypes.c_int32(calculate(ctypes.c_int32(int(one)).value, ctypes.c_int32(int(other)).value)).value
+    return ctypes.c_int32(calculate(ctypes.c_int32(int(number)).value, ctypes.c_int32(int(other)).value)).value
 
 
 CALCULATIONS: Final[Mapping[str, Callable[[float, float], float]]] = {
-    "+": lambda one, other: one + other,
-    "-": lambda one, other: one - other,
-    "*": lambda one, other: one * other,
-    "/": lambda one, other: one / other,
+    "+": lambda item, other: item + other,
+    "-": lambda item, other: item - other,
+    "*": lambda item, other: item * other,
+    "/": lambda item, other: item / other,
     "%": math.fmod,
-    "&": lambda one, other: bits(lambda a, b: a & b, one, other),
-    "|": lambda one, other: bits(lambda a, b: a | b, one, other),
-    "^": lambda one, other: bits(lambda a, b: a ^ b, one, other),
-    "<<": lambda one, other: bits(lambda a, b: a << (b & 31), one, other),
-    ">>": lambda one, other: bits(lambda a, b: a >> (b & 31), one, other),
+    "&": lambda item, other: bits(lambda a, b: a & b, item, other),
+    "|": lambda item, other: bits(lambda a, b: a | b, item, other),
+    "^": lambda item, other: bits(lambda a, b: a ^ b, item, other),
+    "<<": lambda item, other: bits(lambda a, b: a << (b & 31), item, other),
+    ">>": lambda item, other: bits(lambda a, b: a >> (b & 31), item, other),
 }
 
 
@@ -124,18 +124,18 @@ def is_like(text: str, pattern: str) -> bool:
     return bool(text) and pattern[0] in ("_", text[0]) and is_like(text[1:], pattern[1:])
 
 
-def both(one: Any, other: Any) -> Any:
+def both(item: Any, other: Any) -> Any:
     """The documented table of AND."""
-    if one is False or other is False:
+    if item is False or other is False:
         return False
-    return True if one is True and other is True else MISSING
+    return True if item is True and other is True else MISSING
 
 
-def either(one: Any, other: Any) -> Any:
+def either(item: Any, other: Any) -> Any:
     """The documented table of OR."""
-    if one is True or other is True:
+    if item is True or other is True:
         return True
-    return False if one is False and other is False else MISSING
+    return False if item is False and other is False else MISSING
 
 
 def negated(value: Any) -> Any:
@@ -225,11 +225,11 @@ def _before_the_last(text: str, delimiter: str) -> Any:
 
 FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., Any]]]] = {
     "ABS": (1, _numbers(abs)),
-    "ARRAY_CONCAT": (2, _arrays(lambda one, other: [*one, *other])),
+    "ARRAY_CONCAT": (2, _arrays(lambda item, other: [*item, *other])),
     "ARRAY_CONTAINS": (2, _contains),
     "ARRAY_LENGTH": (1, _arrays(len)),
     "CEILING": (1, _numbers(math.ceil)),
-    "CONCAT": (2, _strings(lambda one, other: one + other)),
+    "CONCAT": (2, _strings(lambda item, other: item + other)),
     "CONTAINS": (2, _strings(lambda text, part: part in text)),
     "CONTAINS_ALL_CI": (3, _lowered(lambda text, a, b: both(_has_part(text, a), _has_part(text, b)))),
     "CONTAINS_ANY_CS": (3, lambda text, a, b: either(_has_part(text, a), _has_part(text, b))),
@@ -256,11 +256,11 @@ FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., Any]]]] = {
     "REVERSE": (1, _strings(lambda text: "".join(reversed(text)))),
     "ROUND": (1, _numbers(rounded)),
     "SETINTERSECT": (2, _arrays(lambda a, b: without_repetitions(value for value in b if is_in(value, a)))),
-    "SETUNION": (2, _arrays(lambda one, other: without_repetitions([*one, *other]))),
+    "SETUNION": (2, _arrays(lambda item, other: without_repetitions([*item, *other]))),
     "SIGN": (1, _numbers(lambda value: int(value > 0) - int(value < 0))),
     "SQUARE": (1, _numbers(lambda value: value * value)),
     "STARTSWITH": (2, _strings(lambda text, part: text[: len(part)] == part)),
-    "STRINGEQUALS": (2, _strings(lambda one, other: one == other)),
+    "STRINGEQUALS": (2, _strings(lambda item, other: item == other)),
     "SUBSTRING": (3, _substring),
     "SUBSTRINGAFTER": (2, _strings(_after)),
     "TRUNC": (1, _numbers(math.trunc)),

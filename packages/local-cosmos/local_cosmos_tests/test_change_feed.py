@@ -105,13 +105,13 @@ async def test_a_feed_that_meets_a_split_ends_before_the_parts_which_is_the_sdks
             await container.delete_item("a", f"p{number}")
 
     async def changed() -> list[str]:
-        return [one["pk"] async for one in container.query_items_change_feed(start_time="Beginning")]
+        return [item["pk"] async for item in container.query_items_change_feed(start_time="Beginning")]
 
     both = [where["0"], where["2"]]
     assert await changed() == both
     emulator.split(database.id, "changing", "2")
     assert await changed() == both[:1]
-    assert len([one async for one in container.read_feed_ranges(force_refresh=True)]) == 4
+    assert len([item async for item in container.read_feed_ranges(force_refresh=True)]) == 4
     assert await changed() == both
 
 

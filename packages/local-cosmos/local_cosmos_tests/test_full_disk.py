@@ -86,7 +86,7 @@ def item(item_id: str, text: str = "") -> dict[str, Any]:
 
 
 def contents(container: ContainerProxy) -> list[tuple[str, int]]:
-    return [(one["id"], len(one["text"])) for one in container.read_all_items()]
+    return [(entry["id"], len(entry["text"])) for entry in container.read_all_items()]
 
 
 def require_reported(refused: CosmosHttpResponseError) -> None:
@@ -163,8 +163,8 @@ def test_databases_containers_and_their_settings_are_as_they_were(
         with pytest.raises(CosmosHttpResponseError) as refused:
             change()
         require_reported(refused.value)
-    assert [one["id"] for one in client.list_databases()] == databases
-    assert [one["id"] for one in database.list_containers()] == ["c"]
+    assert [entry["id"] for entry in client.list_databases()] == databases
+    assert [entry["id"] for entry in database.list_containers()] == ["c"]
     assert container.read()["defaultTtl"] == -1
     disk.make_room()
     database.replace_container(container, PartitionKey("/pk"), default_ttl=5, indexing_policy=policy)

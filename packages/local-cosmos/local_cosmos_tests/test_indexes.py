@@ -111,14 +111,14 @@ class Account:
         said = {"database": "shop", "container": "items", **said}
         return self._emulator.serve(Request(operation, body=serialise(content), **said), 0.0).reply
 
-    def step(self, kind: str, key: str | None, what: str, one: Any, other: Any) -> list[tuple[int, bytes]]:
+    def step(self, kind: str, key: str | None, what: str, value: Any, other: Any) -> list[tuple[int, bytes]]:
         """A write, or all pages of a query."""
         key_text = None if key is None else serialise([key]).decode()
         if kind != "query":
-            item = {"id": what, "key": key, "v": one, "w": other}
+            item = {"id": what, "key": key, "v": value, "w": other}
             operation: OperationKind = "delete" if kind == "delete" else "upsert"
             return [(self.ask(operation, item, item=what, partition_key=key_text).status, b"")]
-        parameters = [{"name": "@one", "value": one}, {"name": "@other", "value": other}]
+        parameters = [{"name": "@one", "value": value}, {"name": "@other", "value": other}]
         content = {"query": what, "parameters": parameters}
         said = {"partition_key": key_text, "cross_partition": True, "page_size": 2}
         replies = [self.ask("query", content, **said)]

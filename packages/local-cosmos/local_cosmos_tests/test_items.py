@@ -206,8 +206,8 @@ async def test_a_replace_with_another_id_moves_the_item(container: ContainerProx
     guard = {"etag": created["_etag"], "match_condition": MatchConditions.IfNotModified}
     moved = await container.replace_item("old", {"id": "new", "pk": "p"}, **guard)
     assert (moved["id"], moved["_rid"]) == ("new", created["_rid"])
-    assert [one["id"] async for one in container.read_all_items()] == ["new"]
-    assert [one["id"] async for one in container.query_items_change_feed(start_time="Beginning")] == ["new"]
+    assert [item["id"] async for item in container.read_all_items()] == ["new"]
+    assert [item["id"] async for item in container.query_items_change_feed(start_time="Beginning")] == ["new"]
 
 
 async def test_a_replace_cannot_take_the_id_of_another_item(container: ContainerProxy) -> None:
@@ -220,7 +220,7 @@ async def test_a_replace_cannot_take_the_id_of_another_item(container: Container
             [("replace", ("a", {"id": "c", "pk": "p"})), ("create", ({"id": "b", "pk": "p"},))], "p"
         )
     assert refused.value.error_index == 1
-    assert sorted([one["id"] async for one in container.read_all_items()]) == ["a", "b"]
+    assert sorted([item["id"] async for item in container.read_all_items()]) == ["a", "b"]
 
 
 async def test_all_items_of_a_partition_key_are_deleted_at_once(

@@ -93,21 +93,21 @@ async def test_a_container_of_version_1_works_over_several_partitions_that_split
     assert len(ranges) == 4
     found: list[int] = []
     for feed_range in ranges:
-        of_range = [one["n"] async for one in container.query_items("SELECT c.n FROM c", feed_range=feed_range)]
+        of_range = [item["n"] async for item in container.query_items("SELECT c.n FROM c", feed_range=feed_range)]
         assert of_range, "every partition has some of the items"
         found += of_range
     assert sorted(found) == list(range(40))
-    in_order = [one["n"] async for one in container.query_items("SELECT c.n FROM c ORDER BY c.n")]
+    in_order = [item["n"] async for item in container.query_items("SELECT c.n FROM c ORDER BY c.n")]
     assert in_order == list(range(40))
     for n in range(40):
         assert (await container.read_item("same", f"p{n}"))["n"] == n
         changed = [
-            one["n"] async for one in container.query_items_change_feed(partition_key=f"p{n}", start_time="Beginning")
+            item["n"] async for item in container.query_items_change_feed(partition_key=f"p{n}", start_time="Beginning")
         ]
         assert changed == [n]
         of_key = await container.feed_range_from_partition_key(f"p{n}")
         assert [
-            one["n"] async for one in container.query_items_change_feed(feed_range=of_key, start_time="Beginning")
+            item["n"] async for item in container.query_items_change_feed(feed_range=of_key, start_time="Beginning")
         ] == [n]
 
 

@@ -89,4 +89,4 @@ def test_a_query_has_the_answer_of_the_naive_evaluator(
         if query.can_be_parted:
             found = parted.answer(query.text, page_size, cross_partition=True)
             assert len(found) == len(expected)
-            assert all(naive_values.is_in(one, found) for one in expected), f"{found} instead of {expected}"
+            assert all(naive_values.is_in(entry, found) for entry in expected), f"{found} instead of {expected}"

@@ -73,6 +73,6 @@ async def test_a_query_tells_which_indexes_it_can_use(
 ) -> None:
     metrics = await metrics_of(rows, query, "x-ms-cosmos-index-utilization")
     metrics = json.loads(metrics) if isinstance(metrics, str) else metrics
-    assert [one["IndexSpec"] for one in metrics["UtilizedSingleIndexes"]] == utilized
-    assert [one["IndexSpec"] for one in metrics["PotentialSingleIndexes"]] == potential
-    assert [one["IndexSpecs"] for one in metrics["UtilizedCompositeIndexes"]] == composite
+    assert [metric["IndexSpec"] for metric in metrics["UtilizedSingleIndexes"]] == utilized
+    assert [metric["IndexSpec"] for metric in metrics["PotentialSingleIndexes"]] == potential
+    assert [metric["IndexSpecs"] for metric in metrics["UtilizedCompositeIndexes"]] == composite

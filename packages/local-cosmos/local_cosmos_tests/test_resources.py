@@ -132,10 +132,12 @@ async def test_the_statistics_of_a_container_count_the_items_of_each_physical_pa
     for number in range(12):
         await container.create_item({"id": f"{number}", "pk": f"{number // 2}", "text": "x" * 1024})
     statistics = (await container.read(populate_partition_key_range_statistics=True))["statistics"]
-    assert [one["id"] for one in statistics] == ["0", "1", "2"]
-    assert sum(one["documentCount"] for one in statistics) == 12
-    assert sum(one["sampledDistinctPartitionKeyCount"] for one in statistics) == 6
-    assert all(one["sizeInKB"] > one["documentCount"] for one in statistics if one["documentCount"])
+    assert [statistic["id"] for statistic in statistics] == ["0", "1", "2"]
+    assert sum(statistic["documentCount"] for statistic in statistics) == 12
+    assert sum(statistic["sampledDistinctPartitionKeyCount"] for statistic in statistics) == 6
+    assert all(
+        statistic["sizeInKB"] > statistic["documentCount"] for statistic in statistics if statistic["documentCount"]
+    )
     assert "statistics" not in await container.read()
 
 
@@ -149,8 +151,8 @@ def test_a_query_of_conflicts_names_a_partition_key_or_may_cross_partitions(emul
 
 
 async def test_an_account_with_one_write_region_has_no_conflicts(container: ContainerProxy) -> None:
-    assert [one async for one in container.list_conflicts()] == []
-    assert [one async for one in container.query_conflicts("SELECT * FROM c")] == []
+    assert [conflict async for conflict in container.list_conflicts()] == []
+    assert [conflict async for conflict in container.query_conflicts("SELECT * FROM c")] == []
     for act in (container.get_conflict, container.delete_conflict):
         with pytest.raises(CosmosResourceNotFoundError, match="conflict c"):
             await act("c", "p")
@@ -275,7 +277,7 @@ async def test_databases_and_containers_are_found_by_queries(client: CosmosClien
         await database.create_container(name, PartitionKey("/pk"))
     query = "SELECT * FROM root r WHERE r.id = @id"
     parameters: list[dict[str, Any]] = [{"name": "@id", "value": database.id}]
-    assert [one["id"] async for one in client.query_databases(query, parameters=parameters)] == [database.id]
+    assert [item["id"] async for item in client.query_databases(query, parameters=parameters)] == [database.id]
     orders = database.query_containers("SELECT VALUE c.id FROM c WHERE STARTSWITH(c.id, 'order') ORDER BY c.id DESC")
-    found: list[Any] = [one async for one in orders]
+    found: list[Any] = [order async for order in orders]
     assert found == ["orders", "order-lines"]

@@ -211,7 +211,7 @@ async def test_tokens_of_containers_that_were_written_before_they_were_read_mix_
     for name in ("busy", "quiet"):
         await database.create_container(name, PartitionKey("/pk"))
     async with CosmosClient(emulator.endpoint, emulator.key) as fresh:
-        busy, quiet = (fresh.get_database_client(database.id).get_container_client(one) for one in ("busy", "quiet"))
+        busy, quiet = (fresh.get_database_client(database.id).get_container_client(item) for item in ("busy", "quiet"))
         if read_first:
             for container in (busy, quiet):
                 with pytest.raises(CosmosResourceNotFoundError):

@@ -83,8 +83,8 @@ def test_a_story_ends_the_same_way_when_it_is_played_again(story: tuple[Path, li
     assert replay.differences() == []
     assert replay.emulator.history.read() == history
     played = replay.emulator.log.read()
-    assert [(one.operation, one.status, one.fault) for one in played] == [
-        (one.operation, one.status, one.fault) for one in requests
+    assert [(item.operation, item.status, item.fault) for item in played] == [
+        (request.operation, request.status, request.fault) for request in requests
     ]
 
 

@@ -56,7 +56,7 @@ async def test_a_token_that_is_accepted_reads_and_writes_items(emulator: Running
         container = client.get_database_client("d").get_container_client("c")
         await container.create_item({"id": "a", "pk": "p"})
         assert (await container.read_item("a", "p"))["id"] == "a"
-        rows: list[Any] = [one async for one in container.query_items("SELECT VALUE c.id FROM c")]
+        rows: list[Any] = [item async for item in container.query_items("SELECT VALUE c.id FROM c")]
         assert rows == ["a"]
 
 

@@ -84,7 +84,7 @@ class Administration:
 
     def _history(self, asked: _Asked, _: dict[str, Any]) -> dict[str, Any]:
         accepted = self._server.service.broker.history.read(int(asked.get("after", "0")))
-        return {"accepted": [asdict(one) for one in accepted]}
+        return {"accepted": [asdict(item) for item in accepted]}
 
     def _detach_links(self, asked: _Asked, _: dict[str, Any]) -> None:
         self._server.detach_links(asked["entity"], asked.get("condition", DETACH_FORCED))

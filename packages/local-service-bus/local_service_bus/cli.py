@@ -103,8 +103,8 @@ def _table(topology: Topology) -> Table:
         table.add_row(queue.name, *_cells(queue))
     for topic in topology.topics:
         table.add_row(topic.name, "", "", "", "")
-        for one in topic.subscriptions:
-            table.add_row(f"{topic.name}/Subscriptions/{one.name}", *_cells(one))
+        for subscription in topic.subscriptions:
+            table.add_row(f"{topic.name}/Subscriptions/{subscription.name}", *_cells(subscription))
     return table
 
 

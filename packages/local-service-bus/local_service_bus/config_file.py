@@ -138,7 +138,7 @@ class _Topic(_Part):
         given = self.properties
         return Topic(
             self.name,
-            tuple(one.read() for one in self.subscriptions),
+            tuple(subscription.read() for subscription in self.subscriptions),
             duplicate_window=given.duplicate_window(),
             time_to_live=_seconds(given.default_message_time_to_live),
             max_bytes=given.max_bytes(),
@@ -177,11 +177,13 @@ def read_topology(path: Path) -> Topology:
     if len(namespaces) != 1:
         raise BadTopologyError(f"{path} has {len(namespaces)} namespaces; the endpoint is exactly one.")
     namespace = namespaces[0]
-    return Topology(tuple(one.read() for one in namespace.queues), tuple(one.read() for one in namespace.topics))
+    return Topology(
+        tuple(queue.read() for queue in namespace.queues), tuple(topic.read() for topic in namespace.topics)
+    )
 
 
 def _places(errors: Sequence[Any]) -> str:
-    return "\n".join(f"  {'.'.join(str(step) for step in one['loc']) or 'file'}: {one['msg']}" for one in errors)
+    return "\n".join(f"  {'.'.join(str(step) for step in error['loc']) or 'file'}: {error['msg']}" for error in errors)
 
 
 def _seconds(duration: timedelta | None) -> float | None:

@@ -96,10 +96,10 @@ class Subscription(Holding):
     def __post_init__(self) -> None:
         """Refuse what no subscription can be."""
         _check_holding(f"Subscription {self.name!r}", self)
-        for one in self.filters:
-            if not isinstance(one, CorrelationFilter):
+        for item in self.filters:
+            if not isinstance(item, CorrelationFilter):
                 raise BadTopologyError(
-                    f"Subscription {self.name!r}: the endpoint knows correlation filters only, not {type(one).__name__}."
+                    f"Subscription {self.name!r}: the endpoint knows correlation filters only, not {type(item).__name__}."
                 )
 
 
@@ -130,7 +130,7 @@ class Topic:
         _check_name(place, self.name)
         _check_entrance(place, self.duplicate_window, self.max_bytes)
         _check_positive(place, "time_to_live", self.time_to_live)
-        _check_names(f"{place}: subscription", (one.name for one in self.subscriptions))
+        _check_names(f"{place}: subscription", (subscription.name for subscription in self.subscriptions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Topology:
 
     def __post_init__(self) -> None:
         """Refuse names that are there twice."""
-        _check_names("Entity", [one.name for one in self.queues] + [one.name for one in self.topics])
+        _check_names("Entity", [queue.name for queue in self.queues] + [topic.name for topic in self.topics])
 
 
 def _check_holding(place: str, settings: Holding) -> None:
@@ -167,7 +167,7 @@ def _check_positive(place: str, setting: str, value: float | None) -> None:
 
 
 def _check_name(place: str, name: str) -> None:
-    if not name or any(one in name for one in _RESERVED):
+    if not name or any(item in name for item in _RESERVED):
         raise BadTopologyError(f"{place}: a name is not empty and has none of {' '.join(_RESERVED)}.")
 
 

@@ -77,11 +77,11 @@ class Model:
 
     def receive(self, session: str | None) -> Letter | None:
         """Lock the next message."""
-        waiting = [one for one in self.letters if one.place == "active" and one.holder is None]
-        of_session = [one for one in waiting if not self.rules.sessions or one.session == session]
+        waiting = [letter for letter in self.letters if letter.place == "active" and letter.holder is None]
+        of_session = [item for item in waiting if not self.rules.sessions or item.session == session]
         if not of_session:
             return None
-        return self._hold(min(of_session, key=lambda one: one.number))
+        return self._hold(min(of_session, key=lambda item: item.number))
 
     def settle(self, handle: int, way: str) -> None:
         """Complete, abandon, defer or dead_letter."""
@@ -120,11 +120,11 @@ class Model:
     def next_session(self) -> str | None:
         """The session that a receiver without a wish would get."""
         free = [
-            one
-            for one in self.letters
-            if one.place == "active" and one.holder is None and one.session not in self.held_sessions
+            letter
+            for letter in self.letters
+            if letter.place == "active" and letter.holder is None and letter.session not in self.held_sessions
         ]
-        return min(free, key=lambda one: one.number).session if free else None
+        return min(free, key=lambda item: item.number).session if free else None
 
     def renew_session(self, session: str) -> None:
         """Begin the time of a hold anew."""
@@ -147,13 +147,13 @@ class Model:
     def tick(self) -> None:
         """One second later."""
         self.now += 1
-        for session in [one for one, until in self.held_sessions.items() if until <= self.now]:
+        for session in [item for item, until in self.held_sessions.items() if until <= self.now]:
             del self.held_sessions[session]
             for letter in self._locked_in(session):
                 letter.holder = None
                 self._fail(letter)
-        due = [one for one in self.letters if one.place == "scheduled" and one.due_at <= self.now]
-        for letter in sorted(due, key=lambda one: (one.due_at, one.number)):
+        due = [item for item in self.letters if item.place == "scheduled" and item.due_at <= self.now]
+        for letter in sorted(due, key=lambda item: (item.due_at, item.number)):
             self.numbers += 1
             letter.place = "gone"
             self.letters.append(replace(letter, place="active", number=self.numbers, dies_at=self._death(letter.lives)))
@@ -166,16 +166,20 @@ class Model:
 
     def seen(self) -> list[tuple[int, str, str, int, bool]]:
         """All messages that are not gone nor dead: number, text, place, failures, whether locked."""
-        living = [one for one in self.letters if one.place in ("active", "deferred", "scheduled")]
-        told = [(one.number, one.text, one.place, one.failures, one.holder is not None) for one in living]
+        living = [letter for letter in self.letters if letter.place in ("active", "deferred", "scheduled")]
+        told = [(item.number, item.text, item.place, item.failures, item.holder is not None) for item in living]
         return sorted(told)
 
     def dead(self) -> list[tuple[int, str, str | None, int]]:
         """The dead letters: number, text, reason, failures."""
-        return sorted((one.number, one.text, one.reason, one.failures) for one in self.letters if one.place == "dead")
+        return sorted(
+            (letter.number, letter.text, letter.reason, letter.failures)
+            for letter in self.letters
+            if letter.place == "dead"
+        )
 
     def _death(self, lives: int | None) -> float:
-        return self.now + min(one for one in (lives, self.rules.lives, float("inf")) if one is not None)
+        return self.now + min(item for item in (lives, self.rules.lives, float("inf")) if item is not None)
 
     def _hold(self, letter: Letter) -> Letter:
         self.handles += 1
@@ -202,4 +206,4 @@ class Model:
         raise MissingError
 
     def _locked_in(self, session: str) -> list[Letter]:
-        return [one for one in self.letters if one.holder is not None and one.session == session]
+        return [letter for letter in self.letters if letter.holder is not None and letter.session == session]

@@ -120,7 +120,7 @@ class Sdk:
 
     async def close(self) -> None:
         """Close all links."""
-        await asyncio.gather(*(call(one.close) for one in self._opened))
+        await asyncio.gather(*(call(item.close) for item in self._opened))
         await call(self._client.close)
         self._opened.clear()
 
@@ -138,9 +138,9 @@ async def receive(receiver: Any, most: int = 1) -> list[Any]:
 async def texts(receiver: Any, most: int = 1) -> list[str]:
     """What so many messages say, received and completed."""
     received = await receive(receiver, most)
-    for one in received:
-        await call(receiver.complete_message, one)
-    return [str(one) for one in received]
+    for item in received:
+        await call(receiver.complete_message, item)
+    return [str(item) for item in received]
 
 
 async def refusals(*attempts: Awaitable[Any]) -> list[Any]:

@@ -107,7 +107,7 @@ class Comparison(RuleBasedStateMachine):
             "complete": self.queue.complete,
             "abandon": self.queue.abandon,
             "defer": self.queue.defer,
-            "dead_letter": lambda one: self.queue.dead_letter(one, "asked for", None),
+            "dead_letter": lambda item: self.queue.dead_letter(item, "asked for", None),
         }
         self._alike(lambda: self.model.settle(handle, way), lambda: ways[way](token))
 
@@ -172,14 +172,14 @@ class Comparison(RuleBasedStateMachine):
     def both_are_alike(self) -> None:
         living = [*self.queue.peek(1, 1000), *self.broker.scheduled("q")]
         seen = [
-            (one.sequence_number, one.content.message_id, one.state, one.delivery_count, one.token is not None)
-            for one in living
+            (item.sequence_number, item.content.message_id, item.state, item.delivery_count, item.token is not None)
+            for item in living
         ]
         assert sorted(seen) == self.model.seen()
         graves = self.broker.queue("q/$DeadLetterQueue").peek(1, 1000)
         dead = [
-            (one.sequence_number, one.content.message_id, one.death and one.death.reason, one.delivery_count)
-            for one in graves
+            (grave.sequence_number, grave.content.message_id, grave.death and grave.death.reason, grave.delivery_count)
+            for grave in graves
         ]
         assert dead == self.model.dead()
 

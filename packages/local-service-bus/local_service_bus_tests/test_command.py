@@ -74,7 +74,9 @@ def test_it_can_be_administered_from_outside(command: list[str]) -> None:
             ask("DELETE", "connections")
         assert ask("GET", "counts?entity=orders")["active"] == 1
         accepted = ask("GET", "history?after=0")["accepted"]
-        assert [(one["operation"], one["message_id"], one["outcome"]) for one in accepted] == [("send", "c", "active")]
+        assert [(item["operation"], item["message_id"], item["outcome"]) for item in accepted] == [
+            ("send", "c", "active")
+        ]
         ask("DELETE", "faults")
         for verb, path, body in (
             ("POST", "faults", {"operation": "read"}),

@@ -161,7 +161,7 @@ async def test_the_history_has_every_accepted_operation_in_order(sdk: Sdk, endpo
     (found,) = await receive(receiver)
     await call(receiver.abandon_message, found)
     await texts(receiver)
-    told = [(one.operation, one.outcome, one.delivery_count) for one in endpoint.history() if one.entity == name]
+    told = [(item.operation, item.outcome, item.delivery_count) for item in endpoint.history() if item.entity == name]
     assert told == [
         ("send", "active", 0),
         ("receive", "locked", 0),

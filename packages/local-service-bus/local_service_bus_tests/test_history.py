@@ -16,9 +16,9 @@ def after(operations: int) -> History:
 
 
 def test_the_last_operations_are_kept_under_their_numbers() -> None:
-    assert [one.number for one in after(3).read()] == [1, 2, 3]
-    assert [one.number for one in after(5).read(after=2)] == [3, 4, 5]
-    assert [one.number for one in after(5).read(after=4)] == [5]
+    assert [item.number for item in after(3).read()] == [1, 2, 3]
+    assert [item.number for item in after(5).read(after=2)] == [3, 4, 5]
+    assert [item.number for item in after(5).read(after=4)] == [5]
     assert after(5).read(after=5) == after(0).read() == []
 
 

@@ -120,7 +120,7 @@ async def test_peeking_shows_what_is_active_locked_deferred_and_scheduled(sdk: S
         ServiceBusMessageState.DEFERRED,
         ServiceBusMessageState.SCHEDULED,
     )
-    assert [(str(one), one.state) for one in seen] == [
+    assert [(str(item), item.state) for item in seen] == [
         ("a", deferred),
         ("b", active),
         ("c", active),
@@ -159,7 +159,7 @@ async def test_a_lock_ends_unless_it_is_renewed(sdk: Sdk, endpoint: RunningEndpo
 async def test_a_receiver_that_deletes_needs_no_settlement(sdk: Sdk, endpoint: RunningEndpoint) -> None:
     name, sender, receiver = await sdk.pair("deleting")
     await call(sender.send_messages, [message("a"), message("b")])
-    assert [str(one) for one in await receive(receiver, 2)] == ["a", "b"]
+    assert [str(item) for item in await receive(receiver, 2)] == ["a", "b"]
     assert endpoint.counts(name).active == endpoint.counts(name).locked == 0
 
 

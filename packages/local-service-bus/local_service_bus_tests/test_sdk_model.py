@@ -145,7 +145,9 @@ class Play:
     def peek(self) -> list[tuple[int, str, str, int]]:
         """All that the client sees by looking."""
         found = self.receiver.peek_messages(1000, sequence_number=1)
-        return [(one.sequence_number or 0, str(one), one.state.name.lower(), one.delivery_count or 0) for one in found]
+        return [
+            (item.sequence_number or 0, str(item), item.state.name.lower(), item.delivery_count or 0) for item in found
+        ]
 
     def _text(self) -> str:
         return self.chance.choice("abcdefgh")
@@ -180,4 +182,4 @@ def play() -> Iterator[Play]:
 def test_random_operations_of_the_client_do_what_the_model_does(play: Play) -> None:
     for _ in range(STEPS):
         play.step()
-    assert play.peek() == [one[:4] for one in play.model.seen()]
+    assert play.peek() == [item[:4] for item in play.model.seen()]

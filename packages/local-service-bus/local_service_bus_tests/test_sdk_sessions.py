@@ -34,12 +34,12 @@ async def test_a_session_is_held_by_one_receiver_and_in_order(sdk: Sdk, endpoint
     with pytest.raises(SessionCannotBeLockedError, match="somebody else holds session 'one'"):
         await sdk.receiver(name, session_id="one")
     found = await receive(receiver, 2)
-    assert [(str(one), one.session_id) for one in found] == [("a", "one"), ("c", "one")]
+    assert [(str(item), item.session_id) for item in found] == [("a", "one"), ("c", "one")]
     await call(receiver.abandon_message, found[0])
     (again,) = await receive(receiver)
     assert (str(again), again.delivery_count) == ("a", 1)
-    for one in (again, found[1]):
-        await call(receiver.complete_message, one)
+    for item in (again, found[1]):
+        await call(receiver.complete_message, item)
     assert endpoint.counts(name).active == 1
 
 
@@ -75,13 +75,13 @@ async def test_a_subscription_gets_what_passes_its_filters(sdk: Sdk, endpoint: R
     sender, reds = await asyncio.gather(sdk.topic_sender("events"), sdk.subscriber("events", "red"))
     before = endpoint.counts("events/Subscriptions/all").active
     small = {"application_properties": {"size": 1}}
-    for one in (
+    for item in (
         message("a", subject="red", message_id=f"a {before}", **small),
         message("b", subject="red", message_id=f"b {before}"),
         message("c", to="red", message_id=f"c {before}"),
         message("c", to="red", message_id=f"c {before}"),
     ):
-        await call(sender.send_messages, one)
+        await call(sender.send_messages, item)
     assert await texts(reds, 2) == ["a", "c"]
     assert endpoint.counts("events/Subscriptions/all").active == before + 3
     dead = endpoint.counts("events/Subscriptions/grouped").dead_letters
@@ -111,9 +111,9 @@ async def test_sessions_have_to_be_asked_for_where_they_are(sdk: Sdk) -> None:
     told = await refusals(
         sdk.receiver(queue("sessions")), sdk.receiver(queue(), session_id="one"), sent_to(sdk, queue("sessions"))
     )
-    assert all(isinstance(one, ServiceBusError) for one in told)
+    assert all(isinstance(item, ServiceBusError) for item in told)
     wrong = ("has sessions; accept one", "has no sessions; receive without one", "has no session id; set one")
-    assert all(part in str(one) for part, one in zip(wrong, told, strict=True))
+    assert all(part in str(item) for part, item in zip(wrong, told, strict=True))
 
 
 async def test_a_wrong_key_is_refused(sdk: Sdk, endpoint: RunningEndpoint) -> None:

@@ -61,7 +61,7 @@ def settling(client: ServiceBusClient, _: RunningEndpoint) -> dict[str, Any]:
         with pytest.raises(MessageSizeExceededError) as large:
             sender.send_messages(message("x" * 20_000, message_id="large"))
         got = receiver.receive_messages(4, max_wait_time=5)
-        received = [seen(one) for one in got]
+        received = [seen(item) for item in got]
         receiver.complete_message(got[0])
         receiver.abandon_message(got[1])
         receiver.dead_letter_message(got[2], reason="bad", error_description="it is bad")
@@ -84,7 +84,7 @@ def batches(client: ServiceBusClient, _: RunningEndpoint) -> dict[str, Any]:
     with client.get_queue_sender("batches") as sender, client.get_queue_receiver("batches") as receiver:
         sender.send_messages([message(id, message_id=id) for id in "jk"])
         got = receiver.receive_messages(2, max_wait_time=5)
-        received = [seen(one) for one in got]
+        received = [seen(item) for item in got]
         receiver.abandon_message(got[0])
         (again,) = receiver.receive_messages(1, max_wait_time=5)
         receiver.complete_message(got[1])
@@ -108,15 +108,15 @@ def sessions(client: ServiceBusClient, _: RunningEndpoint) -> dict[str, Any]:
             sender.send_messages(message(id, session_id=session))
     with client.get_queue_receiver("sessions", session_id="one") as receiver:
         got = receiver.receive_messages(2, max_wait_time=5)
-        for one in got:
-            receiver.complete_message(one)
+        for item in got:
+            receiver.complete_message(item)
         receiver.session.set_state("kept")
         state = receiver.session.get_state()
         following = client.get_queue_receiver("sessions", session_id=NEXT_AVAILABLE_SESSION)
         with following, pytest.raises(SessionCannotBeLockedError) as taken:
             client.get_queue_receiver("sessions", session_id="one").__enter__()
         return {
-            "ids": [one.message_id for one in got],
+            "ids": [item.message_id for item in got],
             "state": state.decode(),
             "next": following.session.session_id,
             "taken": condition(taken),

@@ -40,7 +40,7 @@ def test_what_time_brings_happens_at_its_time_however_late_somebody_looks(clock:
     broker.entrance("q").schedule([Content(payload=b"", message_id="a", scheduled_for=100.0)])
     clock.now = 1000.0
     broker.expire()
-    told = [(one.time, one.operation, one.outcome) for one in broker.history.read()]
+    told = [(item.time, item.operation, item.outcome) for item in broker.history.read()]
     assert told == [(0.0, "schedule", "scheduled"), (100.0, "activate", "active"), (110.0, "expire", "dead_letter")]
 
 

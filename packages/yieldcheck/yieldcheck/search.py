@@ -117,7 +117,7 @@ def path_through(
     moves: list[SomeMove] = []
     for number, (before, after) in enumerate(pairwise(states)):
         wanted = violation if number == len(states) - 2 else None
-        moves.append(next(one for one in model.moves(before) if one.state == after and one.violation == wanted))
+        moves.append(next(move for move in model.moves(before) if move.state == after and move.violation == wanted))
     return tuple(moves)
 
 
@@ -200,7 +200,7 @@ class _Search(Generic[State, SomeMove]):
             return False
         rest, budget = self._split(state)
         met = self._budgets.setdefault(rest, [])
-        if any(all(map(ge, one, budget)) for one in met):
+        if any(all(map(ge, item, budget)) for item in met):
             return True
         met.append(budget)
         return False
@@ -213,7 +213,7 @@ class _Search(Generic[State, SomeMove]):
             number = self._came[number]
         wanted = set(way)
         found = {number: state for state, number in self._numbers.items() if number in wanted}
-        states = [*(found[one] for one in reversed(way)), *last]
+        states = [*(found[item] for item in reversed(way)), *last]
         self._report.path = path_through(self._model, states, self._report.violation)
 
     def _find_stuck(self) -> None:

@@ -127,9 +127,9 @@ def _frames(program: Any) -> Iterator[Any]:
 def _frozen(value: Any) -> Any:
     """A hashable stand-in for a local variable."""
     if isinstance(value, dict):
-        return tuple((key, _frozen(one)) for key, one in value.items())
+        return tuple((key, _frozen(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return tuple(_frozen(one) for one in value)
+        return tuple(_frozen(item) for item in value)
     if isinstance(value, FunctionType):  # One that a program defines is made anew in every run.
         around = tuple(_frozen(cell.cell_contents) for cell in value.__closure__ or ())
         return (value.__code__, _frozen(value.__defaults__), around)

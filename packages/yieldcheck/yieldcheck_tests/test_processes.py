@@ -80,7 +80,7 @@ def test_an_error_is_a_result_that_is_judged() -> None:
         raise LookupError("gone")
 
     def judge(_: bool, results: Mapping[str, Any]) -> str | None:
-        return next((f"raised {one}" for one in results.values() if isinstance(one, Exception)), None)
+        return next((f"raised {result}" for result in results.values() if isinstance(result, Exception)), None)
 
     report: Report[Any, Any] = check(Processes({"A": failing}, False, a_lock, judge))
     assert report.violation == "raised gone"

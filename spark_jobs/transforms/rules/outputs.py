@@ -123,7 +123,7 @@ def output_lost(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     """
     if not thresholds.consumers:
         return none(facts.entities.sparkSession, FINDING)
-    consumers = F.create_map(*(F.lit(one) for one in chain.from_iterable(thresholds.consumers.items())))
+    consumers = F.create_map(*(F.lit(consumer) for consumer in chain.from_iterable(thresholds.consumers.items())))
     old = F.col("at") <= before(now, thresholds.lost_after)
     due = sent(facts, thresholds, now).where(old & ~F.col("owed") & F.col("recorded"))
     due = due.withColumn("consumer", consumers[F.col("destination")]).where(F.col("consumer").isNotNull())

@@ -78,7 +78,7 @@ def _certain(thresholds: Thresholds, now: int) -> Column:
 def _by_marks(facts: Facts, thresholds: Thresholds, now: int) -> DataFrame:
     nothing = none(facts.entities.sparkSession, FINDING)
     lacking = (facts.unreadable, missing(facts, thresholds, now))
-    if not thresholds.all_types or any(not one.isEmpty() for one in lacking):
+    if not thresholds.all_types or any(not item.isEmpty() for item in lacking):
         return nothing
     marks = _candidates(facts, thresholds, now, "i")
     if not forgetful(facts).isEmpty():

@@ -43,12 +43,16 @@ class App:
         self.entities = (self.games, boards)
         self._connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
         containers = [
-            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
-            for one in self.entities
+            EntityContainer(
+                entity.name, entity.container, entity.paths, companions=not isinstance(entity.strategy, Outbox)
+            )
+            for entity in self.entities
         ]
         self._transport = MemoryTransport()
         destinations = (shooting_range, leader_board, Destination("audience", receives=(Hit, Missed)))
-        publisher = Publisher({one.name: Address(self._transport, one.name) for one in destinations})
+        publisher = Publisher(
+            {destination.name: Address(self._transport, destination.name) for destination in destinations}
+        )
         self._routes = Routes.to(destinations, publisher.limits)
         driver = AsyncDriver(CosmosStore(self._connection, containers), publisher, Runtime())
         retrying = Retrying(Backoff(), Random(0))

@@ -63,7 +63,7 @@ class Audits:
 
 def found(contents: Contents) -> set[tuple[str, str]]:
     """Rules and entities of all findings."""
-    return {(one.rule, one.entity) for one in contents.findings}
+    return {(finding.rule, finding.entity) for finding in contents.findings}
 
 
 @dataclass

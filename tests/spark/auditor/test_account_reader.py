@@ -37,7 +37,8 @@ class Shops:
     def __init__(self, spark: SparkSession, entities: Iterable[EntityRef]) -> None:
         self._spark = spark
         self._rows = [
-            (json.dumps({**ENTITY, "id": one.id, "partition": one.partition, "ledger": LEDGER}),) for one in entities
+            (json.dumps({**ENTITY, "id": entity.id, "partition": entity.partition, "ledger": LEDGER}),)
+            for entity in entities
         ]
         self.spent = Spent()
 
@@ -57,7 +58,7 @@ def keys(found: Any) -> list[str]:
 
 
 def test_every_entity_that_is_read_has_its_key(spark: SparkSession) -> None:
-    both = sorted(one.key for one in (PLAIN, NUMBERED))
+    both = sorted(item.key for item in (PLAIN, NUMBERED))
     assert keys(reader(spark, PLAIN, NUMBERED).everything("first look")) == both
     changed = reader(spark, PLAIN, NUMBERED).changed("changes", 0)
     assert keys(changed) == both
@@ -65,5 +66,5 @@ def test_every_entity_that_is_read_has_its_key(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("one", [PLAIN, NUMBERED])
-def test_of_entities_with_one_id_only_the_chosen_is_read(spark: SparkSession, one: EntityRef) -> None:
-    assert keys(reader(spark, PLAIN, NUMBERED).chosen("first look", Chosen((one.key,)))) == [one.key]
+def test_of_entities_with_one_id_only_the_chosen_is_read(spark: SparkSession, ref: EntityRef) -> None:
+    assert keys(reader(spark, PLAIN, NUMBERED).chosen("first look", Chosen((ref.key,)))) == [ref.key]

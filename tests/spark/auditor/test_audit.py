@@ -86,7 +86,7 @@ def part_of(database: Database, prefix: str) -> Database:
     """The documents of some games."""
     part = Database()
     for (_, target), (_, container) in zip(part.containers(), database.containers(), strict=True):
-        of = {name: one for name, one in container.items() if game_of(one).startswith(prefix)}
+        of = {name: item for name, item in container.items() if game_of(item).startswith(prefix)}
         target.update(of)
     return part
 
@@ -113,14 +113,14 @@ def test_games_in_which_all_went_well_have_no_findings(audited: Audited) -> None
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_damage_of_every_kind_is_found_in_the_games_of_each_strategy(audited: Audited, strategy: str) -> None:
-    assert {one for one in found(audited.damaged) if f'"{strategy}-game' in one[1]} == audited.expected[strategy]
+    assert {item for item in found(audited.damaged) if f'"{strategy}-game' in item[1]} == audited.expected[strategy]
 
 
 def test_nothing_else_is_found_and_every_finding_is_a_line(audited: Audited) -> None:
     everything = set().union(*audited.expected.values())
     assert found(audited.damaged) == everything
     assert len(audited.lines[1]) == audited.damaged.total == len(audited.damaged.findings)
-    assert {(one["rule"], one["entity"]) for one in map(json.loads, audited.lines[1])} == everything
+    assert {(item["rule"], item["entity"]) for item in map(json.loads, audited.lines[1])} == everything
 
 
 def test_documents_of_messages_that_nobody_keeps_are_counted_for_clean_up(audited: Audited) -> None:

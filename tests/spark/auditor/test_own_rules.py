@@ -29,7 +29,7 @@ def test_what_they_find_is_found_twice_and_reported_in_their_words(games: Games)
     database = games.played(shot(number, 3) for number in range(6))
     with CosmosClient(games.cosmos.endpoint, games.cosmos.key) as client:
         boards = client.get_database_client(database).get_container_client("boards")
-        board = next(one for one in boards.read_all_items() if one["id"] == "game-1")
+        board = next(item for item in boards.read_all_items() if item["id"] == "game-1")
         boards.upsert_item({**board, "best": board["hits"] + 1})
     contents = games.audits(database, rules=MODULE)()
     ((rule, entity),) = found(contents)
@@ -37,7 +37,7 @@ def test_what_they_find_is_found_twice_and_reported_in_their_words(games: Games)
     (finding,) = contents.findings
     assert finding.detail == f"The best streak is {board['hits'] + 1}, of {board['hits']} hits."
     assert finding.advice == "Rebuild the board under a new key."
-    results = {one.name: (one.severity, one.suspects, one.findings) for one in contents.rules[-2:]}
+    results = {item.name: (item.severity, item.suspects, item.findings) for item in contents.rules[-2:]}
     assert results == {"streak_beyond_hits": (Severity.WRONG, 1, 1), "counted_beyond_fired": (Severity.WATCH, 0, 0)}
     purposes = {(read.container, read.purpose, read.rows) for read in contents.reads}
     assert ("boards", "streak_beyond_hits, second look", 3) in purposes

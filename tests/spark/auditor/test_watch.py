@@ -78,8 +78,8 @@ def audited(folder: Path, second: int, found: Found, *, full: bool = True) -> No
 def reported(folder: Path) -> list[tuple[str, str, str | None]]:
     """All news, the oldest first."""
     files = sorted(folder.glob("news-*.jsonl"))
-    lines: Iterator[dict[str, Any]] = (json.loads(line) for one in files for line in one.read_text().splitlines())
-    return [(one["event"], one["rule"], one["entity"]) for one in lines]
+    lines: Iterator[dict[str, Any]] = (json.loads(line) for path in files for line in path.read_text().splitlines())
+    return [(item["event"], item["rule"], item["entity"]) for item in lines]
 
 
 def test_a_finding_is_reported_when_it_comes_and_when_it_goes_and_not_between(
@@ -104,7 +104,7 @@ def test_an_audit_acquits_only_what_it_judged(spark: SparkSession, tmp_path: Pat
     audited(tmp_path / "out", 1_700_000_000, {("ledger_hole", "a"), ("unreadable", None), ("two_owners", "b")})
     reports.report(results)
     audited(tmp_path / "out", 1_700_000_060, set(), full=False)
-    assert [str(one) for one in reports.report(results)] == ["gone   two_owners: b"]
+    assert [str(item) for item in reports.report(results)] == ["gone   two_owners: b"]
     audited(tmp_path / "out", 1_700_000_120, set())
     reports.report(results)
     assert sorted(reported(tmp_path / "watch")[3:], key=str) == [

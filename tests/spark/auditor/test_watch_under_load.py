@@ -76,7 +76,7 @@ def test_a_watch_that_is_killed_three_times_reports_each_damage_once(games: Game
                 damaged.append(history.key)
                 if number == KILLS:
                     wait_for(lambda: {entity for _, _, entity in reported(news)} >= set(damaged), process)
-    assert Counter(reported(news)) == Counter(("found", "at_most_one_state_change", one) for one in damaged)
+    assert Counter(reported(news)) == Counter(("found", "at_most_one_state_change", item) for item in damaged)
     assert json.loads((games.folder / "out" / "summary.json").read_text())["mode"] == "incremental"
 
 

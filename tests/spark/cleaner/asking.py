@@ -50,7 +50,7 @@ class Asked:
 def verdicts(spark: SparkSession, stored: Stored, job: Job, beginning: Beginning) -> DataFrame:
     """The verdicts of a clean-up on these documents: `verdicts.JUDGED`."""
     scan = Scan(Work(spark, job, Account(""), Asked(spark, stored), beginning, Lines(StringIO())))
-    return judged(reduce(DataFrame.unionByName, (one.documents for one in scan.old())), job, beginning)
+    return judged(reduce(DataFrame.unionByName, (item.documents for item in scan.old())), job, beginning)
 
 
 def stored_in(store: MemoryStore, job: Job, until: int | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -61,7 +61,7 @@ def stored_in(store: MemoryStore, job: Job, until: int | None = None) -> dict[st
         job: names the containers and partition keys.
         until: how many of the store's writes its read comes after; all of them if None. A batch is seen whole or not at all.
     """
-    places = {one.type: one for one in job.entities}
+    places = {entity.type: entity for entity in job.entities}
     found: dict[str, list[dict[str, Any]]] = {job.library: []}
     for (type, *values), partition in store.entities.items():
         place = places[str(type)]
@@ -78,15 +78,15 @@ def _documents(partition: Any, until: int | None, keys: Mapping[str, object]) ->
         position = sum(int(version.etag.strip('"')) <= until for version in partition.log)
     while position in partition.within:
         position -= 1
-    for one in partition.view(position).values():
-        yield {"id": one.id, **keys, **one.document.value, "_etag": one.etag, "_ts": one.timestamp}
+    for item in partition.view(position).values():
+        yield {"id": item.id, **keys, **item.document.value, "_etag": item.etag, "_ts": item.timestamp}
 
 
 def _rows(query: Query, documents: list[dict[str, Any]]) -> Iterator[str]:
     parsed, value_of = _compiled(query.text)
-    for one in documents:
-        if matches(parsed, one, now=0):
-            yield serialise(value_of(one)).decode()
+    for document in documents:
+        if matches(parsed, document, now=0):
+            yield serialise(value_of(document)).decode()
 
 
 @cache

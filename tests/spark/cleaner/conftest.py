@@ -127,18 +127,20 @@ class Shops:
     def documents(self) -> dict[Name, dict[str, Any]]:
         """All documents of the library, entities left out, by container, entity and id."""
         return {
-            (container, one.get("entity") or one["pk"], one["id"]): one
-            for container, one in self.everything()
-            if "_kind" in one or one.get("pk", KIND) != KIND
+            (container, item.get("entity") or item["pk"], item["id"]): item
+            for container, item in self.everything()
+            if "_kind" in item or item.get("pk", KIND) != KIND
         }
 
     def everything(self) -> list[tuple[str, dict[str, Any]]]:
         """All documents, each with its container."""
-        containers = dict.fromkeys([*(one.container for one in shop.TYPES.values()), "exactlyonce"])
+        containers = dict.fromkeys([*(kind.container for kind in shop.TYPES.values()), "exactlyonce"])
         with CosmosClient(self.cosmos.endpoint, self.cosmos.key) as client:
             database = client.get_database_client(self.database)
             return [
-                (name, dict(one)) for name in containers for one in database.get_container_client(name).read_all_items()
+                (name, dict(item))
+                for name in containers
+                for item in database.get_container_client(name).read_all_items()
             ]
 
     def put(self, container: str, document: dict[str, Any]) -> None:
@@ -156,7 +158,7 @@ class Shops:
     def writes_after(self, number: int) -> list[str]:
         """Writes that the service was asked for."""
         asked = self.cosmos.requests(number)
-        return [one.operation for one in asked if one.database == self.database and one.operation in _WRITES]
+        return [item.operation for item in asked if item.database == self.database and item.operation in _WRITES]
 
     def fault(self, **rule: Any) -> int:
         return self.cosmos.add_fault(FaultRule(self.database, **rule))
@@ -194,11 +196,11 @@ def fill(
     shops: Shops, names: Sequence[str] = ("s", "t"), *, retention: float = 40 * DAY, horizon: float = 2 * HOUR
 ) -> None:
     """Fill a database: each shop gets old payments, and so many seconds later young ones."""
-    shops.process([one for name in names for one in (*busy(name, 0), *everywhere(OLD, name))])
+    shops.process([item for name in names for item in (*busy(name, 0), *everywhere(OLD, name))])
     shops.stage("outbox", LOST[0])
     shops.stage("keeper", LOST[1], "nobody")
     shops.cosmos.advance_clock(retention)
-    shops.process([one for name in names for one in (*busy(name, 100), *everywhere(YOUNG, name))])
+    shops.process([item for name in names for item in (*busy(name, 100), *everywhere(YOUNG, name))])
     shops.stage("keeper", LOST[2])
     shops.cosmos.advance_clock(horizon)
     shops.stage("outbox", "under-way")
@@ -211,19 +213,19 @@ def busy(name: str, after: int) -> Sequence[tuple[str, Envelope]]:
 
 def to_go(shops: Shops, retention: float, horizon: float = HOUR) -> set[Name]:
     """What has to go, found without the job. An attempt that met a conflict may have staged what nothing names: it goes too."""
-    ledgers = [one[LEDGER] for _, one in shops.everything() if LEDGER in one]
+    ledgers = [item[LEDGER] for _, item in shops.everything() if LEDGER in item]
     named = {kept["tx"] for ledger in ledgers for kept in ledger.get("kept", ())}
     now = shops.cosmos.now()
 
-    def goes(name: Name, one: dict[str, Any]) -> bool:
-        match one.get("kind"):
+    def goes(name: Name, item: dict[str, Any]) -> bool:
+        match item.get("kind"):
             case "staged":
-                return one["tx"] not in named and int(one["_ts"]) < now - horizon
+                return item["tx"] not in named and int(item["_ts"]) < now - horizon
             case "page":
-                return int(one["until"]) / 1000 < now - retention - CLOCK_TOLERANCE.total_seconds()
+                return int(item["until"]) / 1000 < now - retention - CLOCK_TOLERANCE.total_seconds()
             case "book":
-                return int(one["_ts"]) < now - 60 * DAY
-        needed = '"events"' in name[1] and int(one["version"]) > 3  # Of an interval of three that is not full.
-        return int(one["_ts"]) < now - retention and not needed
+                return int(item["_ts"]) < now - 60 * DAY
+        needed = '"events"' in name[1] and int(item["version"]) > 3  # Of an interval of three that is not full.
+        return int(item["_ts"]) < now - retention and not needed
 
-    return {name for name, one in shops.documents().items() if goes(name, one)}
+    return {name for name, item in shops.documents().items() if goes(name, item)}

@@ -137,7 +137,7 @@ def create(cosmos: RunningEmulator, database: str, retention: Retention | None =
     """Create database and containers, and say whose they are."""
     with CosmosClient(cosmos.endpoint, cosmos.key) as client:
         made = client.create_database(database)
-        for name, paths in {one.container: one.paths for one in TYPES.values()}.items():
+        for name, paths in {kind.container: kind.paths for kind in TYPES.values()}.items():
             made.create_container(
                 name, PartitionKey(list(paths), kind="MultiHash") if len(paths) > 1 else PartitionKey(paths[0])
             )
@@ -168,8 +168,8 @@ class App:
         self.transport = MemoryTransport()
         self._connection = CosmosConnection(cosmos.endpoint, database, key=cosmos.key)
         containers = [
-            EntityContainer(one.name, one.container, one.paths, companions=not isinstance(one.strategy, Outbox))
-            for one in TYPES.values()
+            EntityContainer(kind.name, kind.container, kind.paths, companions=not isinstance(kind.strategy, Outbox))
+            for kind in TYPES.values()
         ]
         self.store = CosmosStore(self._connection, containers)
         publisher = Publisher({"receipts": Address(self.transport, "receipts")})

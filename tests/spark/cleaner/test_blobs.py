@@ -65,7 +65,7 @@ class Gallery:
     @property
     def hung(self) -> set[str]:
         """The blobs whose addresses stand in committed states."""
-        addresses = [one for _, document in self.shops.everything() for one in document.get("pictures", ())]
+        addresses = [item for _, document in self.shops.everything() for item in document.get("pictures", ())]
         return {unquote(address.removeprefix(f"{ADDRESS}/")) for address in addresses}
 
 
@@ -104,7 +104,7 @@ def test_blobs_of_messages_whose_marks_have_left_for_a_page_stay(gallery: Galler
     messages = [paid("outbox", number, "busy", pictured=True) for number in range(1, 36)]
     gallery.shops.process(messages, AwaitedBlobs(gallery.memory, ADDRESS))
     gallery.later += LATER
-    (page,) = (one for one in gallery.shops.documents().values() if one.get("kind") == "page")
+    (page,) = (document for document in gallery.shops.documents().values() if document.get("kind") == "page")
     assert len(page["blobs"]) == 20
     assert len(gallery.hung) == len(PAINTERS) + len(messages)
     gallery.clean()

@@ -33,7 +33,9 @@ def moment(shops: Shops) -> datetime:
 def of(shops: Shops, type: str, number: int) -> Name:
     """The document that records a payment."""
     entity, message = ref(type).key, f"web/m-{number}"
-    (found,) = (name for name, one in shops.documents().items() if name[1] == entity and one.get("message") == message)
+    (found,) = (
+        name for name, item in shops.documents().items() if name[1] == entity and item.get("message") == message
+    )
     return found
 
 
@@ -59,7 +61,7 @@ def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_a
     shops.cosmos.advance_clock(31 * DAY)
     entity = ref("outbox").key
     shops.put("exactlyonce", {"id": "parked:x", "pk": entity, "kind": "parked", "entity": entity, "message": "web/x"})
-    shops.process([one for name in ("s", "t") for one in everywhere(range(9, 12), name)])
+    shops.process([item for name in ("s", "t") for item in everywhere(range(9, 12), name)])
     before, begun = shops.documents(), shops.cosmos.last_request()
 
     shops.spark.conf.set(PARTS, "2")
@@ -69,17 +71,17 @@ def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_a
     assert shops.spark.conf.get(PARTS) == "2"
     shops.spark.conf.set(PARTS, LITTLE[PARTS])
     assert shops.writes_after(begun) == []
-    charged = sum(one.charge for one in shops.cosmos.requests(begun) if one.database == shops.database)
+    charged = sum(request.charge for request in shops.cosmos.requests(begun) if request.database == shops.database)
     # The log has requests for documents only. Two tasks open the account, and one container each; the SDK looks for the regions
     # of the account once more, if there is time.
     assert dry.units in [pytest.approx(charged + opening) for opening in (4, 5, 6)]
     going = shops.names("goes")
     assert (dry.mode, dry.total("goes"), dry.total("removed")) == ("dry run", len(going), 0)
     assert blue in going
-    kept = {one.kind: one.results for one in dry.counts if one.container == "shops"}
+    kept = {count.kind: count.results for count in dry.counts if count.container == "shops"}
     assert kept["processed"]["unreadable"] == 1
-    assert sum(number for one in dry.counts for number in one.results.values()) == len(before)
-    assert sum(number for one in dry.counts for number in one.ages.values()) == len(going)
+    assert sum(number for count in dry.counts for number in count.results.values()) == len(before)
+    assert sum(number for count in dry.counts for number in count.ages.values()) == len(going)
 
     changed, taken = of(shops, "colocated", 2), of(shops, "colocated", 3)
     archives = shops.folder / "archives"
@@ -89,7 +91,7 @@ def test_a_dry_run_changes_nothing_and_reports_what_goes_then_an_archive_holds_a
     after = shops.documents()
     assert set(after) == set(before) - going | {changed}
     assert {newer, of_parked(entity)} <= set(after)
-    assert sum(number for one in done.counts for number in one.results.values()) == len(before)
+    assert sum(number for count in done.counts for number in count.results.values()) == len(before)
 
     archived = shops.spark.read.parquet(*map(str, archives.iterdir())).collect()
     assert {(row.container, row.entity, row.id): json.loads(row.document) for row in archived} == {
@@ -111,11 +113,11 @@ def compact(document: dict[str, Any]) -> str:
 
 def copies_change_nothing(shops: Shops) -> None:
     """Copies of young messages find what they left; the next ones are processed as ever."""
-    states = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    states = {item["id"]: item["total"] for _, item in shops.everything() if "total" in item}
     assert len(shops.process(everywhere(range(9, 12)))) == 2 * 3  # Streams send again what they sent.
-    assert {one["id"]: one["total"] for _, one in shops.everything() if "total" in one} == states
+    assert {item["id"]: item["total"] for _, item in shops.everything() if "total" in item} == states
     shops.process(everywhere([12]))
-    now = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    now = {item["id"]: item["total"] for _, item in shops.everything() if "total" in item}
     assert {id for id in states if now[id] != states[id]} == {f"{type}-s" for type in TYPES}
 
 
@@ -164,12 +166,16 @@ def test_the_rate_of_the_command_line_is_what_its_tasks_keep_to(empty: Shops, mo
         library = client.get_database_client(empty.database).get_container_client("exactlyonce")
         for hundred in range(10 * READS):
             some = [{"id": f"page:{hundred}-{n}", "pk": "x", "kind": "page"} for n in range(100)]
-            library.execute_item_batch([("create", (one,)) for one in some], "x")
+            library.execute_item_batch([("create", (item,)) for item in some], "x")
     begun, rate = empty.cosmos.last_request(), 1000.0
     arguments = [*config(empty, monkeypatch), "--out", str(empty.folder / "out"), "--rate", str(rate)]
     assert ending(lambda: run(arguments, empty.cosmos.now)) is Exit.DONE
 
-    asked = [one for one in empty.cosmos.requests(begun) if one.database == empty.database and one.charge > 20]
+    asked = [
+        request
+        for request in empty.cosmos.requests(begun)
+        if request.database == empty.database and request.charge > 20
+    ]
     assert len(asked) == READS  # Nothing is old; in the end it reads what is there.
     share = rate / parallelism(empty.spark)
     for page, following in pairwise(asked):
@@ -214,9 +220,9 @@ class TestPages:
         times = (milliseconds(moment(empty)),) * 2
 
         async def write(app: App) -> None:
-            for one in entities:
-                page = Page(one.key, 1, MARKS + 16, *times, ".".join([mark] * MARKS), to=("receipts",))
-                await app.store.perform(WritePage(one, page, 60 * DAY))
+            for entity in entities:
+                page = Page(entity.key, 1, MARKS + 16, *times, ".".join([mark] * MARKS), to=("receipts",))
+                await app.store.perform(WritePage(entity, page, 60 * DAY))
 
         within(empty.cosmos, empty.database, write)
         empty.cosmos.advance_clock(31 * DAY)

@@ -43,7 +43,7 @@ def task(empty: Shops) -> Task:
 
 
 def staged(shops: Shops) -> set[str]:
-    return {one["tx"] for one in shops.documents().values() if one.get("kind") == "staged"}
+    return {document["tx"] for document in shops.documents().values() if document.get("kind") == "staged"}
 
 
 def test_what_no_kept_message_names_goes_behind_a_fence_and_what_one_names_stays(task: Task) -> None:
@@ -79,14 +79,16 @@ def test_an_attempt_that_could_still_commit_fails_on_the_fence(task: Task) -> No
 
     async def attempt(app: App) -> None:
         save = await until_its_commit(app, message)
-        (staged_now,) = {one["tx"] for one in shops.documents().values() if one.get("message") == "web/m-2"}
+        (staged_now,) = {
+            document["tx"] for document in shops.documents().values() if document.get("message") == "web/m-2"
+        }
         assert await asyncio.to_thread(task, ("keeper", staged_now)) == {staged_now: "unknown"}
         assert staged_now not in staged(shops)
         assert isinstance(await app.store.perform(save), Conflict)
 
     within(shops.cosmos, shops.database, attempt)
     shops.process([("keeper", message)])
-    assert [one["seen"] for name, one in shops.everything() if name == "keepers"] == [[1, 2]]
+    assert [item["seen"] for name, item in shops.everything() if name == "keepers"] == [[1, 2]]
 
 
 async def until_its_commit(app: App, message: Envelope) -> SaveEntity:
@@ -109,7 +111,7 @@ def iter_of(effect: Any) -> Any:
 def test_an_entity_that_cannot_be_read_keeps_what_is_staged(task: Task) -> None:
     task.shops.process(everywhere([1], types=["keeper", "outbox"]))
     task.shops.stage("keeper", "lost")
-    (document,) = (one for name, one in task.shops.everything() if name == "keepers")
+    (document,) = (item for name, item in task.shops.everything() if name == "keepers")
     document["_ledger"]["schema"] = 99
     task.shops.put("keepers", document)
     task.shops.stage("outbox", "other")
@@ -143,7 +145,9 @@ def test_what_it_costs_is_counted_and_kept_to_a_rate(task: Task, monkeypatch: py
     place = Place.of(job(task.shops.database), task.shops.account, rate=100.0, writes=True)
     monkeypatch.setattr("spark_jobs.source.pace.Allowance.spend", lambda _, units: waited.append(units))
     list(Fence(place, task.tally, AT_ONCE)([{"entity": ref("outbox").key, "tx": "lost"}]))
-    requests = [one.charge for one in task.shops.cosmos.requests(begun) if one.database == task.shops.database]
+    requests = [
+        request.charge for request in task.shops.cosmos.requests(begun) if request.database == task.shops.database
+    ]
     charged = sum(requests) + 3  # The log has requests for documents only, and not for the account and two containers.
     assert task.tally.units == pytest.approx(charged)
     assert sum(waited) == pytest.approx(charged)

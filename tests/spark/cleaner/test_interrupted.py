@@ -105,15 +105,15 @@ def test_killed_and_run_again_in_trouble_it_ends_as_if_nothing_had_happened(shop
     done = shops.clean(source=Troubled(shops), delete=True, limits=LIMITS, retention=RETENTION)
     assert shops.names("removed") | shops.names("gone") == left
     assert done.total("removed") + done.total("gone") == len(left)
-    assert {one.rule_id: one.hit for one in shops.cosmos.faults()}[unanswered] == 1
+    assert {fault.rule_id: fault.hit for fault in shops.cosmos.faults()}[unanswered] == 1
     after = shops.documents()
     assert set(before) - set(after) == going
     assert all(after[name]["_etag"] == before[name]["_etag"] for name in set(before) - going if is_old(before[name]))
     shops.cosmos.clear_faults()
-    states = {one["id"]: one["total"] for _, one in shops.everything() if "total" in one}
+    states = {item["id"]: item["total"] for _, item in shops.everything() if "total" in item}
     assert states["outbox-s"] == sum(range(1, 11)) + sum(BUSY) + sum(BUSY) + 100 * len(BUSY)
     shops.process(everywhere(range(6, 11)))
-    assert {one["id"]: one["total"] for _, one in shops.everything() if "total" in one} == states
+    assert {item["id"]: item["total"] for _, item in shops.everything() if "total" in item} == states
 
 
 def is_old(document: dict[str, object]) -> bool:

@@ -65,8 +65,8 @@ class History:
         """Deliver, clean up while attempts are under way, let time pass; at last, deliver again whatever may come again."""
         messages = list(all_messages())
         for turn in range(ROUNDS):
-            fresh = [one for one in messages if int(one[1].id.removeprefix("m-")) % ROUNDS == turn]
-            copies = [one for one in messages if _name(one) in self.came]
+            fresh = [message for message in messages if int(message[1].id.removeprefix("m-")) % ROUNDS == turn]
+            copies = [message for message in messages if _name(message) in self.came]
             await self._deliver([*fresh, *self.random.sample(copies, len(copies) // 4)], cleans=turn > 1)
             self.world.clock.advance(self.random.randint(8, 20) * DAY)  # type: ignore[attr-defined]
         self.world.store._trouble = NoTrouble()
@@ -80,7 +80,7 @@ class History:
         while messages:
             some, messages = messages[:40], messages[40:]
             process = self.world.process(backoff=Backoff(tries=4))
-            tasks = [asyncio.create_task(self._come(process, one)) for one in some]
+            tasks = [asyncio.create_task(self._come(process, item)) for item in some]
             for _ in range(self.random.randint(0, 200)):
                 await asyncio.sleep(0)
             if cleans and len(messages) <= half:
@@ -172,5 +172,7 @@ def test_after_clean_ups_copies_of_any_age_change_nothing_and_nothing_is_lost(sp
 def test_a_clean_up_that_takes_too_much_would_be_noticed(spark: SparkSession) -> None:
     hasty = History(spark, Random(3), retention=timedelta(days=5))
     asyncio.run(hasty.play())
-    assert {one.property for one in violations(hasty.world.facts(), drained=True)} >= {"at_most_one_state_change"}
+    assert {violation.property for violation in violations(hasty.world.facts(), drained=True)} >= {
+        "at_most_one_state_change"
+    }
     assert hasty.missing > 0  # An outbox misses its newest page, a stream its entries.

@@ -59,14 +59,14 @@ def owner(entity: EntityRef, **ledger: Any) -> dict[str, Any]:
     return {**entity_document(body, made).value, **system(OLD)}
 
 
-def beside(entity: EntityRef, one: Companion, age: timedelta) -> dict[str, Any]:
+def beside(entity: EntityRef, companion: Companion, age: timedelta) -> dict[str, Any]:
     """The document of a companion."""
-    return {**companion_document(entity, one), "tenant": "t 1", **system(age)}
+    return {**companion_document(entity, companion), "tenant": "t 1", **system(age)}
 
 
-def apart(entity: EntityRef, one: LibraryRecord, age: timedelta, **more: Any) -> dict[str, Any]:
+def apart(entity: EntityRef, record: LibraryRecord, age: timedelta, **more: Any) -> dict[str, Any]:
     """A document of the library's container."""
-    return {**to_library(entity, one), **system(age), **more}
+    return {**to_library(entity, record), **system(age), **more}
 
 
 def found(
@@ -98,17 +98,19 @@ def companions(random: Random, entity: EntityRef) -> Iterator[tuple[Companion, t
             yield NumberedMessage(entity.key, place, SOURCE, message, at, held), age
 
 
-def goes(one: Companion, age: timedelta, ledger: Ledger, last: int) -> bool:
+def goes(companion: Companion, age: timedelta, ledger: Ledger, last: int) -> bool:
     """What `is_candidate` says of a companion."""
-    match one:
+    match companion:
         case ColocatedRecord():
-            return is_candidate("processed", age, RETENTION, unfinished=one.owed is not None, place=0, last=0)
+            return is_candidate("processed", age, RETENTION, unfinished=companion.owed is not None, place=0, last=0)
         case StreamEntry():
-            return is_candidate("entry", age, RETENTION, unfinished=one.owed is not None, place=one.version, last=last)
+            return is_candidate(
+                "entry", age, RETENTION, unfinished=companion.owed is not None, place=companion.version, last=last
+            )
         case NumberedMessage():
             passed = next((other.next - 1 for other in ledger.receptions if other.channel == CHANNEL), 0)
-            held = one.held is not None
-            return is_candidate("numbered", age, RETENTION, unfinished=held, place=one.number, last=passed)
+            held = companion.held is not None
+            return is_candidate("numbered", age, RETENTION, unfinished=held, place=companion.number, last=passed)
 
 
 def test_both_forms_of_the_rule_say_the_same_of_every_companion(spark: SparkSession) -> None:
@@ -134,14 +136,16 @@ def test_both_forms_of_the_rule_say_the_same_of_every_companion(spark: SparkSess
         else:
             ledger = Ledger()
         made = list(companions(random, entity))
-        old = [one.version for one, age in made if isinstance(one, StreamEntry) and age > RETENTION]
+        old = [item.version for item, age in made if isinstance(item, StreamEntry) and age > RETENTION]
         last = last_entry(max(old, default=0), snapshot_every=ledger.snapshot_every, event_sourced=ledger.event_sourced)
         for one, age in made:
             document = beside(entity, one, age)
             documents.append(document)
             expected[document["_etag"]] = (document["_kind"], goes(one, age, ledger, last))
     said = found(spark, documents, [])
-    assert {etag for etag, (_, gone) in expected.items() if gone} == {etag for etag, one in said.items() if one == GOES}
+    assert {etag for etag, (_, gone) in expected.items() if gone} == {
+        etag for etag, item in said.items() if item == GOES
+    }
     seen = Counter(expected.values())
     assert len(seen) == 6
     assert min(seen.values()) > 30
@@ -210,7 +214,7 @@ def test_each_document_of_the_library_is_judged_by_its_kind(spark: SparkSession)
     cases = list(library_cases())
     keeper = owner(ref("keeper"), kept=(Kept("o", NOW + DAY, "tx"),))
     said = found(spark, [keeper], [document for document, _ in cases])
-    assert [(one, said.get(one["_etag"])) for one, _ in cases] == cases
+    assert [(item, said.get(item["_etag"])) for item, _ in cases] == cases
 
 
 RETENTIONS = (
@@ -238,7 +242,7 @@ def test_a_page_that_goes_knows_no_message_that_would_still_be_judged(
             since = processed + AHEAD * random.random() if timed else processed
             marks.append(Mark(milliseconds(since), message_hash(f"{which}/{number}"), "f", timed, "abcd").text)
             latest.append(since if timed else processed + AHEAD)
-        read = [Mark.read(one).since for one in split(written(marks))]
+        read = [Mark.read(part).since for part in split(written(marks))]
         one = Page(ref(f"e{which}").key, 1, 33, read[0], read[-1], written(marks))
         document = apart(ref(f"e{which}"), one, HOUR)
         documents.append(document)
@@ -246,7 +250,7 @@ def test_a_page_that_goes_knows_no_message_that_would_still_be_judged(
         if read[-1] < milliseconds(NOW - kept - 2 * CLOCK_TOLERANCE):
             ripe.add(document["_etag"])
     said = found(spark, [], documents, Beginning.of(NOW.timestamp(), retention))
-    going = {etag for etag, one in said.items() if one == GOES}
+    going = {etag for etag, item in said.items() if item == GOES}
     # A process may read a time that is as far behind the job's as two replies may differ.
     known = {etag: [lifetimes.refusal(time, NOW - CLOCK_TOLERANCE) for time in times[etag]] for etag in going}
     assert [etag for etag, refusals in known.items() if None in refusals] == []

@@ -66,18 +66,18 @@ def _is_whole(made: Path) -> bool:
     if not made.exists():
         return False
     with ZipFile(made) as archive:
-        return all(Path(one).exists() for one in archive.read(_LIST).decode().splitlines())
+        return all(Path(line).exists() for line in archive.read(_LIST).decode().splitlines())
 
 
 def _built(folder: Path) -> Path:
     sdk = _sdk(folder / _LIST)
     path, classes = os.pathsep.join([*sdk, str(_SPARK / "*")]), folder / "classes"
-    options = [*(f"-J{one}" for one in _BRIEF), "--release", "17", "-proc:none", "-Xlint:none", "-cp", path]
+    options = [*(f"-J{item}" for item in _BRIEF), "--release", "17", "-proc:none", "-Xlint:none", "-cp", path]
     compiled = _run(["javac", *options, "-d", str(classes), *map(str, sorted(_SOURCES.rglob("*.java")))])
     assert compiled.returncode == 0, compiled.stdout
     with ZipFile(folder / NAME, "w") as archive:
-        for one in sorted(classes.rglob("*.class")):
-            archive.write(one, one.relative_to(classes).as_posix())
+        for item in sorted(classes.rglob("*.class")):
+            archive.write(item, item.relative_to(classes).as_posix())
         archive.write(_OPTIONS, _OPTIONS.name)
         archive.writestr(_LIST, "\n".join(sdk))
         archive.writestr(_SERVICE, _CLASS)

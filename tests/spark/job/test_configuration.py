@@ -90,7 +90,7 @@ class TestAFile:
 def test_rules_judge_by_the_limits_of_a_job_file_that_names_none(written: Any) -> None:
     job, _ = load(written(json.dumps(FILE)), ENVIRONMENT)
     plain = job.model_copy(update={"consumers": {}, "live_since": None})
-    assert thresholds_of(plain, beginning(0)) == Thresholds(types=frozenset(one.type for one in job.entities))
+    assert thresholds_of(plain, beginning(0)) == Thresholds(types=frozenset(entity.type for entity in job.entities))
 
 
 class TestWhatCannotBeRead:
@@ -243,7 +243,7 @@ class TestADuration:
 class TestAnApplication:
     def test_its_entities_give_the_job_file(self) -> None:
         job = Job.of([ranges, boards], database="shooting-range", consumers={"leader-board": "board"})
-        assert [(one.type, one.container, one.partition_key, one.protocol) for one in job.entities] == [
+        assert [(entity.type, entity.container, entity.partition_key, entity.protocol) for entity in job.entities] == [
             ("range", "games", ("/gameId",), "outbox"),
             ("board", "boards", ("/gameId",), "resequencer"),
         ]

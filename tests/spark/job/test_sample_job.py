@@ -45,6 +45,6 @@ def test_its_entities_are_those_that_the_application_declares(app: ModuleType, j
 
 
 def test_its_consumers_read_destinations_that_the_application_declares(app: ModuleType, job: Job) -> None:
-    destinations = {one.name for one in vars(app).values() if isinstance(one, Destination)}
+    destinations = {var.name for var in vars(app).values() if isinstance(var, Destination)}
     assert job.consumers
     assert job.consumers.keys() <= destinations

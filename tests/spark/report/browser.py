@@ -105,7 +105,7 @@ async def page(chromium: str, profile: Path) -> AsyncIterator[Page]:
             draining = asyncio.create_task(process.stderr.read())  # A full pipe would stop the browser.
             async with ClientSession(f"http://127.0.0.1:{port}") as session:
                 async with session.get("/json/list") as reply:
-                    tab = next(one for one in await reply.json() if one["type"] == "page")
+                    tab = next(item for item in await reply.json() if item["type"] == "page")
                 async with session.ws_connect(f"/devtools/page/{tab['id']}", max_msg_size=0) as socket:
                     yield Page(socket)
         finally:

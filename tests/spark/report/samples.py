@@ -41,7 +41,7 @@ def contents() -> Contents:
     findings = tuple(
         finding(rule, entities[(number * 3) % 5], number) for rule in many for number in range(1, many[rule] + 1)
     )
-    numbers = {rule: sum(one.rule == rule for one in findings) for rule in RULES}
+    numbers = {rule: sum(item.rule == rule for item in findings) for rule in RULES}
     hours = [AT - timedelta(hours=hour) for hour in range(72, 0, -1)]
     return Contents(
         account="shooting-range.documents.azure.com",

@@ -25,9 +25,9 @@ def test_every_rule_read_and_finding_is_on_the_page() -> None:
         assert rule in shown
     for name in ("games", "exactlyonce", "first look", "second look", "47,007", "3,432", "not reported"):
         assert name in shown
-    for one in contents().findings:
-        assert escape(one.entity, quote=False).replace('"', "&#34;") in shown
-        assert escape(one.detail, quote=False).replace('"', "&#34;") in shown
+    for item in contents().findings:
+        assert escape(item.entity, quote=False).replace('"', "&#34;") in shown
+        assert escape(item.detail, quote=False).replace('"', "&#34;") in shown
     assert contents().findings[0].advice in shown
 
 
@@ -41,7 +41,8 @@ def test_a_report_without_findings_says_so_and_shows_no_empty_chart() -> None:
 
 def test_an_incremental_report_says_since_when_and_which_rules_did_not_run() -> None:
     rules = tuple(
-        replace(one, skipped="it needs a full audit") if "lost" in one.name else one for one in samples.contents().rules
+        replace(rule, skipped="it needs a full audit") if "lost" in rule.name else rule
+        for rule in samples.contents().rules
     )
     shown = page(replace(healthy(), mode="incremental", since=AT - timedelta(hours=1), rules=rules))
     assert "what changed since 2026-11-21 08:30:00 UTC" in shown

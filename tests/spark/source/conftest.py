@@ -28,7 +28,7 @@ SplitDuring = Callable[[Callable[[], list[str]]], list[str]]
 
 def hits(cosmos: RunningEmulator) -> int:
     """How many requests met a fault."""
-    return sum(one.hit for one in cosmos.faults())
+    return sum(item.hit for item in cosmos.faults())
 
 
 def answered(status: int, retry_after: str | None = None) -> CosmosHttpResponseError:
@@ -131,7 +131,7 @@ def split_during(cosmos: RunningEmulator, fault: Fault, split: Split) -> SplitDu
 @pytest.fixture
 def sent(cosmos: RunningEmulator, database: DatabaseProxy) -> Sent:
     """Counts the requests for the test's database, by operation."""
-    return lambda: Counter(one.operation for one in cosmos.requests() if one.database == database.id)
+    return lambda: Counter(request.operation for request in cosmos.requests() if request.database == database.id)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def job(database: DatabaseProxy) -> Job:
 
 def a_job(database: str, **types: str) -> Job:
     places = [
-        {"type": type, "container": one, "protocol": "outbox"} for type, one in (types or {"game": "games"}).items()
+        {"type": type, "container": item, "protocol": "outbox"} for type, item in (types or {"game": "games"}).items()
     ]
     return Job.read({"database": database, "entities": places})
 

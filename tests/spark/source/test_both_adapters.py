@@ -51,7 +51,7 @@ def texts(rows: DataFrame) -> list[str]:
 
 
 def ids(container: ContainerProxy) -> set[str]:
-    return {one["id"] for one in container.read_all_items()}
+    return {item["id"] for item in container.read_all_items()}
 
 
 def deletable(rows: DataFrame) -> DataFrame:
@@ -63,8 +63,8 @@ def deletable(rows: DataFrame) -> DataFrame:
 
 class TestReading:
     def test_gives_the_same_texts(self, both: Both, container: ContainerProxy) -> None:
-        for one in ODD:
-            container.create_item(one)
+        for item in ODD:
+            container.create_item(item)
         columns = ("c.id", "c.n", "c.text", "c.n.a AS deep", "c.half", "c.yes")
         for query in (
             Query("items", ("*",)),
@@ -80,7 +80,7 @@ class TestReading:
         queries = [Query("items", ("c.id",), f"c.n {condition}") for condition in ("< 3", "= 2", "> 57")]
         own, through = (texts(source.read(*queries).rows) for source in both)
         assert own == through
-        assert [json.loads(one)["id"] for one in own] == ["d0", "d1", "d2", "d2", "d58", "d59"]
+        assert [json.loads(item)["id"] for item in own] == ["d0", "d1", "d2", "d2", "d58", "d59"]
 
     def test_takes_one_task_for_each_physical_partition(self, both: Both, documents: Documents) -> None:
         for source in both:
@@ -124,10 +124,10 @@ class TestDeleting:
             container.create_item({"id": "x", "tenant": "t", "customer": {"id": value}, "at": at})
             for at, value in enumerate(values)
         ]
-        rows = [(json.dumps([one["tenant"], one["customer"]["id"]]), one["id"], one["_etag"]) for one in made[1:]]
+        rows = [(json.dumps([item["tenant"], item["customer"]["id"]]), item["id"], item["_etag"]) for item in made[1:]]
         connector = Connector(spark, account, database.id, {"deep": paths}, environment={}, jar=connector_jar)
         connector.delete("deep", spark.createDataFrame(rows, "partition string, id string, etag string"))
-        assert [one["at"] for one in container.read_all_items()] == [0]
+        assert [item["at"] for item in container.read_all_items()] == [0]
 
     def test_of_no_rows_deletes_nothing(self, both: Both, container: ContainerProxy, documents: Documents) -> None:
         both.connector.delete("items", deletable(both.own.read(KEYS).rows).limit(0))

@@ -45,7 +45,7 @@ def ids(rows: DataFrame) -> list[str]:
 
 
 def every(documents: Documents) -> list[str]:
-    return sorted(one["id"] for one in documents)
+    return sorted(document["id"] for document in documents)
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def some(container: ContainerProxy) -> Documents:
     made = []
     for key in map(str, range(10)):
         three = [("create", ({"id": f"{key}-{number}", "pk": key},)) for number in range(3)]
-        made += [one["resourceBody"] for one in container.execute_item_batch(three, key)]
+        made += [item["resourceBody"] for item in container.execute_item_batch(three, key)]
     return made
 
 
 @pytest.fixture
 def rows(spark: SparkSession, some: Documents) -> DataFrame:
     """The documents as rows to delete."""
-    named = [(json.dumps([one["pk"]]), one["id"], one["_etag"]) for one in some]
+    named = [(json.dumps([item["pk"]]), item["id"], item["_etag"]) for item in some]
     return spark.createDataFrame(named, "partition string, id string, etag string")
 
 
@@ -106,8 +106,8 @@ class TestThatPasses:
         pages: None,
     ) -> None:
         assert split_during(lambda: ids(connector.read(ALL).rows)) == every(some)
-        asked = [one for one in cosmos.requests() if one.database == database.id]
-        assert (410, 1002) in {(one.status, one.substatus) for one in asked}
+        asked = [request for request in cosmos.requests() if request.database == database.id]
+        assert (410, 1002) in {(item.status, item.substatus) for item in asked}
 
     @pytest.mark.parametrize(
         "trouble",

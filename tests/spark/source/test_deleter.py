@@ -41,14 +41,14 @@ def outcomes(deleted: Iterable[tuple[Row, Outcome]]) -> dict[str, str]:
 
 
 def left(container: ContainerProxy) -> set[str]:
-    return {one["id"] for one in container.query_items("SELECT c.id FROM c", enable_cross_partition_query=True)}
+    return {item["id"] for item in container.query_items("SELECT c.id FROM c", enable_cross_partition_query=True)}
 
 
 class TestOutcomes:
     def test_what_still_is_what_was_read_is_deleted(
         self, deleting: Deleter, container: ContainerProxy, documents: Documents, tally: Tally
     ) -> None:
-        assert outcomes(deleting(rows_of(documents))) == {one["id"]: "deleted" for one in documents}
+        assert outcomes(deleting(rows_of(documents))) == {document["id"]: "deleted" for document in documents}
         assert left(container) == set()
         assert tally.rows == 60
         assert tally.units == pytest.approx(60 * 5.5)
@@ -119,7 +119,7 @@ class TestPartitionKeys:
             for n in range(4)
         ]
         rows = sorted(
-            (row_of(one, "tenant", "number", "yes") for one in created), key=lambda row: str(row["partition"])
+            (row_of(item, "tenant", "number", "yes") for item in created), key=lambda row: str(row["partition"])
         )
         found = outcomes(replace(deleting, container="deep")(rows))
         assert found == {f"d{n}": "deleted" for n in range(4)}
@@ -179,7 +179,7 @@ class TestTrouble:
         fault(**{"operations": ("batch",), "when": "after" if applied else "before", "times": 1, **trouble})
         found = outcomes(deleting(rows_of(documents)))
         assert Counter(found.values()) == {"deleted": 57, "unknown": 3}
-        again = [row_of(one) for one in documents if found[one["id"]] == "unknown"]
+        again = [row_of(document) for document in documents if found[document["id"]] == "unknown"]
         assert set(outcomes(deleting(again)).values()) == {"gone" if applied else "deleted"}
 
     def test_what_the_sdk_sends_again_by_itself_may_be_reported_as_gone(

@@ -55,7 +55,7 @@ class TestReading:
         read = source.read(ALL)
         assert read.rows.schema == RAW
         assert parts(read) == PARTITIONS
-        assert ids(read) == sorted(one["id"] for one in documents)
+        assert ids(read) == sorted(document["id"] for document in documents)
         assert read.number == read.spent.rows == 60
         assert read.spent.requests >= 60 / 4
         assert (read.spent.units or 0) > 0
@@ -119,7 +119,7 @@ class TestReading:
         split_during: SplitDuring,
         sent: Sent,
     ) -> None:
-        assert split_during(lambda: ids(source.read(ALL))) == sorted(one["id"] for one in documents)
+        assert split_during(lambda: ids(source.read(ALL))) == sorted(document["id"] for document in documents)
         # At least one task started over; a run that fails counts nothing.
         assert sent()["query"] > source.spent.requests + 1
 
@@ -127,7 +127,7 @@ class TestReading:
         self, source: FeedRanges, documents: Documents, fault: Fault, cosmos: RunningEmulator
     ) -> None:
         fault(operations=("query",), when="before", action="status", status=400, skip=4, times=1)
-        assert ids(source.read(ALL)) == sorted(one["id"] for one in documents)
+        assert ids(source.read(ALL)) == sorted(document["id"] for document in documents)
         assert hits(cosmos) == 1
 
 
@@ -231,7 +231,7 @@ def test_queries_that_are_read_together_have_one_rate(
 ) -> None:
     source = FeedRanges(spark, account, database.id, rate=1e6)
     read = source.read(*(Query("items", ("c.id",), f"c.n {half} 30") for half in ("<", ">=")))
-    assert ids(read) == sorted(one["id"] for one in documents)
+    assert ids(read) == sorted(document["id"] for document in documents)
     # No more tasks than have a part of the rate, though there are two queries of three partitions, and more cores might come.
     assert parts(read) == 2
 

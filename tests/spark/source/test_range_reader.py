@@ -33,7 +33,7 @@ def reading(account: Account, database: DatabaseProxy, tally: Tally) -> RangeRea
 
 @pytest.fixture
 def ranges(container: ContainerProxy) -> list[Asked]:
-    return [(ALL, one) for one in container.read_feed_ranges()]
+    return [(ALL, item) for item in container.read_feed_ranges()]
 
 
 def ids(pages: Iterator[list[tuple[str]]]) -> list[str]:
@@ -41,12 +41,12 @@ def ids(pages: Iterator[list[tuple[str]]]) -> list[str]:
 
 
 def all_ids(documents: Documents) -> list[str]:
-    return sorted(one["id"] for one in documents)
+    return sorted(document["id"] for document in documents)
 
 
-def middle(one: FeedRange) -> str:
+def middle(item: FeedRange) -> str:
     """The hash in the middle of a range."""
-    low, high = (one["Range"][end] for end in ("min", "max"))
+    low, high = (item["Range"][end] for end in ("min", "max"))
     return f"{(int(low or '0', 16) + int(high.ljust(32, 'F'), 16)) // 2:032X}"
 
 
@@ -55,14 +55,16 @@ class TestPages:
         self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
         assert len(ranges) == PARTITIONS
-        parts = [ids(reading([one])) for one in ranges]
+        parts = [ids(reading([item])) for item in ranges]
         assert all(parts)
         assert sorted(id for part in parts for id in part) == all_ids(documents)
 
     def test_rows_are_json_as_the_service_wrote_it(
         self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
-        expected = {one["id"]: {name: one[name] for name in ("id", "pk", "n", "text")} for one in documents}
+        expected = {
+            document["id"]: {name: document[name] for name in ("id", "pk", "n", "text")} for document in documents
+        }
         rows = [json.loads(row) for page in reading(ranges) for (row,) in page]
         assert {row["id"]: row for row in rows} == expected
 
@@ -77,7 +79,7 @@ class TestPages:
     def test_a_condition_leaves_pages_empty_and_ends_nothing(
         self, reading: RangeReader, ranges: list[Asked], documents: Documents
     ) -> None:
-        some = [("SELECT c.id FROM c WHERE c.n IN (0, 59)", one) for _, one in ranges]
+        some = [("SELECT c.id FROM c WHERE c.n IN (0, 59)", item) for _, item in ranges]
         assert sorted(ids(reading(some))) == ["d0", "d59"]
 
     def test_an_empty_container_has_no_rows(self, reading: RangeReader, ranges: list[Asked]) -> None:
@@ -140,7 +142,7 @@ class TestTrouble:
         self, reading: RangeReader, ranges: list[Asked]
     ) -> None:
         with pytest.raises(AccountError, match="400/"):
-            list(reading(("SELECT c.id FROM c WHERE !", one) for _, one in ranges))
+            list(reading(("SELECT c.id FROM c WHERE !", item) for _, item in ranges))
 
 
 class TestSplits:
@@ -160,7 +162,7 @@ class TestSplits:
             list(rows)
         again = ids(reading([ranges[0]]))
         assert first in again
-        others = [id for one in ranges[1:] for id in ids(reading([one]))]
+        others = [id for item in ranges[1:] for id in ids(reading([item]))]
         assert sorted(again + others) == all_ids(documents)
 
     def test_ranges_that_are_no_partitions_any_more_miss_and_repeat_nothing(
@@ -169,7 +171,7 @@ class TestSplits:
         wholes = [whole for _, whole in ranges]
         cuts = ["", *map(middle, wholes), "FF"]  # As if partitions had been merged and split elsewhere.
         others = [{"Range": {**wholes[0]["Range"], "min": low, "max": high}} for low, high in pairwise(cuts)]
-        parts = [ids(reading([(ALL, one)])) for one in others]
+        parts = [ids(reading([(ALL, other)])) for other in others]
         assert all(parts[:PARTITIONS])  # No hash is as high as the last of these ranges.
         assert sorted(id for part in parts for id in part) == all_ids(documents)
 

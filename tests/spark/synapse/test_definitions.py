@@ -36,7 +36,7 @@ def test_a_definition_has_the_name_of_its_file(path: Path) -> None:
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
 def test_a_job_runs_on_the_spark_that_everything_is_tested_with(path: Path) -> None:
     job = read(path)["properties"]
-    (pyspark,) = (one for one in PROJECT["project"]["optional-dependencies"]["spark"] if one.startswith("pyspark"))
+    (pyspark,) = (item for item in PROJECT["project"]["optional-dependencies"]["spark"] if item.startswith("pyspark"))
     assert Version(job["requiredSparkVersion"]) in Requirement(f"pyspark>={job['requiredSparkVersion']},<3.6").specifier
     assert Requirement(pyspark).specifier.contains(f"{job['requiredSparkVersion']}.9")
 
@@ -51,11 +51,11 @@ def test_a_job_starts_a_file_that_is_there_with_arguments_that_it_takes(path: Pa
     properties = read(path)["properties"]["jobProperties"]
     entry = FOLDER / properties["file"].rpartition("/")[2]
     assert "sys.exit(main())" in entry.read_text()
-    assert [one.rpartition("/")[2] for one in properties["pyFiles"]] == ["spark_jobs.zip"]
-    assert [one.rpartition("/")[2] for one in properties["files"]] == ["shooting-range.json"]
+    assert [property_.rpartition("/")[2] for property_ in properties["pyFiles"]] == ["spark_jobs.zip"]
+    assert [property_.rpartition("/")[2] for property_ in properties["files"]] == ["shooting-range.json"]
     options = {"audit": audit, "cleanup": cleanup}[entry.stem]
     source = Path(str(options.__file__)).read_text()
-    for argument in (one for one in properties["args"] if one.startswith("--")):
+    for argument in (property_ for property_ in properties["args"] if property_.startswith("--")):
         assert f'"{argument}"' in source
 
 
@@ -63,7 +63,7 @@ def test_a_job_starts_a_file_that_is_there_with_arguments_that_it_takes(path: Pa
 def test_no_secret_travels_in_arguments_or_configuration(path: Path) -> None:
     properties = read(path)["properties"]["jobProperties"]
     written = [*properties["args"], *properties["conf"], *map(str, properties["conf"].values())]
-    assert [one for one in written if SECRETS.search(one)] == []
+    assert [item for item in written if SECRETS.search(item)] == []
 
 
 def references(value: Any) -> Iterator[tuple[str, str]]:
@@ -71,16 +71,16 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         if "referenceName" in value:
             yield value["type"], value["referenceName"]
-        for one in value.values():
-            yield from references(one)
+        for item in value.values():
+            yield from references(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from references(one)
+        for item in value:
+            yield from references(item)
 
 
 def test_what_is_referred_to_is_there() -> None:
     kinds = {"SparkJobDefinitionReference": "sparkJobDefinition", "PipelineReference": "pipeline"}
-    found = {one for path in FOLDER.glob("*/*.json") for one in references(read(path))}
+    found = {reference for path in FOLDER.glob("*/*.json") for reference in references(read(path))}
     assert {kind for kind, _ in found} == {*kinds, "BigDataPoolReference"}
     for kind, name in found:
         if kind in kinds:
@@ -97,7 +97,7 @@ def test_the_pool_gets_the_versions_that_everything_is_tested_with() -> None:
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "locks" / "all.txt").read_text(), re.MULTILINE))
     pool = dict(line.split("==") for line in (FOLDER / "requirements.txt").read_text().split())
     assert pool == {name: locked[name] for name in pool}
-    needed = {Requirement(one).name for one in PROJECT["project"]["dependencies"]}
+    needed = {Requirement(item).name for item in PROJECT["project"]["dependencies"]}
     assert needed | {"azure-cosmos", "azure-identity", "jinja2", "matplotlib"} == set(pool)
 
 

@@ -44,7 +44,7 @@ class Azure:
         if given["--method"] == "put":
             content = json.loads(given["--body"])
             wanted = {f"/{KINDS[kind]}/{name}" for kind, name in references(content) if kind in KINDS}
-            if not wanted <= self.defined.keys() or any(self.hidden[one] for one in wanted):
+            if not wanted <= self.defined.keys() or any(self.hidden[item] for item in wanted):
                 return 1, "ERROR: the document refers to what is not there"
             self.defined[address.path], self.hidden[address.path] = content, self._looks
             return 0, ""

@@ -65,7 +65,7 @@ def all_findings(facts: Facts, thresholds: Thresholds, now: int, rules: Iterable
 def as_findings(frame: DataFrame) -> list[Finding]:
     """The same, here."""
     rows = (row.asDict() for row in frame.collect())
-    return [Finding(**{**one, "versions": tuple(one["versions"])}) for one in rows]
+    return [Finding(**{**item, "versions": tuple(item["versions"])}) for item in rows]
 
 
 def judged(facts: Facts, thresholds: Thresholds, now: int) -> list[Finding]:
@@ -81,7 +81,7 @@ def stored() -> list[Stored]:
 
 def documents_of(all_cases: Mapping[str, Callable[[str], list[Planted]]]) -> list[Stored]:
     """The documents of cases, and the book that their entities share."""
-    return [book(), *(one for case, plant in all_cases.items() for entity in plant(case) for one in entity.stored())]
+    return [book(), *(item for case, plant in all_cases.items() for entity in plant(case) for item in entity.stored())]
 
 
 @pytest.fixture(scope="package")
@@ -111,6 +111,6 @@ def unsent(kept: Kept) -> Found:
 def by_case(facts: Facts) -> Found:
     """What the rules find, by case."""
     found: Found = {}
-    for one in judged(facts, LIMITS, seconds()):
-        found.setdefault(one.case, []).append(one)
+    for item in judged(facts, LIMITS, seconds()):
+        found.setdefault(item.case, []).append(item)
     return found

@@ -18,17 +18,17 @@ Documents = list[Stored]
 
 def _told(stored: Documents, kinds: tuple[str, ...] = ("processed", "entry")) -> Documents:
     """Companions of some kinds."""
-    return [one for one in stored if one.document.get(KIND) in kinds]
+    return [item for item in stored if item.document.get(KIND) in kinds]
 
 
 def _ledgers(stored: Documents) -> list[dict[str, Any]]:
     """Ledgers with marks."""
-    entities = (one for one in stored if one.place != LIBRARY and KIND not in one.document)
-    return [one.document[LEDGER] for one in entities if one.document[LEDGER].get("marks")]
+    entities = (item for item in stored if item.place != LIBRARY and KIND not in item.document)
+    return [entity.document[LEDGER] for entity in entities if entity.document[LEDGER].get("marks")]
 
 
-def _copy(one: Stored, random: Random, **changes: Any) -> Stored:
-    return replace(one, document={**one.document, "id": f"{random.random()}", **changes})
+def _copy(stored: Stored, random: Random, **changes: Any) -> Stored:
+    return replace(stored, document={**stored.document, "id": f"{random.random()}", **changes})
 
 
 def applied_again(stored: Documents, random: Random) -> None:
@@ -58,14 +58,16 @@ def owned_twice(stored: Documents, random: Random) -> None:
 
 def recorded_otherwise(stored: Documents, random: Random) -> None:
     """A second record of a commit, with another digest."""
-    if told := [one for one in _told(stored) if one.document["outputs"]]:
+    if told := [item for item in _told(stored) if item.document["outputs"]]:
         stored.append(_copy(random.choice(told), random, digest="another"))
 
 
 def seen_without_commit(stored: Documents, random: Random) -> None:
     """A board saw a message of a player's that no commit sent."""
-    seen = [one for one in _told(stored, ("processed", "entry", "numbered")) if '"board' in one.document["entity"]]
-    senders = [(one.place, one.document["id"]) for one in stored if "player" in one.place and KIND not in one.document]
+    seen = [item for item in _told(stored, ("processed", "entry", "numbered")) if '"board' in item.document["entity"]]
+    senders = [
+        (item.place, item.document["id"]) for item in stored if "player" in item.place and KIND not in item.document
+    ]
     if seen and senders:
         one, (type, name) = random.choice(seen), random.choice(senders)
         source = EntityRef(type, (name,), name).source
@@ -74,7 +76,7 @@ def seen_without_commit(stored: Documents, random: Random) -> None:
 
 
 def _released(stored: Documents) -> Documents:
-    return [one for one in _told(stored, ("numbered",)) if one.document["held"] is None]
+    return [item for item in _told(stored, ("numbered",)) if item.document["held"] is None]
 
 
 def passed_over(stored: Documents, random: Random) -> None:
@@ -92,8 +94,8 @@ def shared_number(stored: Documents, random: Random) -> None:
 
 
 DAMAGES: Mapping[str, Callable[[Documents, Random], None]] = {
-    one.__name__: one
-    for one in (
+    item.__name__: item
+    for item in (
         applied_again,
         marked_again,
         owned_twice,

@@ -63,11 +63,11 @@ def _query(asked: Asked, paths: tuple[str, ...]) -> tuple[Any, Callable[[Any], A
 
 def rows(stored: Iterable[Stored]) -> Iterator[tuple[str, str]]:
     """Place and JSON text of each row that the selections of its container give of a document."""
-    for one in stored:
-        for asked in one.asked:
-            query, value_of = _query(asked, one.paths)
-            if matches(query, one.document, now=0):
-                yield one.place, serialise(value_of(one.document)).decode()
+    for item in stored:
+        for asked in item.asked:
+            query, value_of = _query(asked, item.paths)
+            if matches(query, item.document, now=0):
+                yield item.place, serialise(value_of(item.document)).decode()
 
 
 def parsed(spark: SparkSession, found: Iterable[tuple[str, str]]) -> DataFrame:
@@ -140,9 +140,9 @@ def moved(found: Iterable[tuple[str, str]], by: timedelta) -> Iterator[tuple[str
 
 def _later(value: Any, by: timedelta) -> Any:
     if isinstance(value, list):
-        return [_later(one, by) for one in value]
+        return [_later(item, by) for item in value]
     if isinstance(value, dict):
-        return {name: _moved(name, one, by) for name, one in value.items()}
+        return {name: _moved(name, item, by) for name, item in value.items()}
     if isinstance(value, str) and _INSTANT.fullmatch(value):
         return (datetime.fromisoformat(value) + by).isoformat().replace("+00:00", "Z")
     return value
@@ -159,5 +159,5 @@ def _moved(name: str, value: Any, by: timedelta) -> Any:
         return value + milliseconds if value >= 0 else value
     if name == "marks" and value:
         marks = map(Mark.read, split(value))
-        return written(one._replace(since=one.since + milliseconds).text for one in marks)
+        return written(mark._replace(since=mark.since + milliseconds).text for mark in marks)
     return _later(value, by)

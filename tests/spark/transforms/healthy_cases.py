@@ -77,7 +77,7 @@ def delivered(case: str) -> list[Planted]:
     told += [Told("web/m-6", 3 * DAY, ("reports", "reports")), Told("web/m-7", 3 * DAY, ("counts",))]
     planted = outbox(case, *told, cuts=(3,))
     shop, mailer = planted.entity, ref("mailer", f"{case}:mailer")
-    keys = [output_key(shop, one.message) for one in told]
+    keys = [output_key(shop, item.message) for item in told]
     seen = [Told(key, 3 * DAY, (), "i") for key in keys[:2]]
     read, counter = ref("reader", f"{case}:reader"), ref("counter", f"{case}:counter")
     numbers = [
@@ -96,7 +96,7 @@ def delivered(case: str) -> list[Planted]:
         planted,
         outbox(f"{case}:mailer", *seen, Told(new, DAY, (), "i"), type="mailer", cuts=(1,)),
         replace(parking.keeping(renewed), more=unplaced),
-        Planted(read, model, 5 * MINUTE, companions=[(one, 5 * MINUTE) for one in numbers]),
+        Planted(read, model, 5 * MINUTE, companions=[(item, 5 * MINUTE) for item in numbers]),
         colocated(counter.id, recorded(counter, 1, 2 * DAY, message=keys[6], outputs=()), type="counter"),
     ]
 
@@ -105,7 +105,7 @@ def sent_again(case: str) -> list[Planted]:
     """One parked message was sent again a moment ago, another one was made a new one, which has arrived."""
     told = [Told(f"web/m-{number}", 3 * DAY, ("mails",)) for number in (1, 2)]
     planted, mailer = outbox(case, *told), ref("mailer", f"{case}:mailer")
-    again, old = (output_key(planted.entity, one.message) for one in told)
+    again, old = (output_key(planted.entity, item.message) for item in told)
     new = message_key(planted.entity.source, "new-1")
     return [
         replace(planted, more=[unparked(mailer, again, again, 5 * MINUTE), unparked(mailer, old, new, 2 * DAY)]),
@@ -179,7 +179,7 @@ def called(case: str) -> list[Planted]:
     one."""
     told = [Told("web/m-1", 3 * DAY, ("bank",)), Told("web/m-2", 2 * DAY, ("bank",))]
     shop = ref("shop", case)
-    call, other = (derived_id(shop, message_hash(one.message), 0) for one in told)
+    call, other = (derived_id(shop, message_hash(item.message), 0) for item in told)
     reply = Told(message_key("exactlyonce/api/bank", call), 2 * DAY, (), "r")
     planted = outbox(case, told[0], reply, told[1], age=MINUTE).having(calls=(other,))
     answer = KeptAnswer(message_hash("web/m-2"), Answer(201, (), '{"secret": 7}', "sha256:1"))
@@ -220,7 +220,7 @@ def seen_late(case: str) -> list[Planted]:
 
 def all_taken(case: str) -> list[Planted]:
     """Clean-up has taken all companions."""
-    return [replace(one, companions=[], age=40 * DAY) for one in (colocated(case), stream(f"{case}:stream"))]
+    return [replace(item, companions=[], age=40 * DAY) for item in (colocated(case), stream(f"{case}:stream"))]
 
 
 def held_since(case: str) -> list[Planted]:
@@ -234,14 +234,14 @@ def held_since(case: str) -> list[Planted]:
 def deleted(case: str) -> list[Planted]:
     """A handler deleted them: what remains is a tombstone, whose ledger goes on."""
     planted = [outbox(case), colocated(f"{case}:colocated"), stream(f"{case}:stream"), reader(f"{case}:reader")]
-    return [one.having(deleted=True) for one in planted]
+    return [item.having(deleted=True) for item in planted]
 
 
 def begun_since(case: str) -> list[Planted]:
     """The entity began after its container was read; its attempts were long under way."""
     planted, keeper = outbox(case), colocated(f"{case}:colocated")
-    records = [(one, MINUTE) for one, _ in planted.records]
-    companions = [(one, MINUTE) for one, _ in keeper.companions]
+    records = [(item, MINUTE) for item, _ in planted.records]
+    companions = [(item, MINUTE) for item, _ in keeper.companions]
     return [replace(planted, gone=True, records=records), replace(keeper, gone=True, companions=companions)]
 
 

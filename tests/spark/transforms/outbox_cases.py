@@ -61,7 +61,7 @@ def page_gone(case: str) -> list[Planted]:
 def put_back(case: str) -> list[Planted]:
     """The document is that of before the page was cut; another one has gone on since, beyond the version of the page."""
     planted = outbox(case, *commits(8), cuts=(2, 6))
-    pages = [one for one, _ in planted.records if isinstance(one, Page)]
+    pages = [item for item, _ in planted.records if isinstance(item, Page)]
     back = outbox(f"{case}:back", *commits(4), cuts=(2,)).keeping(
         replace(pages[1], entity=ref("shop", f"{case}:back").key)
     )
@@ -73,7 +73,7 @@ def owed_too_long(case: str) -> list[Planted]:
     """By an open number, a stuck one, and one beyond the book; and two of which the books are gone: for less time, and for
     nearly as long as the store keeps a book."""
     told = commits(4)
-    entries = [owing(one, number) for one, number in zip(told, (OPEN, STUCK, USED + 1), strict=False)]
+    entries = [owing(item, number) for item, number in zip(told, (OPEN, STUCK, USED + 1), strict=False)]
     lost = replace(owing(told[3], 1), tx=transaction("c" * 20, 1), at=NOW - 6 * MINUTE)
     old = replace(owing(told[0], 1), tx=transaction("d" * 20, 1), at=NOW - KEPT_FOR - DAY + MINUTE)
     return [outbox(case, *told).having(outbox=(*entries, lost, old))]
@@ -156,7 +156,7 @@ def never_answered(case: str) -> list[Planted]:
     """A call whose mark is in an old page, and two of whose marks nothing tells; one of an entity that was written just now."""
     told = [Told("web/m-1", 3 * DAY, ("bank",)), Told("web/m-2", 2 * DAY, ("bank",))]
     shop = ref("shop", case)
-    calls = tuple(derived_id(shop, message_hash(one.message), 0) for one in told)
+    calls = tuple(derived_id(shop, message_hash(item.message), 0) for item in told)
     quiet = outbox(f"{case}:quiet").having(calls=("call-1",))
     return [
         replace(outbox(case, *told, cuts=(1,)), age=MINUTE).having(calls=calls),

@@ -92,7 +92,7 @@ class Pipeline:
 
     def __init__(self, seed: int, name: str, senders: str, reader: str, paces: Sequence[timedelta] = PACES) -> None:
         self.player_type, self.board_type, self.queue_name = f"player_{senders}", f"board_{reader}", f"boards_{reader}"
-        self.names = tuple(f"{one}{name}" for one in ("a", "b", "chess", "go"))
+        self.names = tuple(f"{item}{name}" for item in ("a", "b", "chess", "go"))
         told = Destination(
             self.queue_name,
             receives=(Played,),
@@ -111,7 +111,7 @@ class Pipeline:
             clock=self.clock,
             lifetimes=LIFETIMES,
         )
-        self.senders = [players(self.player_type, one) for one in SENDERS[senders]]
+        self.senders = [players(self.player_type, sender) for sender in SENDERS[senders]]
         self.board = boards(self.board_type, READERS[reader])
         self.paces = paces
         self.queue: list[Waiting] = []
@@ -149,7 +149,7 @@ class Pipeline:
         self.random.shuffle(self.queue)
         batch, self.queue = self.queue[:8], self.queue[8:]
         processes = [self.world.process(backoff=Backoff(tries=4)) for _ in range(2)]
-        tasks = [asyncio.create_task(self.deliver(self.random.choice(processes), one)) for one in batch]
+        tasks = [asyncio.create_task(self.deliver(self.random.choice(processes), item)) for item in batch]
         for _ in range(self.random.randint(0, 80)):
             await asyncio.sleep(0)
         self.world.store.land_delayed()
@@ -185,11 +185,11 @@ class Pipeline:
 
     async def deliver_old_ones(self) -> None:
         """What would wait for too long."""
-        old = [one for one in self.queue if self.clock.now() - one.since > timedelta(hours=6)]
-        self.queue = [one for one in self.queue if one not in old]
+        old = [item for item in self.queue if self.clock.now() - item.since > timedelta(hours=6)]
+        self.queue = [item for item in self.queue if item not in old]
         process = self.world.process()
-        for one in old:
-            await self.deliver(process, one)
+        for item in old:
+            await self.deliver(process, item)
         await process.close()
         self.fetch()
 

@@ -83,8 +83,8 @@ class Told(NamedTuple):
 
 def mark(told: Told, destinations: list[str]) -> str:
     """The mark of a commit; its destinations are added to those of the ledger."""
-    destinations += [one for one in dict.fromkeys(told.to) if one not in (*destinations, KEPT)]
-    digits = (one if one == KEPT else destination_digit(destinations.index(one)) for one in told.to)
+    destinations += [fromkey for fromkey in dict.fromkeys(told.to) if fromkey not in (*destinations, KEPT)]
+    digits = (item if item == KEPT else destination_digit(destinations.index(item)) for item in told.to)
     since = milliseconds(NOW - told.age)
     return Mark(since, message_hash(told.message), told.kind, told.timed, "AAAA", "".join(digits)).text
 
@@ -165,7 +165,7 @@ def outbox(
     """
     told = told or tuple(commits(6))
     to: list[str] = []
-    marks = [mark(one, to) for one in told]
+    marks = [mark(item, to) for item in told]
     age = told[-1].age if age is None else age
     cuts = tuple(cut for cut in cuts if cut < len(told))
     pages: list[Page] = []
@@ -191,7 +191,7 @@ def outbox(
 
 def page(entity: EntityRef, marks: list[str], version: int, before: Page | None, to: Iterable[str] = ("else",)) -> Page:
     """A page that follows another one."""
-    times = [time_in(one) for one in marks]
+    times = [time_in(item) for item in marks]
     return Page(
         entity.key,
         1 if before is None else before.number + 1,
@@ -259,14 +259,14 @@ def colocated(case: str, *made: Recorded, versions: int = 4, type: str = "shop")
     """An entity with records."""
     planted = _recording(case, len(made) or versions, "colocated", type)
     made = made or _made(planted.entity, versions)
-    return replace(planted, companions=[(record(planted.entity, one), age_of(one.at)) for one in made])
+    return replace(planted, companions=[(record(planted.entity, item), age_of(item.at)) for item in made])
 
 
 def stream(case: str, *, versions: int = 4) -> Planted:
     """An entity with a version stream."""
     planted = _recording(case, versions, "stream", "shop", snapshot_every=2)
     made = _made(planted.entity, versions)
-    return replace(planted, companions=[(stream_entry(planted.entity, one), age_of(one.at)) for one in made])
+    return replace(planted, companions=[(stream_entry(planted.entity, item), age_of(item.at)) for item in made])
 
 
 def _made(entity: EntityRef, versions: int) -> tuple[Recorded, ...]:
@@ -278,7 +278,7 @@ def reader(case: str, *, taken: int = 4, source: str = "shop/of%20nobody") -> Pl
     entity = ref("reader", case)
     numbers = [numbered(entity, number, (taken - number + 2) * DAY, source=source) for number in range(1, taken + 1)]
     ledger = Ledger(version=taken, type="reader", protocol="resequencer", receptions=(reception(source, taken + 1),))
-    return Planted(entity, ledger, 2 * DAY, companions=[(one, age_of(one.at)) for one in numbers])
+    return Planted(entity, ledger, 2 * DAY, companions=[(item, age_of(item.at)) for item in numbers])
 
 
 def numbered(entity: EntityRef, number: int, age: timedelta, *, source: str, **more: Any) -> NumberedMessage:

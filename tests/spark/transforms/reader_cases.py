@@ -51,18 +51,18 @@ def waiting(case: str) -> list[Planted]:
     return [_receiving(reader(case), held, 7, 9, 10)]
 
 
-def _receiving(board: Planted, one: Reception, *held: int) -> Planted:
+def _receiving(board: Planted, item: Reception, *held: int) -> Planted:
     body = Json.of({"secret": 6})
     board.companions += [
         (numbered(board.entity, number, 11 * MINUTE, source=ONE, held=body), 11 * MINUTE) for number in held
     ]
-    return board.having(receptions=(one,))
+    return board.having(receptions=(item,))
 
 
 def skipped(case: str) -> list[Planted]:
     board = reader(case)
     none = [numbered(board.entity, number, DAY, source=ONE, message=None) for number in (2, 3)]
-    board.companions[1:3] = [(one, DAY) for one in none]
+    board.companions[1:3] = [(item, DAY) for item in none]
     return [board]
 
 
@@ -116,7 +116,9 @@ def one_number_of_two_sources(case: str) -> list[Planted]:
 
 def _board(case: str, receptions: tuple[Reception, ...], *documents: NumberedMessage) -> Planted:
     ledger = Ledger(version=4, type="reader", protocol="resequencer", receptions=receptions)
-    return Planted(ref("reader", case), ledger, 2 * DAY, companions=[(one, age_of(one.at)) for one in documents])
+    return Planted(
+        ref("reader", case), ledger, 2 * DAY, companions=[(document, age_of(document.at)) for document in documents]
+    )
 
 
 def held(first: int, last: int, source: str = ONE) -> str:

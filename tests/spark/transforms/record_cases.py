@@ -33,9 +33,9 @@ Named = tuple[str, str | None, tuple[int, ...], str | None]
 def beside(planted: Planted, companion: Any, id: str = "other") -> Planted:
     """With one more document, under an id that is not its own."""
     (stored,) = [
-        one
-        for one in replace(planted, companions=[(companion, 2 * DAY)], records=[], more=[]).stored()
-        if "_kind" in one.document
+        item
+        for item in replace(planted, companions=[(companion, 2 * DAY)], records=[], more=[]).stored()
+        if "_kind" in item.document
     ]
     more = Stored(planted.entity.type, {**stored.document, "id": f"{id}:{len(planted.more)}"}, PATHS)
     return replace(planted, more=[*planted.more, more])

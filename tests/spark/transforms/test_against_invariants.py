@@ -81,25 +81,25 @@ async def history(name: str, drawn: tuple[str, str, int, list[str]]) -> History:
 
 def told(stored: list[Stored]) -> Iterator[Commit]:
     """What documents tell of commits, as the library reads them."""
-    for one in stored:
-        own = {name: value for name, value in without_system(one.document).items() if f"/{name}" not in one.paths}
+    for item in stored:
+        own = {name: value for name, value in without_system(item.document).items() if f"/{name}" not in item.paths}
         if KIND in own:
             kind = own.pop(KIND)
             del own["id"]  # Damage may have given it one that is not its own.
             companion: Any = read_shape(SHAPES[kind], {**own, "kind": kind}, "A companion")
             if not (isinstance(companion, NumberedMessage) and companion.held is not None):
                 yield Commit.of(companion.entity, companion)
-        elif one.place != LIBRARY:
-            partition = tuple(one.document[path[1:]] for path in one.paths)
-            ref = EntityRef(one.place, partition, own["id"])
-            ledger = read_entity(ref, Json.of(without_system(one.document))).ledger or Ledger()
+        elif item.place != LIBRARY:
+            partition = tuple(item.document[path[1:]] for path in item.paths)
+            ref = EntityRef(item.place, partition, own["id"])
+            ledger = read_entity(ref, Json.of(without_system(item.document))).ledger or Ledger()
             marks = enumerate(map(Mark.read, split(ledger.marks)), ledger.left + 1)
             yield from (Commit.of_mark(ref, mark, version) for version, mark in marks)
 
 
 def sightings(stored: list[Stored]) -> tuple[Output, ...]:
     """What boards saw of players, as far as they keep keys: held messages as well."""
-    found = [one.document["message"] for one in stored if one.document.get(KIND) and one.document["message"]]
+    found = [item.document["message"] for item in stored if item.document.get(KIND) and item.document["message"]]
     seen = {message.split("/")[1] for message in found if message.startswith("player_")}
     return tuple(Output(id, "", Json("{}")) for id in seen)
 
@@ -107,42 +107,44 @@ def sightings(stored: list[Stored]) -> tuple[Output, ...]:
 def by_invariants(history: History) -> Judgement:
     commits = tuple(told(history.stored))
     name = history.name
-    listed = [one for one in commits if one.version is not None]
+    listed = [commit for commit in commits if commit.version is not None]
     facts = invariants.Facts(commits, history.published)
     ghosts = invariants.no_ghost_output(invariants.Facts(tuple(listed), sightings(history.stored)))
     sequence = invariants.in_sequence(facts)
-    numbers = (re.match(r"number (\d+) of (\S+) was taken", one.detail) for one in sequence)
+    numbers = (re.match(r"number (\d+) of (\S+) was taken", item.detail) for item in sequence)
     return {
-        "once": {(name, one.entity, one.message) for one in invariants.at_most_one_state_change(commits)},
-        "owners": {(name, one.entity, int(one.detail.split()[1])) for one in invariants.versions_are_distinct(commits)},
-        "ghosts": {(name, one.detail.split()[1]) for one in ghosts},
-        "digests": {(name, one.entity, one.message) for one in invariants.consistent_state_and_output(facts)},
+        "once": {(name, item.entity, item.message) for item in invariants.at_most_one_state_change(commits)},
+        "owners": {
+            (name, item.entity, int(item.detail.split()[1])) for item in invariants.versions_are_distinct(commits)
+        },
+        "ghosts": {(name, ghost.detail.split()[1]) for ghost in ghosts},
+        "digests": {(name, item.entity, item.message) for item in invariants.consistent_state_and_output(facts)},
         "numbers": {(name, found[2], int(found[1])) for found in numbers if found},
     }
 
 
 def by_rules(histories: list[History], found: list[Finding]) -> Judgement:
-    highest = {one.name: highest_taken(one) for one in histories}
+    highest = {item.name: highest_taken(item) for item in histories}
     judgement: Judgement = {"once": set(), "owners": set(), "ghosts": set(), "digests": set(), "numbers": set()}
-    for one in found:
-        assert one.entity is not None
-        name = next(part for part in re.findall(r"_h\d+_", one.entity))
-        hash = one.subject if one.message is None else message_hash(one.message)
-        match one.rule, one.subject:
+    for item in found:
+        assert item.entity is not None
+        name = next(part for part in re.findall(r"_h\d+_", item.entity))
+        hash = item.subject if item.message is None else message_hash(item.message)
+        match item.rule, item.subject:
             case "at_most_one_state_change", _:
-                judgement["once"].add((name, one.entity, hash))
+                judgement["once"].add((name, item.entity, hash))
             case "two_owners", _:
-                judgement["owners"].add((name, one.entity, *one.versions))
-            case "output_unknown", _ if one.message is not None:
-                judgement["ghosts"].add((name, one.message.split("/")[1]))
-            case "consistent_state_and_output", _ if one.detail.startswith("The transaction is recorded"):
-                judgement["digests"].add((name, one.entity, hash))
+                judgement["owners"].add((name, item.entity, *item.versions))
+            case "output_unknown", _ if item.message is not None:
+                judgement["ghosts"].add((name, item.message.split("/")[1]))
+            case "consistent_state_and_output", _ if item.detail.startswith("The transaction is recorded"):
+                judgement["digests"].add((name, item.entity, hash))
             case "ledger_hole", str(told):
                 channel, run = told.rsplit(" ", 1)
                 first, last = map(int, run.split("-"))
-                taken = highest[name].get((one.entity, channel), 0)
+                taken = highest[name].get((item.entity, channel), 0)
                 judgement["numbers"] |= {(name, channel, number) for number in range(first, min(last, taken) + 1)}
-            case "sequence_gap", str(told) if one.message is not None:
+            case "sequence_gap", str(told) if item.message is not None:
                 channel, number = told.rsplit(" ", 1)
                 judgement["numbers"].add((name, channel, int(number)))
     return judgement
@@ -151,14 +153,14 @@ def by_rules(histories: list[History], found: list[Finding]) -> Judgement:
 def difference(rules: Judgement, invariants: Judgement) -> dict[str, tuple[set[tuple[Any, ...]], set[tuple[Any, ...]]]]:
     """What the rules alone find, and what the invariants alone do. Pytest takes minutes to describe how large sets differ."""
     both = ((name, rules[name], invariants[name]) for name in rules)
-    return {name: (one - other, other - one) for name, one, other in both if one != other}
+    return {name: (item - other, other - item) for name, item, other in both if item != other}
 
 
 def comparable(history: History) -> set[tuple[Any, ...]]:
     """Messages of commits that are told at least twice, and whose outputs were published: of these both forms can judge."""
     published = {output.id for output in history.published}
-    commits = [one for one in told(history.stored) if one.tx is not None and published.issuperset(one.outputs)]
-    times = Counter((one.entity, one.message, one.tx) for one in commits)
+    commits = [item for item in told(history.stored) if item.tx is not None and published.issuperset(item.outputs)]
+    times = Counter((commit.entity, commit.message, commit.tx) for commit in commits)
     return {(history.name, entity, message) for (entity, message, _), number in times.items() if number > 1}
 
 
@@ -192,14 +194,14 @@ def test_rules_and_invariants_find_the_same(kept: Kept, seed: int) -> None:
 
     with patch.multiple(draft, MOST_MARKS=100):  # No page is cut, so that ledgers tell all.
         histories = asyncio.run(play())
-    documents = kept(row for one in histories for row in one.rows)
+    documents = kept(row for item in histories for row in item.rows)
     thresholds = Thresholds(live_since=NOW - timedelta(days=20), grace=timedelta(0))
     judgement = by_rules(histories, judged(facts_in(documents), thresholds, seconds()))
     expected: Judgement = {}
-    for one in histories:
-        for compared, found in by_invariants(one).items():
+    for item in histories:
+        for compared, found in by_invariants(item).items():
             expected.setdefault(compared, set()).update(found)
-    both = {one for history in histories for one in comparable(history)}
+    both = {item for history in histories for item in comparable(history)}
     for form in (judgement, expected):
         form["digests"] &= both
     assert difference(judgement, expected) == {}

@@ -26,7 +26,7 @@ IN_DOCUMENTS = {"owed": "owes", "held": "held", "kind": "kind"}
 
 
 def names(type: Any) -> set[str]:
-    return {one.name for one in fields(type)}
+    return {field.name for field in fields(type)}
 
 
 def element(column: Any) -> StructType:
@@ -223,7 +223,7 @@ def read(spark: SparkSession) -> dict[str, Row]:
     for place in (LIBRARY, "shop"):
         raws = [_raw(name, row) for name, (at, row, _) in READ.items() if at == place]
         found |= {
-            row["id"]: row for row in documents(spark.createDataFrame([(one,) for one in raws], RAW), place).collect()
+            row["id"]: row for row in documents(spark.createDataFrame([(raw,) for raw in raws], RAW), place).collect()
         }
     return found
 
@@ -255,7 +255,7 @@ def test_what_an_entity_says_of_itself_is_read_to_the_letter(read: dict[str, Row
     assert entry["outputs"] == [{"index": 3}]
     assert entry["at"] == 1_767_225_600_500_000
     empty = read["an entity of which all is empty"].asDict(recursive=True)["ledger"]
-    assert {name: one for name, one in empty.items() if one not in ([], "", 0)} == {
+    assert {name: item for name, item in empty.items() if item not in ([], "", 0)} == {
         "protocol": "outbox",
         "schema": 1,
         "complete": -1,
@@ -268,14 +268,14 @@ def test_what_an_entity_says_of_itself_is_read_to_the_letter(read: dict[str, Row
 
 def test_the_frames_have_the_declared_columns(planted_documents: DataFrame) -> None:
     assert planted_documents.columns == DOCUMENT.fieldNames()
-    assert [one.dataType for one in planted_documents.schema] == [one.dataType for one in DOCUMENT]
+    assert [item.dataType for item in planted_documents.schema] == [item.dataType for item in DOCUMENT]
     assert FINDING.fieldNames()[: len(schemas.IDENTITY)] == [*schemas.IDENTITY]
 
 
 def test_a_document_that_was_read_twice_counts_once(spark: SparkSession) -> None:
     elsewhere = {**COMPANION, "entity": '["shop","f"]'}
     newer = {**COMPANION, "_etag": '"2"', "_ts": 8}
-    raws = [(json.dumps(one),) for one in (COMPANION, COMPANION, newer, elsewhere, ENTITY, ENTITY)]
+    raws = [(json.dumps(item),) for item in (COMPANION, COMPANION, newer, elsewhere, ENTITY, ENTITY)]
     found = documents(spark.createDataFrame(raws, RAW), "shop").collect()
     assert sorted((row["kind"], row["entity"]) for row in found) == [
         ("entity", '["shop","t",1,true,"e"]'),

@@ -126,6 +126,8 @@ def test_the_histories_are_eventful(facts: Facts, looked: Looked) -> None:
     early = replace(limits(looked), retention=timedelta(days=1000))
     rules = [rule for rule in ALL if rule.name in ("ledger_hole", "dedup_expired_early", "page_missing")]
     found = as_findings(all_findings(facts, early, seconds(), rules))
-    senders = {rule.name: {str(one.entity).split("_")[-3] for one in found if one.rule == rule.name} for rule in rules}
+    senders = {
+        rule.name: {str(item.entity).split("_")[-3] for item in found if item.rule == rule.name} for rule in rules
+    }
     assert senders["ledger_hole"] >= {"colocated", "stream"}
     assert senders["page_missing"] >= {"outbox"}

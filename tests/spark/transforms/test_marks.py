@@ -34,7 +34,7 @@ MARKS = [
 @pytest.fixture(scope="module")
 def read(spark: SparkSession) -> list[Row]:
     """What is taken from each mark."""
-    frame = spark.createDataFrame([(written(one.text for one in MARKS),)], "marks string")
+    frame = spark.createDataFrame([(written(item.text for item in MARKS),)], "marks string")
     mark = f.col("mark")
     found = frame.select(f.explode(marks_in("marks")).alias("mark")).select(
         hash_in(mark).alias("hash"),
@@ -47,7 +47,7 @@ def read(spark: SparkSession) -> list[Row]:
 
 def test_time_hash_and_kind_are_read_as_they_were_written(read: list[Row]) -> None:
     assert [(row["since"], row["hash"], row["kind"], row["timed"]) for row in read] == [
-        (one.since, one.hash, one.kind, one.timed) for one in MARKS
+        (mark.since, mark.hash, mark.kind, mark.timed) for mark in MARKS
     ]
 
 
@@ -57,7 +57,7 @@ def test_no_marks_are_none(spark: SparkSession) -> None:
 
 
 def test_outputs_have_the_ids_and_destinations_that_the_library_gave(spark: SparkSession) -> None:
-    rows = [(SHOP.key, one.text, TO) for one in MARKS]
+    rows = [(SHOP.key, mark.text, TO) for mark in MARKS]
     frame = outputs_of(spark.createDataFrame(rows, "entity string, mark string, to array<string>"))
     ids = output_id(f.col("entity"), hash_in(f.col("mark")), f.col("index"))
     found = {row["index"]: row for row in frame.withColumn("id", ids).collect()}

@@ -34,20 +34,20 @@ def text(entity: EntityRef) -> str:
 
 
 def test_a_key_that_spark_writes_is_the_one_that_the_library_writes(spark: SparkSession) -> None:
-    given = [(one.type, text(one), one.id, one.key) for one in ENTITIES]
+    given = [(entity.type, text(entity), entity.id, entity.key) for entity in ENTITIES]
     frame = spark.createDataFrame(given, "type string, partition string, id string, key string")
     columns = (f.col("type"), f.col("partition"), f.col("id"))
     found = frame.select("key", plain_key(*columns).alias("plain"), entity_key(*columns).alias("by_library")).collect()
-    assert [row["by_library"] for row in found] == [one.key for one in ENTITIES]
+    assert [row["by_library"] for row in found] == [entity.key for entity in ENTITIES]
     assert not [row for row in found if row["plain"] not in {None, row["key"]}]
     plain = {row["key"] for row in found if row["plain"] is not None}
-    assert {one.key for one in ENTITIES if {one.type, *one.partition, one.id} <= {*ORDINARY, "b", "eu"}} - plain == {
-        EntityRef("order", (), "o-1").key
-    }
+    assert {
+        entity.key for entity in ENTITIES if {entity.type, *entity.partition, entity.id} <= {*ORDINARY, "b", "eu"}
+    } - plain == {EntityRef("order", (), "o-1").key}
 
 
 def test_a_source_that_spark_writes_is_the_one_that_the_library_writes(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(one.key, one.source) for one in ENTITIES], "key string, source string")
+    frame = spark.createDataFrame([(entity.key, entity.source) for entity in ENTITIES], "key string, source string")
     found = frame.select(
         "key",
         "source",

@@ -65,4 +65,4 @@ def test_only_the_columns_that_matter_are_read(planted_documents: DataFrame) -> 
     ((_, records),) = scans(two_owners(facts, LIMITS, seconds()))
     assert set(re.findall(r"(\w+):", records)) == {"entity", "version", "kind", "message", "tx", "at", "problem"}
     ((_, ledgers),) = scans(marked(facts).where(~F.col("paged")))
-    assert not [one for one in ("receptions:", "outbox:", "answers:", "etag:", "parts:") if one in ledgers]
+    assert not [item for item in ("receptions:", "outbox:", "answers:", "etag:", "parts:") if item in ledgers]

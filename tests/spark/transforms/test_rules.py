@@ -24,7 +24,7 @@ def test_damage_is_found_where_it_is_and_nothing_else(planted: Found, case: str)
 
 def named(found: Found, case: str) -> list[Named]:
     """What is found of a case."""
-    findings = ((one.rule, one.message, one.versions, one.subject) for one in found.get(case, ()))
+    findings = ((item.rule, item.message, item.versions, item.subject) for item in found.get(case, ()))
     return sorted(findings, key=str)
 
 
@@ -42,23 +42,23 @@ def test_what_is_in_order_is_not_accused(planted: Found, unsent: Found, case: st
 def test_no_document_is_missed_whose_container_the_job_does_not_read(planted_documents: DataFrame) -> None:
     limits = replace(LIMITS, types=frozenset({"reader", "mailer"}))
     found = as_findings(document_lost(Facts.of(planted_documents), limits, seconds()))
-    assert {one.case for one in found} == {"read model gone", "number above the next"}
+    assert {item.case for item in found} == {"read model gone", "number above the next"}
 
 
 def test_every_rule_is_shown_by_a_case(planted: Found, unsent: Found) -> None:
-    found = {one.rule for world in (planted, unsent) for findings in world.values() for one in findings}
+    found = {finding.rule for world in (planted, unsent) for findings in world.values() for finding in findings}
     assert found == {rule.name for rule in ALL}
 
 
 def test_every_finding_says_what_is_so_and_what_to_do_and_since_when(planted: Found, unsent: Found) -> None:
-    findings = [one for world in (planted, unsent) for found in world.values() for one in found]
-    for one in findings:
-        assert one.entity is not None
-        assert one.detail.endswith(".")
-        assert "null" not in one.detail
-        assert one.advice.endswith((".", "?"))
-        assert one.since is not None
-        assert one.since.replace(tzinfo=NOW.tzinfo) <= NOW
+    findings = [item for world in (planted, unsent) for found in world.values() for item in found]
+    for finding in findings:
+        assert finding.entity is not None
+        assert finding.detail.endswith(".")
+        assert "null" not in finding.detail
+        assert finding.advice.endswith((".", "?"))
+        assert finding.since is not None
+        assert finding.since.replace(tzinfo=NOW.tzinfo) <= NOW
 
 
 def test_no_finding_has_a_body(planted: Found) -> None:

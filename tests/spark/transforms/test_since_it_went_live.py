@@ -25,7 +25,7 @@ def documents(kept: Kept) -> DataFrame:
     """An entity whose first records are gone, and a read model whose first numbers are."""
     shop, board = colocated("shop"), reader("board")
     del shop.companions[:2], board.companions[:2]
-    return kept(rows([one for planted in (shop, board) for one in planted.stored()]))
+    return kept(rows([item for planted in (shop, board) for item in planted.stored()]))
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def found(documents: DataFrame) -> Findings:
     def find(age: timedelta) -> set[tuple[str, tuple[int, ...], str | None]]:
         limits = replace(LIMITS, live_since=NOW - age)
         frame = all_findings(facts_in(documents), limits, seconds(), RULES)
-        return {(one.rule, one.versions, one.subject) for one in as_findings(frame)}
+        return {(finding.rule, finding.versions, finding.subject) for finding in as_findings(frame)}
 
     return find
 

@@ -59,7 +59,7 @@ def named_by_a_record(case: str) -> list[Planted]:
     """A counter and a read model saw messages of a shop that has all its marks; the counter one of another kind of shop."""
     shop, other = outbox(case), colocated(f"{case}:other")
     keys = [
-        on_the_wire(one.entity, sent(one.entity, f"web/ghost-{n}")) for one, n in ((shop, 1), (shop, 2), (other, 3))
+        on_the_wire(item.entity, sent(item.entity, f"web/ghost-{n}")) for item, n in ((shop, 1), (shop, 2), (other, 3))
     ]
     counter, read = ref("counter", f"{case}:counter"), reader(f"{case}:reader", taken=1, source=shop.entity.source)
     made = [recorded(counter, number, DAY, message=key, outputs=()) for number, key in enumerate((keys[0], keys[2]), 1)]

@@ -37,7 +37,9 @@ def test_selected_messages_are_listed_for_people_and_for_scripts(
     assert "web/m-9" not in Run(capsys, "parked", "--reason", "ValueError").out
     assert Run(capsys, "parked", "--type", "board").out == "nothing is parked\n"
     listed = Run(capsys, "parked", "--json", "--limit", "1").out
-    assert [(one["entity"], one["message"], one["place"]) for one in json.loads(listed)] == [(PLACE, "web/m-0", None)]
+    assert [(load["entity"], load["message"], load["place"]) for load in json.loads(listed)] == [
+        (PLACE, "web/m-0", None)
+    ]
     assert SECRET not in listed
     (shown,) = json.loads(Run(capsys, "parked", "--json", "--limit", "1", "--bodies", "--evidence").out)
     assert (shown["envelope"]["id"], shown["processed"]) == ("m-0", {PLACE: False})

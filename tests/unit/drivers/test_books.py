@@ -149,7 +149,7 @@ def test_attempts_that_begin_together_wait_for_one_request(process: Process) -> 
 
     opened = process.run(together())
     assert len(process.written) == 1
-    assert len({tx for one in opened for tx in one.given}) == 6
+    assert len({tx for item in opened for tx in item.given}) == 6
 
 
 def test_an_attempt_that_is_cancelled_takes_the_request_from_nobody(process: Process) -> None:

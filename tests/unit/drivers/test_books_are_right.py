@@ -144,7 +144,7 @@ class Processes(RuleBasedStateMachine):
         self.history.append(Version(before.version, frozenset()))
 
     @rule(who=some, which=some)
-    @precondition(lambda self: all(one.mine for one in self.processes))
+    @precondition(lambda self: all(item.mine for item in self.processes))
     def write(self, who: int, which: int) -> None:
         process = self.processes[who % 2]
         own = process.mine[which % len(process.mine)]
@@ -177,8 +177,8 @@ class Processes(RuleBasedStateMachine):
             self.processes[who % 2].retire()
             return
         gone, self.processes[who % 2] = self.processes[who % 2], self.fresh()
-        self.attempts = [one for one in self.attempts if one.process is not gone]
-        self.sending = [one for one in self.sending if one.process is not gone]
+        self.attempts = [attempt for attempt in self.attempts if attempt.process is not gone]
+        self.sending = [item for item in self.sending if item.process is not gone]
 
     @rule(minutes=st.sampled_from([1, 3, 15, 1_500]))
     def wait(self, minutes: int) -> None:
@@ -196,7 +196,7 @@ class Processes(RuleBasedStateMachine):
     @invariant()
     def a_book_that_has_ended_was_right_and_an_open_number_can_be_found(self) -> None:
         """Of what is in an outbox and was not sent, every version of its book says so; and no book has ended over it."""
-        under_way = {one.tx for one in (*self.attempts, *self.late, *self.sending)}
+        under_way = {attempt.tx for attempt in (*self.attempts, *self.late, *self.sending)}
         owed = {tx for tx in self.history[-1].outbox if tx not in self.sent} | under_way
         for versions in self.books.values():
             for tx in owed:
@@ -208,7 +208,7 @@ class Processes(RuleBasedStateMachine):
 
     def _may_land(self, tx: str) -> bool:
         newest = len(self.history) - 1
-        pending = {one.tx for one in (*self.attempts, *self.late) if one.base == newest}
+        pending = {attempt.tx for attempt in (*self.attempts, *self.late) if attempt.base == newest}
         return tx in self.history[-1].outbox or tx in pending
 
     def teardown(self) -> None:

@@ -125,7 +125,7 @@ async def test_the_attempt_ends_at_the_latest_deadline(lane: Lane) -> None:
     lane.strategy.answers = [AGAIN]
     await lane.after(10)
     await lane.store.let_through()
-    assert all(error_of(one) for one in both)
+    assert all(error_of(item) for item in both)
     await lane.after(100)
     assert lane.strategy.groups == [["m-1", "m-2"]]
 

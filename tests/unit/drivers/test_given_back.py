@@ -74,10 +74,10 @@ class Game:
     def committed(self) -> set[str]:
         """Which of the messages were processed."""
         names = {message_hash(key): key for key in ("web/x", "web/m", "web/n", "web/other")}
-        return {names[one.message] for one in StoreHistory(self.store).commits}
+        return {names[commit.message] for commit in StoreHistory(self.store).commits}
 
 
-@pytest.fixture(params=STRATEGIES, ids=lambda one: one[1])
+@pytest.fixture(params=STRATEGIES, ids=lambda item: item[1])
 async def game(request: Any) -> AsyncIterator[Game]:
     found = Game(*request.param)
     yield found
@@ -147,9 +147,9 @@ async def test_an_attempt_without_waiting_deliveries_commits_nothing_and_closes_
     delivery.cancel()
     await turn()
     await game.slow.let_through()
-    (opened,) = (one for one in asked if isinstance(one, OpenNumbers))
+    (opened,) = (item for item in asked if isinstance(item, OpenNumbers))
     assert (opened.version, opened.messages) == (0, ("web/m",))
-    assert [len(one.transactions) for one in asked if isinstance(one, CloseNumbers)] == [1, 0]
+    assert [len(item.transactions) for item in asked if isinstance(item, CloseNumbers)] == [1, 0]
     assert game.committed() == set()
     game.lanes.abandon()
 

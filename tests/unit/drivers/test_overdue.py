@@ -43,7 +43,7 @@ def an_output(
 def parked(*outputs: Output, now: datetime, destinations: tuple[str, ...] = ("receipts",)) -> list[str]:
     """Which of the outputs are parked."""
     owed = Publish(outputs, ENTITY)
-    return [one.message.message for one in divided(owed, LIFETIMES, now, destinations)[1]]
+    return [item.message.message for item in divided(owed, LIFETIMES, now, destinations)[1]]
 
 
 def test_outputs_of_a_commit_of_this_moment_are_published_whatever_they_are() -> None:
@@ -76,9 +76,13 @@ def test_an_output_whose_destination_is_gone_waits_for_the_delivery_limit(days: 
     gone, other = an_output("o-1", "gone"), an_output("o-2")
     kept, parks_these = divided(Publish((gone, other), ENTITY), LIFETIMES, AT + days * DAY, ("receipts",))
     assert kept == ((other,) if parks else (gone, other))
-    for one in parks_these:
-        assert (one.entity, one.message.envelope, one.message.destination) == (place_of(ENTITY), gone.envelope, "gone")
-        assert one.message.reason == (
+    for item in parks_these:
+        assert (item.entity, item.message.envelope, item.message.destination) == (
+            place_of(ENTITY),
+            gone.envelope,
+            "gone",
+        )
+        assert item.message.reason == (
             "committed by account/a at 2026-01-01T00:00:00Z, more than 7 days, 0:00:00 ago, for gone, which is no longer a "
             "destination of this application"
         )

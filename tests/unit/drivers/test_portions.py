@@ -84,7 +84,7 @@ class Place:
 
 
 def many(number: int) -> tuple[Output, ...]:
-    return tuple(Output(f"o-{one}", "a", Json.of({"id": one})) for one in range(number))
+    return tuple(Output(f"o-{item}", "a", Json.of({"id": item})) for item in range(number))
 
 
 class Budget:
@@ -122,17 +122,17 @@ class TestProgress:
     @pytest.mark.parametrize(("number", "chance", "most"), [(5_000, 0.001, 3), (5_000, 0.01, 40), (500, 0.1, 40)])
     async def test_occasional_failures_do_not_stop_a_publish(self, number: int, chance: float, most: int) -> None:
         random = Random(1)
-        place = Place(lambda outputs: [one for one in outputs if random.random() >= chance])
+        place = Place(lambda outputs: [output for output in outputs if random.random() >= chance])
         await place.publish_to_the_end(many(number), most)
 
     async def test_an_output_refused_for_ever_does_not_stop_the_others_and_stays_unpublished(
         self,
     ) -> None:
         outputs = many(1_000)
-        place = Place(lambda given: [one for one in given if one.id != "o-500"])
+        place = Place(lambda given: [item for item in given if item.id != "o-500"])
         for _ in range(10):
             assert not await place.publish(outputs)
-        assert set(place.queue.arrived) == {one.id for one in outputs if one.id != "o-500"}
+        assert set(place.queue.arrived) == {output.id for output in outputs if output.id != "o-500"}
         place.queue.sizes.clear()
         assert not await place.publish(outputs)
         assert place.queue.sizes == [1]
@@ -156,8 +156,8 @@ class TestPatience:
         place = Place(lambda outputs: () if down else outputs)
         assert not await place.publish(many(40))
         down = False
-        for one in many(9):
-            assert await place.publish((one,))
+        for item in many(9):
+            assert await place.publish((item,))
         place.queue.sizes.clear()
         assert await place.publish(many(3 * PORTION))
         assert place.queue.sizes == [20, 40, 80, PORTION, 3 * PORTION - 140 - PORTION]
@@ -204,7 +204,7 @@ class TestMemory:
 
     async def test_accepted_outputs_are_remembered_while_retries_go_on(self) -> None:
         refused = Output("refused", "a", Json.of({}))
-        place = Place(lambda outputs: [one for one in outputs if one is not refused])
+        place = Place(lambda outputs: [item for item in outputs if item is not refused])
         assert not await place.publish((*many(PORTION), refused))
         for _ in range(3):
             place.watch.seconds += REMEMBERED_FOR / 2
@@ -230,4 +230,4 @@ class TestMemory:
         assert await publisher.publish(Publish(many(PORTION + 1))) is UNKNOWN
         budget.left = 10**9
         assert await publisher.publish(Publish(many(PORTION + 1))) is PUBLISHED
-        assert [one for one in queue.arrived if one.startswith("o-0#")] == ["o-0#first", "o-0#second"]
+        assert [item for item in queue.arrived if item.startswith("o-0#")] == ["o-0#first", "o-0#second"]

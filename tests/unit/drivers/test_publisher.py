@@ -52,6 +52,6 @@ async def test_a_marked_publish_has_fresh_ids_for_the_broker_and_the_same_envelo
     publisher = Publisher({name: Address(transport, name) for name in ("a", "b")}, lambda: next(marks))
     for _ in range(2):
         assert await publisher.publish(Publish(OUTPUTS[:2])) is PUBLISHED
-    assert [one.id for one in transport.queues["a"]] == ["o-0#first", "o-0#second"]
-    assert {one.envelope for one in transport.queues["a"]} == {OUTPUTS[0].envelope}
-    assert {one.destination for one in transport.queues["b"]} == {"b"}
+    assert [queue.id for queue in transport.queues["a"]] == ["o-0#first", "o-0#second"]
+    assert {queue.envelope for queue in transport.queues["a"]} == {OUTPUTS[0].envelope}
+    assert {queue.destination for queue in transport.queues["b"]} == {"b"}

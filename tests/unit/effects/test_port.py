@@ -67,10 +67,10 @@ class SmallAsync(AsyncAdapter):
 def kinds(*modules: ModuleType) -> set[type[Effect[Any]]]:
     """The effects that modules define."""
     return {
-        one
+        var
         for module in modules
-        for one in vars(module).values()
-        if inspect.isclass(one) and issubclass(one, Effect) and one.__module__ == module.__name__
+        for var in vars(module).values()
+        if inspect.isclass(var) and issubclass(var, Effect) and var.__module__ == module.__name__
     }
 
 
@@ -95,7 +95,7 @@ def test_a_subclass_performs_what_its_base_does_by_the_methods_it_overrides() ->
     assert Small().perform(SAVE) == Saved('"1"', None)
 
 
-@pytest.mark.parametrize("adapter", [Small(), SmallAsync()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("adapter", [Small(), SmallAsync()], ids=lambda item: type(item).__name__)
 def test_an_effect_without_a_method_is_refused_by_name(adapter: Small | SmallAsync) -> None:
     with pytest.raises(
         TypeError, match=rf"{type(adapter).__name__} performs no DeleteStaged\. .*@performs\(DeleteStaged\)"

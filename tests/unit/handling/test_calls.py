@@ -179,8 +179,8 @@ def handled(routes: Routes = ROUTES, version: int | None = 4, **more: Any) -> Ha
 
 def test_calls_are_outputs_whose_ids_the_commit_is_told() -> None:
     result = handled(times=2)
-    assert result.calls == tuple(one.id for one in result.outputs)
-    assert [one.destination for one in result.outputs] == ["payments", "payments"]
+    assert result.calls == tuple(output.id for output in result.outputs)
+    assert [output.destination for output in result.outputs] == ["payments", "payments"]
 
 
 def test_the_library_s_own_errors_pass_with_the_name_of_the_message() -> None:

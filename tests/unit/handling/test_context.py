@@ -62,7 +62,9 @@ DESTINATIONS = (Destination("board", (Hit, Miss)), Destination("archive", (Hit,)
 
 
 def context(limit: int = 1_000, blobs: str | None = None) -> Context:
-    return Context(ORIGIN, AT, Routes.to(DESTINATIONS, {one.name: limit for one in DESTINATIONS}, blobs=blobs))
+    return Context(
+        ORIGIN, AT, Routes.to(DESTINATIONS, {destination.name: limit for destination in DESTINATIONS}, blobs=blobs)
+    )
 
 
 def test_a_message_sent_becomes_an_envelope_with_a_derived_id() -> None:

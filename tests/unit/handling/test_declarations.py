@@ -337,7 +337,7 @@ def test_an_error_of_the_library_is_its_own_cause_no_second_time() -> None:
         with pytest.raises(kind) as caught:
             App(orders).send(orders, Placed())
         assert (None if caught.value.__cause__ is None else type(caught.value.__cause__)) is cause
-        assert handler is nothing or any(one.name == handler.__name__ for one in caught.traceback)
+        assert handler is nothing or any(item.name == handler.__name__ for item in caught.traceback)
 
 
 SOURCE: Final = """

@@ -64,7 +64,7 @@ DESTINATIONS = (Destination("books", to=books, ordered=True), Destination("mail"
 
 def routes(limit: int = 48 * 1024, *destinations: Destination) -> Routes:
     chosen = destinations or DESTINATIONS
-    return Routes.to(chosen, {one.name: limit for one in chosen}, entities=(books,))
+    return Routes.to(chosen, {item.name: limit for item in chosen}, entities=(books,))
 
 
 def context(kept: frozenset[str] | None = NOTHING, limit: int = 48 * 1024) -> Context:

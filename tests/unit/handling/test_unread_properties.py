@@ -174,7 +174,7 @@ Lines = st.recursive(
 def test_what_is_unread_is_what_reading_and_writing_loses(data: dict[str, Any]) -> None:
     def names(value: Any) -> set[str]:
         if isinstance(value, list):
-            return {name for one in value for name in names(one)}
+            return {name for item in value for name in names(item)}
         return set(value) | names(value.get("parts", [])) if isinstance(value, dict) else set()
 
     kept = Line.model_validate(data).model_dump(exclude_unset=True)

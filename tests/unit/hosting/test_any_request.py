@@ -175,17 +175,17 @@ def test_whatever_is_opened_and_served_is_carried_out_once(
     assert place.isascii()
     id = urlsplit(place).path.rpartition("/")[2]
     is_done, is_closed = False, False
-    for one in methods:
-        served = app.run(app.once.serve_request(asked(one, place, headers, body, id), tills, "t"))
-        if one == "HEAD":
+    for item in methods:
+        served = app.run(app.once.serve_request(asked(item, place, headers, body, id), tills, "t"))
+        if item == "HEAD":
             got = app.run(app.once.serve_request(asked("GET", place, headers, body, id), tills, "t"))
             assert (served.status_code, served.get_body()) == (got.status_code, b"")
             assert (dict(served.headers), served.mimetype) == (dict(got.headers), got.mimetype)
             continue
         require_told(served, opened_door.METHODS)
-        assert (served.status_code == 405) == (one.upper() not in opened_door.METHODS)
-        is_done = is_done or (one == "POST" and not is_closed)
-        is_closed = is_closed or one == "DELETE"
+        assert (served.status_code == 405) == (item.upper() not in opened_door.METHODS)
+        is_done = is_done or (item == "POST" and not is_closed)
+        is_closed = is_closed or item == "DELETE"
     state = app.state(tills, "t")
     assert (state is not None) == is_done
     if state is not None:

@@ -271,7 +271,7 @@ async def test_the_delivery_timeout_bounds_maintenance_sweeping_and_settling(
     once = application(accounts())
     parts = once._parts
     runners = parts.maintenance, parts.sweeper.maintenance, parts.poison.settler.maintenance
-    assert {one.retrying.backoff.seconds for one in runners} == {parts.retrying.backoff.seconds} == {7}
+    assert {runner.retrying.backoff.seconds for runner in runners} == {parts.retrying.backoff.seconds} == {7}
     await once.close()
 
 
@@ -279,7 +279,7 @@ async def test_only_a_replay_sends_outputs_again_that_were_accepted() -> None:
     once = application(accounts())
     parts = once._parts
     runners = parts.sweeper.maintenance, parts.poison.settler.maintenance, parts.maintenance
-    drivers = parts.driver, *(one.driver for one in runners)
+    drivers = parts.driver, *(runner.driver for runner in runners)
     assert [driver._publisher._accepted is not None for driver in drivers] == [True, True, True, False]
     await once.close()
 
@@ -288,7 +288,7 @@ async def test_all_drivers_of_a_process_share_its_books() -> None:
     once = application(accounts())
     parts = once._parts
     runners = parts.sweeper.maintenance, parts.poison.settler.maintenance, parts.maintenance
-    assert all(one.driver.books is parts.books for one in runners)
+    assert all(runner.driver.books is parts.books for runner in runners)
     assert parts.driver.books is parts.books
     await once.close()
 

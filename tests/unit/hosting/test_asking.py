@@ -37,7 +37,7 @@ STRATEGIES = (Outbox(), Colocated(), VersionStream())
 
 def versions(desk: Desk) -> int:
     """How many messages were committed, each for the first time."""
-    return len({(one.message, one.version) for one in desk.facts().commits if one.version is not None})
+    return len({(commit.message, commit.version) for commit in desk.facts().commits if commit.version is not None})
 
 
 @pytest.fixture(params=STRATEGIES, ids=str)
@@ -80,7 +80,7 @@ async def test_two_bodies_under_one_key_in_one_commit_have_one_winner(desk: Desk
     both = await asyncio.gather(
         desk.ask("k-0"), desk.ask("k-1", "f"), desk.ask("k-1", "g", amount=5), return_exceptions=True
     )
-    assert [type(one) for one in both[1:]] in ([Answered, KeyReused], [KeyReused, Answered])
+    assert [type(item) for item in both[1:]] in ([Answered, KeyReused], [KeyReused, Answered])
     assert await desk.total in (2, 6)
     assert len(desk.published) == 2
 
@@ -99,7 +99,7 @@ async def test_requests_and_messages_for_one_entity_share_commits(strategy: Stra
     jobs = [desk.ask("k-1"), desk.ask("k-2"), desk.receiver._process(queued, desk.counters), desk.ask("k-3")]
     await asyncio.gather(*jobs)
     assert versions(desk) == 4
-    saves = [one for partition in desk.store.entities.values() for one in partition.log if not one.companion]
+    saves = [item for partition in desk.store.entities.values() for item in partition.log if not item.companion]
     assert len(saves) <= (
         2 if isinstance(strategy, Outbox) else 3
     )  # One for the first, one for the others, and one that marks.
@@ -158,7 +158,7 @@ async def test_every_retry_gets_the_one_answer_whatever_replies_are_lost(seed: i
                 continue
             answers.setdefault(f"k-{number}", set()).add(replace(answered, replayed=False))
             break
-    assert [len(one) for one in answers.values()] == [1] * 6
+    assert [len(answer) for answer in answers.values()] == [1] * 6
     assert violations(desk.facts(), drained=False) == ()
     assert versions(desk) == 6
     assert len({output.id for output in desk.published}) == 6

@@ -68,9 +68,13 @@ class Bank(Settling):
 
     async def kept(self) -> dict[str, Json]:
         """The data of all parked messages, by their keys."""
-        found = [one async for page in MemoryListing(self.store).parked() for one in page]
-        messages = [parked(self, entity_named(one.entity), one.message) for one in found]
-        return {one.message: Envelope.read(one.envelope.text, limit=10**7).data for one in messages if one is not None}
+        found = [item async for page in MemoryListing(self.store).parked() for item in page]
+        messages = [parked(self, entity_named(item.entity), item.message) for item in found]
+        return {
+            message.message: Envelope.read(message.envelope.text, limit=10**7).data
+            for message in messages
+            if message is not None
+        }
 
     async def take(self, number: int, body: bytes) -> str:
         """Process a queue message, and settle it if that fails; the outcome, and what the failure was."""
@@ -120,7 +124,7 @@ async def test_each_malformed_queue_message_is_processed_or_kept_with_its_body(
             kept = content_of(number, body)
             given[key_of(kept)] = kept.data
     assert_nothing_leaked(caplog)
-    assert {one.rpartition(", ")[2] for one in outcomes} == {"parked", "processed"}
+    assert {item.rpartition(", ")[2] for item in outcomes} == {"parked", "processed"}
     assert len(outcomes) > 4, outcomes
     assert await bank.kept() == given
 

@@ -46,7 +46,7 @@ async def sending(_: ListedMessage) -> Outcome:
 )
 def test_a_selection_means_the_messages_that_meet_all_its_conditions(selection: Selection, meant: list[int]) -> None:
     found = [listed(1), listed(2, "board"), listed(3, reason="OutputTooLarge")]
-    assert [one for one in found if selection.has(one)] == [found[number - 1] for number in meant]
+    assert [item for item in found if selection.has(item)] == [found[number - 1] for number in meant]
 
 
 def test_groups_are_of_one_type_and_reason_and_the_largest_comes_first() -> None:
@@ -62,8 +62,8 @@ async def test_messages_begin_in_order_and_no_faster_than_the_rate() -> None:
     clock, begun = InstantClock(), list[tuple[str, datetime]]()
     before = clock.now()
 
-    async def action(one: ListedMessage) -> Outcome:
-        begun.append((one.message, clock.now()))
+    async def action(message: ListedMessage) -> Outcome:
+        begun.append((message.message, clock.now()))
         return SENT
 
     results = await on_each(messages(5), action, clock, rate=4)
@@ -91,9 +91,9 @@ async def test_several_messages_are_under_way_at_a_time() -> None:
 async def test_a_slow_stretch_is_not_made_up_for_by_a_burst() -> None:
     clock, begun = InstantClock(), list[float]()
 
-    async def action(one: ListedMessage) -> Outcome:
+    async def action(message: ListedMessage) -> Outcome:
         begun.append(clock.now().timestamp())
-        if one.message == "web/m-1":
+        if message.message == "web/m-1":
             clock.advance(60)
         return SENT
 
@@ -102,10 +102,10 @@ async def test_a_slow_stretch_is_not_made_up_for_by_a_burst() -> None:
 
 
 async def test_a_message_that_fails_does_not_stop_the_others_and_says_why() -> None:
-    async def action(one: ListedMessage) -> Outcome:
-        if one.message == "web/m-2":
+    async def action(message: ListedMessage) -> Outcome:
+        if message.message == "web/m-2":
             raise DamagedDocument("Parked message web/m-2 cannot be read.")
-        return SENT if one.message == "web/m-1" else Outcome(done=False, text="too old")
+        return SENT if message.message == "web/m-1" else Outcome(done=False, text="too old")
 
     shown: list[int] = []
     results = await on_each(messages(3), action, InstantClock(), 1e6, lambda now: shown.append(now.left))
@@ -127,8 +127,8 @@ async def test_no_other_message_is_begun_when_nothing_answers(monkeypatch: pytes
 async def test_an_answer_in_between_starts_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "AT_ONCE", 1)
 
-    async def action(one: ListedMessage) -> Outcome:
-        if one.message != "web/m-15":
+    async def action(message: ListedMessage) -> Outcome:
+        if message.message != "web/m-15":
             raise TryAgainLater("The store did not answer.")
         return SENT
 
@@ -148,7 +148,7 @@ async def test_selected_messages_are_requeued_and_others_stay(app: InMemory) -> 
     found = await selected(app, "ValueError")
     results = await on_each(found, bulk.requeuing(operator, "receipts"), InstantClock(), 1e6)
     assert results.counts == {"sent": 3}
-    assert [one.message for one in await selected(app)] == ["web/m-9"]
+    assert [item.message for item in await selected(app)] == ["web/m-9"]
     assert len(app.world.published) == 3
 
 
@@ -162,7 +162,7 @@ async def test_of_the_selected_messages_a_limit_takes_the_oldest(app: InMemory) 
     for number in range(3):
         app.park(deposit(f"m-{number}"))
     found = await bulk.selected(await app.operator(), Selection(), limit=2)
-    assert [one.message for one in found] == ["web/m-0", "web/m-1"]
+    assert [item.message for item in found] == ["web/m-0", "web/m-1"]
 
 
 async def test_an_unknown_destination_is_refused_before_anything_is_sent(app: InMemory) -> None:
@@ -189,7 +189,7 @@ async def test_selected_messages_are_discarded(app: InMemory) -> None:
 
 def test_a_message_whose_entity_cannot_be_read_hides_no_other() -> None:
     damaged = ListedMessage("{", "web/m-9", "DamagedDocument", "2026-01-09T00:00:00Z")
-    assert [one.type for one in grouped([damaged, listed(1)])] == ["account", bulk.UNREADABLE]
+    assert [item.type for item in grouped([damaged, listed(1)])] == ["account", bulk.UNREADABLE]
     assert not Selection(type="account").has(damaged)
 
 
@@ -197,14 +197,14 @@ async def test_a_message_whose_entity_cannot_be_read_is_left_and_told() -> None:
     damaged = ListedMessage("{", "web/m-9", "DamagedDocument", "2026-01-09T00:00:00Z")
     results = await on_each([damaged, listed(1)], sending, InstantClock())
     assert results.counts == {"sent": 1, f"the entity {bulk.UNREADABLE}": 1}
-    assert [one for one, _ in results.not_done] == [damaged]
+    assert [item for item, _ in results.not_done] == [damaged]
 
 
 async def test_after_an_error_that_nobody_expects_no_other_message_is_begun() -> None:
     begun: list[str] = []
 
-    async def action(one: ListedMessage) -> Outcome:
-        begun.append(one.message)
+    async def action(message: ListedMessage) -> Outcome:
+        begun.append(message.message)
         if len(begun) == 8:
             raise ZeroDivisionError
         await asyncio.sleep(0)

@@ -272,13 +272,13 @@ async def test_the_request_carries_its_key_and_the_credentials_of_the_moment() -
     case = Case("TimeoutError", answer(), credentials=fetched, key_header="Idempotency-Key")
     call = await case.again()
     await case.take()
-    assert [dict(one.headers) for one in case.wire.requests] == [
+    assert [dict(request.headers) for request in case.wire.requests] == [
         {
-            "Authorization": f"Bearer {one}",
+            "Authorization": f"Bearer {item}",
             "Content-Type": "application/json",
             "Idempotency-Key": call.id.partition("/")[2],
         }
-        for one in "12"
+        for item in "12"
     ]
     assert "Bearer" not in call.envelope.text
     assert repr(case.wire.requests[0]) == "Request('POST')"

@@ -54,14 +54,14 @@ def test_the_samples_host_json_is_fine_and_its_polling_costs_a_dollar_for_two_qu
     ],
 )
 def test_an_option_that_does_not_suit_is_found(options: dict[str, Any], level: str, words: str, tmp_path: Path) -> None:
-    (problem,) = (one for one in found(tmp_path, **options) if one.level != "cost")
+    (problem,) = (item for item in found(tmp_path, **options) if item.level != "cost")
     assert problem.level == level
     assert words in problem.text
 
 
 def test_options_at_their_limits_are_fine(tmp_path: Path) -> None:
     limits: dict[str, Any] = {"maxDequeueCount": 5, "visibilityTimeout": "00:00:24", "maxPollingInterval": "00:00:10"}
-    assert {one.level for one in found(tmp_path, **limits)} == {"cost"}
+    assert {item.level for item in found(tmp_path, **limits)} == {"cost"}
 
 
 def test_an_app_without_storage_queues_needs_no_options_for_them(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def test_blanks_escapes_and_the_order_of_properties_do_not_count(value: Any) -> 
 
 
 @given(WHOLE, WHOLE)
-def test_bodies_that_differ_have_fingerprints_that_differ(one: Any, other: Any) -> None:
-    texts = [json.dumps(value, sort_keys=True) for value in (one, other)]
-    prints = [of_body(json.dumps(value).encode()) for value in (one, other)]
+def test_bodies_that_differ_have_fingerprints_that_differ(item: Any, other: Any) -> None:
+    texts = [json.dumps(value, sort_keys=True) for value in (item, other)]
+    prints = [of_body(json.dumps(value).encode()) for value in (item, other)]
     assert (texts[0] == texts[1]) == (prints[0] == prints[1])
 
 
@@ -69,9 +69,9 @@ NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?([eE][+-]?[0-9]{
 
 
 @given(NUMBERS, NUMBERS)
-def test_numbers_that_differ_have_fingerprints_that_differ(one: str, other: str) -> None:
-    assert (of_body(one.encode()) == of_body(other.encode())) == (Decimal(one) == Decimal(other))
-    assert of_body(one.encode()) != of_body(f'"{one}"'.encode())
+def test_numbers_that_differ_have_fingerprints_that_differ(text: str, other: str) -> None:
+    assert (of_body(text.encode()) == of_body(other.encode())) == (Decimal(text) == Decimal(other))
+    assert of_body(text.encode()) != of_body(f'"{text}"'.encode())
 
 
 def test_the_order_of_a_list_counts() -> None:
@@ -86,5 +86,5 @@ def test_a_body_that_is_not_json_counts_as_it_is(body: bytes) -> None:
 
 def test_method_and_path_count_and_are_told_apart() -> None:
     assert fingerprint("post", "/a", b"{}") == fingerprint("POST", "/a", b"{}")
-    assert len({fingerprint(*one) for one in (("POST", "/a", b""), ("PUT", "/a", b""), ("POST", "/b", b""))}) == 3
+    assert len({fingerprint(*item) for item in (("POST", "/a", b""), ("PUT", "/a", b""), ("POST", "/b", b""))}) == 3
     assert len(fingerprint("POST", "/\u00e9", b"")) == 64

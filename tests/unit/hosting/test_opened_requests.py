@@ -92,10 +92,10 @@ async def test_copies_that_come_together_are_carried_out_once() -> None:
 async def test_requests_and_messages_with_keys_share_commits() -> None:
     desk = Desk()
     locations = [await opened(desk) for _ in range(3)]
-    await asyncio.gather(*(desk.serve("POST", one) for one in locations), desk.post(key="k-1"))
+    await asyncio.gather(*(desk.serve("POST", location) for location in locations), desk.post(key="k-1"))
     assert await desk.total == 4
-    for one in locations:
-        assert (await desk.serve("POST", one)).headers["Idempotent-Replayed"] == "true"
+    for location in locations:
+        assert (await desk.serve("POST", location)).headers["Idempotent-Replayed"] == "true"
     assert await desk.total == 4
 
 

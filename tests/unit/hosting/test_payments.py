@@ -119,7 +119,7 @@ async def test_while_a_service_hangs_other_messages_are_processed_at_full_speed(
         await desk.send(bill(f"m-{number}", order=f"o-{number}", times=0))
     assert desk.clock.now() == before
     assert hanging.most == desk.api.most_at_once == 8
-    assert not any(one.done() for one in tries)
+    assert not any(item.done() for item in tries)
     hanging.answers.set()
     await asyncio.gather(*tries)
     assert hanging.most == 8
@@ -130,12 +130,12 @@ async def test_a_call_that_waited_too_long_for_its_place_is_not_made() -> None:
     desk, hanging = Desk(), Hanging()
     await desk.send(*(bill(f"m-{number}", order=f"o-{number}") for number in range(9)))
     caller = desk.calling(hanging)
-    tries = [asyncio.ensure_future(caller.take(taken(one.envelope))) for one in desk.transport.queues["payments"]]
+    tries = [asyncio.ensure_future(caller.take(taken(queue.envelope))) for queue in desk.transport.queues["payments"]]
     await hanging.full.wait()
     desk.clock.advance(55)  # type: ignore[attr-defined]
     hanging.answers.set()
     await asyncio.gather(*tries)
-    outcomes = [one.envelope.value["data"]["outcome"] for one in desk.transport.queues["orders"]]
+    outcomes = [queue.envelope.value["data"]["outcome"] for queue in desk.transport.queues["orders"]]
     assert outcomes == ["answered"] * 8
     again = desk.transport.queues["payments"][-1]
     desk.clock.advance(6)  # type: ignore[attr-defined]
@@ -148,8 +148,8 @@ def test_a_call_that_is_owed_for_long_is_published_and_not_parked() -> None:
     commit = desk.clock.now()
     call = Envelope("order/a", "o-1", CALL_TYPE, Json("{}"), commit)
     event = replace(call, id="o-2", type="order.billed")
-    outputs = tuple(Output(one.id, "payments", one.to_json()) for one in (call, event))
+    outputs = tuple(Output(item.id, "payments", item.to_json()) for item in (call, event))
     owed = Publish(outputs, desk.orders.ref("a"))
     kept, parked = divided(owed, desk.lifetimes, commit + timedelta(days=60))
-    assert [one.id for one in kept] == ["o-1"]
-    assert [one.message.message for one in parked] == ["order%2Fa/o-2"]
+    assert [item.id for item in kept] == ["o-1"]
+    assert [item.message.message for item in parked] == ["order%2Fa/o-2"]

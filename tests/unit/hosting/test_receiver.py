@@ -122,9 +122,9 @@ class Place(World):
 
     def changed_by(self, entity: str = "a") -> Sequence[str]:
         """The messages that changed an account, one for each of their marks."""
-        ref, names = accounts().ref(entity), {message_hash(f"web/{one}"): f"web/{one}" for one in MESSAGES}
-        marked = (one for one in self.facts().commits if one.version is not None and one.entity == ref.key)
-        return [names[one.message] for one in marked]
+        ref, names = accounts().ref(entity), {message_hash(f"web/{item}"): f"web/{item}" for item in MESSAGES}
+        marked = (commit for commit in self.facts().commits if commit.version is not None and commit.entity == ref.key)
+        return [names[item.message] for item in marked]
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ class TestBatches:
         batch = (deposit("m-1"), breaking("m-2"), deposit("m-3", "b"))
         for delivery in (1, 2, 3):
             with pytest.raises(HandlerFailed):
-                await place.take(accounts(), *(delivered(one, delivery_count=delivery) for one in batch))
+                await place.take(accounts(), *(delivered(item, delivery_count=delivery) for item in batch))
         assert len({output.id for output in place.published}) == 2
         assert set(place.changed_by("a")) == {"web/m-1"}
 
@@ -177,9 +177,9 @@ class TestBatches:
         kind, batch = accounts(), (deposit("m-1"), dated(breaking("m-2")))
         for delivery in range(1, 6):
             with pytest.raises(HandlerFailed):
-                await place.take(kind, *(delivered(one, delivery_count=delivery) for one in batch))
+                await place.take(kind, *(delivered(item, delivery_count=delivery) for item in batch))
             assert place.parked(kind.ref("a"), "web/m-2") is None
-        await place.take(kind, *(delivered(one, delivery_count=6) for one in batch))
+        await place.take(kind, *(delivered(item, delivery_count=6) for item in batch))
         assert (
             place.reason(kind.ref("a"), "web/m-2")
             == "its batch gave it up; delivery 5 failed with HandlerFailed (RuntimeError)"
@@ -240,7 +240,10 @@ class TestBatches:
         await place.take(kind, delivered(poison, delivery_count=6))
         place.failures.note(kind.name, "web/m-1", HandlerFailed(SECRET), 1)
         await place.take(kind, delivered(poison, delivery_count=7))
-        assert [Envelope.read(one.envelope.text).unexplained for one in place.transport.queues["accounts"]] == [1, 1]
+        assert [Envelope.read(queue.envelope.text).unexplained for queue in place.transport.queues["accounts"]] == [
+            1,
+            1,
+        ]
         assert place.parked(kind.ref("a"), "web/m-1") is None
 
     async def test_an_unknown_queue_is_refused_before_any_message_is_processed(self, place: Place) -> None:
@@ -322,8 +325,8 @@ class TestDeadLetters:
             assert await place.settler.settle(kind, unreadable, "accounts") == "parked"
         kept = [
             place.parked(
-                aside_place(kind), key_of(Envelope("exactlyonce.unreadable", id_of(one), "x", deposit("m").data))
+                aside_place(kind), key_of(Envelope("exactlyonce.unreadable", id_of(item), "x", deposit("m").data))
             )
-            for one in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8))
+            for item in (delivered(Content(b"?"), sequence_number=number) for number in (7, 8))
         ]
         assert None not in kept

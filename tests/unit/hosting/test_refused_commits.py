@@ -77,7 +77,7 @@ async def test_the_other_messages_of_the_group_are_committed() -> None:
     await company.deliver(move("m-1", "ann", "a@x"), move("m-2", "bob", "b@x"))
     group = [move("m-3", "bob", "c@x"), move("m-4", "bob", "a@x"), move("m-4", "bob", "a@x"), move("m-5", "bob", "")]
     done = await company.deliver(*group[:3])
-    assert [type(one) for one in done] == [type(None), UniqueKeyTaken, UniqueKeyTaken]
+    assert [type(item) for item in done] == [type(None), UniqueKeyTaken, UniqueKeyTaken]
     assert "Message web/m-4" in str(done[1])
     assert await company.deliver(group[3]) == [None]
     saved = company.saved("bob")

@@ -88,7 +88,7 @@ async def test_a_returned_message_too_large_for_its_queue_goes_by_reference_or_i
         settler = replace(settler, settler=replace(settler.settler, returner=returning), claims=claims)
     given_up = QueueMessage(id="q-1", body=message.to_json().text.encode())  # type: ignore[no-untyped-call]
     assert await settler.settle(kind, given_up, "accounts") == ("returned" if blobs else "parked")
-    assert [one.reference is not None for one in place.returned] == ([True] if blobs else [])
+    assert [item.reference is not None for item in place.returned] == ([True] if blobs else [])
 
 
 def full(kind: Entity[Any], place: Place) -> Envelope:

@@ -24,7 +24,7 @@ Functions = dict[str, dict[str, Any]]
 
 def registered(app: func.FunctionApp) -> Functions:
     """The bindings of each function."""
-    return {str(one.get_function_name()): one.get_bindings_dict() for one in app.get_functions()}
+    return {str(function.get_function_name()): function.get_bindings_dict() for function in app.get_functions()}
 
 
 def on_storage(**mapping: str) -> ExactlyOnce:
@@ -137,7 +137,7 @@ async def test_functions_hand_their_messages_to_the_application(batches: bool, m
     to_orders = Destination("orders", receives=(Charged,), to="order")
     once = application(entity, destinations=(to_orders, PAYMENTS), storage=None, bus=BUS, transport="servicebus")
     once.serve_on(app, batches=batches)
-    functions = {one.get_function_name(): one.get_user_function() for one in app.get_functions()}
+    functions = {function.get_function_name(): function.get_user_function() for function in app.get_functions()}
     message = delivered(charged("c-1", 1))
     taken = [message] if batches else message
     await functions["process_orders"](taken)
@@ -173,7 +173,7 @@ def test_destinations_can_be_served_apart_each_with_its_options() -> None:
     once.serve_on(app, TO_ACCOUNTS, sessions=True)
     once.serve_on(app, other)
     functions = registered(app)
-    assert [one for one, about in functions.items() if "isSessionsEnabled" in about["bindings"][0]] == [
+    assert [item for item, about in functions.items() if "isSessionsEnabled" in about["bindings"][0]] == [
         "process_account_changes"
     ]
     assert len(functions) == 5

@@ -77,7 +77,7 @@ class Place(World):
         self.broken: set[str] = set()
 
     def takes(self, output: Output) -> bool:
-        return self.open and not any(output.envelope.value["source"] == f"account/{one}" for one in self.broken)
+        return self.open and not any(output.envelope.value["source"] == f"account/{item}" for item in self.broken)
 
     async def owe(self, type: Entity[Any], *messages: Envelope) -> None:
         """Process messages whose outputs are not published; their process crashes. An hour passes."""
@@ -351,7 +351,7 @@ async def test_an_entity_that_fails_is_reported_and_does_not_stop_the_others(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{one}", one, padding="the-body") for one in "abc"))
+    await place.owe(kind, *(deposit(f"m-{item}", item, padding="the-body") for item in "abc"))
     place.open, place.broken = True, {"b"}
     with caplog.at_level(logging.INFO):
         swept = await place.sweeper().sweep([kind], MINUTE, 1_000)
@@ -402,7 +402,7 @@ async def test_a_type_that_cannot_be_listed_does_not_stop_the_others(place: Plac
 async def test_entities_that_always_fail_do_not_block_the_others(place: Place) -> None:
     kind = accounts()
     names = [f"a{number}" for number in range(12)]
-    await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
+    await place.owe(kind, *(deposit(f"m-{name}", name) for name in names))
     place.open, place.broken = True, set(names[:10])
     sweeper = place.sweeper()
     for _ in range(60):
@@ -416,7 +416,7 @@ async def test_entities_that_always_fail_do_not_block_the_others(place: Place) -
 async def test_more_failures_than_workers_do_not_block_the_others(place: Place) -> None:
     kind = accounts()
     names = [f"a{number:03}" for number in range(AT_ONCE + 4)]
-    await place.owe(kind, *(deposit(f"m-{one}", one) for one in names))
+    await place.owe(kind, *(deposit(f"m-{name}", name) for name in names))
     place.open, place.broken = True, set(names[:-2])
     swept = await place.sweeper().sweep([kind], MINUTE, 100)
     assert (swept.swept, len(swept.failed), swept.left) == (2, AT_ONCE + 2, 0)
@@ -424,7 +424,7 @@ async def test_more_failures_than_workers_do_not_block_the_others(place: Place) 
 
 async def test_entities_over_the_limit_are_counted_as_left(place: Place) -> None:
     kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{one}", one) for one in "abcde"))
+    await place.owe(kind, *(deposit(f"m-{item}", item) for item in "abcde"))
     place.open = True
     swept = await place.sweeper().sweep([kind], MINUTE, 2)
     assert (swept.swept, swept.left) == (2, 3)
@@ -432,7 +432,7 @@ async def test_entities_over_the_limit_are_counted_as_left(place: Place) -> None
 
 async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
     kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{one}", f"a{one}") for one in range(200)))
+    await place.owe(kind, *(deposit(f"m-{number}", f"a{number}") for number in range(200)))
 
     class Slow(MemoryTransport):
         async def send(self, address: str, outputs: tuple[Output, ...]) -> Any:
@@ -447,7 +447,7 @@ async def test_a_long_run_starts_no_further_entity(place: Place) -> None:
 
 async def test_two_sweepers_at_once_publish_copies_at_most(place: Place) -> None:
     kind = accounts()
-    await place.owe(kind, *(deposit(f"m-{one}", one) for one in "abc"))
+    await place.owe(kind, *(deposit(f"m-{item}", item) for item in "abc"))
     place.open = True
     await asyncio.gather(*(place.sweeper().sweep([kind], MINUTE, 1_000) for _ in range(2)))
     assert len({output.id for output in place.published}) == 3
@@ -489,7 +489,7 @@ class Trying(Outbox):
 async def test_a_run_goes_on_behind_those_that_it_has_tried(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeper_module, "MOST_LISTED", 20)
     strategy = Trying()
-    names: list[PartitionValue] = [*(f"s{one}" for one in range(100)), *(f"f{one}" for one in range(10))]
+    names: list[PartitionValue] = [*(f"s{number}" for number in range(100)), *(f"f{number}" for number in range(10))]
     swept = await place.sweeper(Names(place.store, names, place.clock)).sweep([accounts(strategy)], MINUTE)
     assert (swept.swept, len(swept.failed), swept.left) == (10, 100, 0)
     assert sorted(map(str, strategy.swept)) == sorted(map(str, names))
@@ -497,7 +497,7 @@ async def test_a_run_goes_on_behind_those_that_it_has_tried(place: Place, monkey
 
 async def test_those_that_failed_come_after_the_others(place: Place) -> None:
     strategy = Trying()
-    names: list[PartitionValue] = [f"s{one}" for one in range(20)]
+    names: list[PartitionValue] = [f"s{number}" for number in range(20)]
     listing = Names(place.store, names, place.clock)
     sweeper = place.sweeper(listing)
     await sweeper.sweep([accounts(strategy)], MINUTE)
@@ -508,14 +508,14 @@ async def test_those_that_failed_come_after_the_others(place: Place) -> None:
 
 
 async def test_a_slow_listing_leaves_half_of_the_time_for_sweeping(place: Place) -> None:
-    names: list[PartitionValue] = [f"f{one}" for one in range(400)]
+    names: list[PartitionValue] = [f"f{number}" for number in range(400)]
     listing = Names(place.store, names, place.clock, LONGEST.total_seconds() / 12)
     swept = await place.sweeper(listing).sweep([accounts(Trying())], MINUTE, 60)
     assert (swept.swept, listing.asked) == (60, 6)
 
 
 async def test_a_listing_that_is_always_cut_ends_with_the_run(place: Place) -> None:
-    names: list[PartitionValue] = [f"s{one}" for one in range(1_000)]
+    names: list[PartitionValue] = [f"s{number}" for number in range(1_000)]
     listing = Names(place.store, names, place.clock, LONGEST.total_seconds())
     swept = await place.sweeper(listing).sweep([accounts(Trying())], MINUTE)
     assert (swept.swept, len(swept.failed), swept.left) == (0, 0, 10)

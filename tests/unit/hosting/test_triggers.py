@@ -43,14 +43,14 @@ def test_properties_are_found_under_their_former_name() -> None:
 def test_a_batch_is_read_as_the_hosts_own_decoder_makes_it() -> None:
     contents = [written(deposit(f"m-{number}").to_json()) for number in range(3)]
     arrays: dict[str, list[Any]] = {
-        "ApplicationPropertiesArray": [dict(one.properties) for one in contents],
-        "UserPropertiesArray": [dict(one.properties) for one in contents],
-        "ContentTypeArray": [one.type for one in contents],
+        "ApplicationPropertiesArray": [dict(content.properties) for content in contents],
+        "UserPropertiesArray": [dict(content.properties) for content in contents],
+        "ContentTypeArray": [content.type for content in contents],
         "MessageIdArray": ["o-0", "o-1", "o-2"],
         "DeliveryCountArray": [1, 2, 3],
     }
     metadata = {name: meta.Datum(json.dumps(values), "json") for name, values in arrays.items()}
-    data = meta.Datum(json.dumps([json.loads(one.body) for one in contents]), "json")
+    data = meta.Datum(json.dumps([json.loads(content.body) for content in contents]), "json")
     messages = ServiceBusMessageInConverter.decode(data, trigger_metadata=metadata)
     assert isinstance(messages, list)
     assert [envelope_of(message) for message in messages] == [deposit(f"m-{number}") for number in range(3)]
@@ -75,6 +75,6 @@ def test_deliveries_with_one_id_differ_by_number_and_body() -> None:
         delivered(Content(b"a"), sequence_number=8),
         delivered(Content(b"a"), message_id=None),
     ]
-    assert len({id_of(one) for one in some}) == 4
+    assert len({id_of(item) for item in some}) == 4
     assert id_of(some[0]) == id_of(delivered(Content(b"a"), delivery_count=3))
     assert id_of(func.QueueMessage(id="q-1", body=b"")) == "q-1"

@@ -100,7 +100,7 @@ def raised() -> st.SearchStrategy[Callable[[], BaseException]]:
         return singles
 
     def group(inner: list[Callable[[], BaseException]]) -> Callable[[], BaseException]:
-        return lambda: _GROUP(SECRET, [one() for one in inner])
+        return lambda: _GROUP(SECRET, [item() for item in inner])
 
     return st.recursive(singles, lambda inner: st.lists(inner, min_size=1, max_size=3).map(group), max_leaves=4)
 
@@ -257,11 +257,11 @@ def test_whatever_is_raised_fails_its_message_alone(
     async def take(*ids: str) -> list[Any]:
         places = {"m-2": place}
         taken = [delivery(id, places.get(id, ""), adapted=adapted) for id in ids]
-        done = (host.once.process(one, entity, adapter=adapter) for one in taken)
+        done = (host.once.process(item, entity, adapter=adapter) for item in taken)
         return list(await asyncio.gather(*done, return_exceptions=True))
 
     groups = [("m-1", "m-2", "m-3")] if together else [("m-1",), ("m-2",), ("m-3",)]
-    first, error, third = [one for group in groups for one in host.loop.run(take(*group))]
+    first, error, third = [item for group in groups for item in host.loop.run(take(*group))]
     assert (first, third) == (None, None)
     assert isinstance(error, ExactlyOnceError)
     assert host.loop.run(take("m-4", "m-1")) == [None, None]  # A new one, and a duplicate.
@@ -404,7 +404,7 @@ def test_a_value_whose_own_code_raises_fails_its_message_alone(place: str, give:
     async def take() -> list[Any]:
         taken = [delivery("m-1", adapted=False), delivery("m-2", "evil", adapted=False), delivery("m-3", adapted=False)]
         taken = taken if place != "applier" else taken[1:2]
-        return list(await asyncio.gather(*(host.once.process(one, entity) for one in taken), return_exceptions=True))
+        return list(await asyncio.gather(*(host.once.process(item, entity) for item in taken), return_exceptions=True))
 
     errors = [error for error in host.loop.run(take()) if error is not None]
     (error,) = errors

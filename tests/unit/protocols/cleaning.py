@@ -25,7 +25,7 @@ Listed = tuple[tuple[str, str], ...]
 def listed(script: Script, age: timedelta = timedelta(0)) -> Listed:
     """What a job lists: all companions that were written so long ago, or longer."""
     before = (script.at - age).timestamp()
-    versions = [script._partition.newest(id_of(script.entity, one)) for one in script.companions]
+    versions = [script._partition.newest(id_of(script.entity, companion)) for companion in script.companions]
     return tuple((version.id, version.etag) for version in versions if version.timestamp <= before)
 
 
@@ -46,4 +46,4 @@ def processed(strategy: Any, *ids: str, type: Entity[Any] | None = None) -> Scri
 
 def left(script: Script) -> list[str]:
     """Ids of the messages of which something is left."""
-    return [str(one.message).removeprefix("web/") for one in script.companions]
+    return [str(companion.message).removeprefix("web/") for companion in script.companions]

@@ -114,11 +114,11 @@ def attempt(type: Entity[Account], *messages: Envelope, handle: Handle | None = 
 def played(*messages: Envelope, type: Entity[Account] | None = None) -> Script:
     """An account that processed these messages, one after the other."""
     script = Script()
-    for one in messages:
-        script.play(attempt(type or accounts(), one))
+    for item in messages:
+        script.play(attempt(type or accounts(), item))
     return script
 
 
 def entries(script: Script) -> tuple[StreamEntry, ...]:
     """The stream."""
-    return tuple(one for one in script.companions if isinstance(one, StreamEntry))
+    return tuple(companion for companion in script.companions if isinstance(companion, StreamEntry))

@@ -36,7 +36,11 @@ def swept(script: Script, replies: dict[Any, Any] | None = None) -> Played:
 
 def owed(script: Script) -> list[str | None]:
     """The messages whose records owe."""
-    return [one.message for one in script.companions if isinstance(one, ColocatedRecord) and one.owed is not None]
+    return [
+        companion.message
+        for companion in script.companions
+        if isinstance(companion, ColocatedRecord) and companion.owed is not None
+    ]
 
 
 class TestTheRecord:
@@ -175,8 +179,8 @@ class TestTheSweeper:
     def test_an_entity_that_owes_nothing_is_left_alone(self) -> None:
         script = Script()
         script.play(attempt(COLOCATED, deposit("m-1")))
-        for one in (script, Script()):
-            assert swept(one).kinds == [FindOwing]
+        for item in (script, Script()):
+            assert swept(item).kinds == [FindOwing]
 
     def test_what_is_done_twice_makes_copies_at_most(self) -> None:
         script = owing("m-1")

@@ -103,12 +103,12 @@ class History:
 
     @property
     def receipts(self) -> list[Envelope]:
-        return [Envelope.read(one.envelope.text.encode()) for one in self.world.transport.queues["receipts"]]
+        return [Envelope.read(queue.envelope.text.encode()) for queue in self.world.transport.queues["receipts"]]
 
     def times(self, message: Envelope) -> int:
         """In how many transactions a message changed an entity."""
-        same = (one for one in self.world.facts().commits if one.message == message_hash(key_of(message)))
-        return len({one.version for one in same if one.version is not None})
+        same = (commit for commit in self.world.facts().commits if commit.message == message_hash(key_of(message)))
+        return len({item.version for item in same if item.version is not None})
 
 
 def cleaning(entity: EntityRef, pages: list[tuple[str, str]]) -> Step[None]:
@@ -171,7 +171,7 @@ async def test_of_a_group_only_the_copy_is_refused_whose_way_back_clean_up_has_b
     assert isinstance(found, FoundCompanions)
     history.world.store.perform(DeleteCompanions(SHOP, tuple((ids[0], etag) for _, etag in found.companions)))
     fresh = replace(deposit("m-4"), time=history.clock.now())
-    deliveries = (history.process.deliver(history.shop, one) for one in (deposit("m-1"), fresh))
+    deliveries = (history.process.deliver(history.shop, item) for item in (deposit("m-1"), fresh))
     copy, new = await asyncio.gather(*deliveries, return_exceptions=True)
     if forgets:
         assert isinstance(copy, TooOldToJudge)
@@ -194,7 +194,7 @@ async def test_a_mark_that_is_older_than_the_retention_leaves_for_good_and_its_c
     await history.process.deliver(history.shop, fresh)
     ledger = read_entity(SHOP, history.world.store.perform(LoadEntity(SHOP)).document).ledger  # type: ignore[union-attr]
     assert ledger is not None
-    assert [hash_in(one) for one in split(ledger.marks)] == [message_hash(key_of(fresh))]
+    assert [hash_in(part) for part in split(ledger.marks)] == [message_hash(key_of(fresh))]
     with pytest.raises(TooOldToJudge):
         await history.process.deliver(history.shop, deposit("m-1"))
     assert history.times(deposit("m-1")) == 1

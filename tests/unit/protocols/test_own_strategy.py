@@ -87,7 +87,7 @@ async def test_of_each_source_numbers_only_rise_whatever_goes_wrong(strategy: St
     assert document is not None
     assert document.document is not None
     ledger = document.document.value["_ledger"]
-    assert {one["source"]: one["next"] for one in ledger["receptions"]} == {"s": 8, "t": 8}
+    assert {item["source"]: item["next"] for item in ledger["receptions"]} == {"s": 8, "t": 8}
     assert ledger["version"] == len(document.document.value["seen"]) <= 14
 
 

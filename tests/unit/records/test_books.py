@@ -28,7 +28,7 @@ def test_a_book_pays_what_it_numbered_and_does_not_have_open(number: int, pays: 
 def test_a_transaction_is_a_book_and_a_number_in_the_order_of_numbers() -> None:
     names = [transaction(ID, number) for number in (1, 2, 10, 9_999_999)]
     assert names == sorted(names)
-    assert [number_of(one) for one in names] == [(ID, 1), (ID, 2), (ID, 10), (ID, 9_999_999)]
+    assert [number_of(name) for name in names] == [(ID, 1), (ID, 2), (ID, 10), (ID, 9_999_999)]
     assert number_of("5f") == ("5f", 0)
     assert books_of((*names, "5f")) == (ID, "5f")
 

@@ -124,10 +124,10 @@ def test_the_document_of_a_number_is_pinned() -> None:
 def test_what_is_finished_is_written_as_nothing() -> None:
     settled = ColocatedRecord(GAME.key, "web/m-43", "9a", 43, AT, (), "d1", owed=None, owing_since=None)
     released = NumberedMessage(GAME.key, Place("c1", "range/game-7", 12), "shooters", None, AT, None)
-    written = [companion_document(GAME, one) for one in (settled, released)]
-    assert [(one.get("owed"), one.get("owing_since")) for one in written] == [(None, None)] * 2
+    written = [companion_document(GAME, item) for item in (settled, released)]
+    assert [(item.get("owed"), item.get("owing_since")) for item in written] == [(None, None)] * 2
     assert (written[1]["message"], written[1]["held"]) == (None, None)
-    assert [read_companion(GAME, one) for one in written] == [settled, released]
+    assert [read_companion(GAME, item) for item in written] == [settled, released]
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ PLACES = st.tuples(PARTS.filter(bool), PARTS, st.integers(1, 12))
 
 
 @given(PLACES, PLACES)
-def test_ids_differ_where_anything_differs(one: tuple[str, str, int], other: tuple[str, str, int]) -> None:
+def test_ids_differ_where_anything_differs(item: tuple[str, str, int], other: tuple[str, str, int]) -> None:
     def id_at(place: tuple[str, str, int]) -> str:
         entity, channel, number = place
         return numbered_id(EntityRef("range", ("p",), entity), channel, number)
 
-    assert (id_at(one) == id_at(other)) is (one == other)
+    assert (id_at(item) == id_at(other)) is (item == other)
 
 
 @given(PARTS.filter(bool), PARTS, PARTS.filter(bool), PARTS)

@@ -43,9 +43,9 @@ def test_a_mark_comes_back_as_it_was(mark: Mark) -> None:
 
 
 @given(times, times)
-def test_the_order_of_times_is_that_of_their_texts(one: int, other: int) -> None:
-    assert (written_time(one) < written_time(other)) == (one < other)
-    assert read_time(written_time(one)) == one
+def test_the_order_of_times_is_that_of_their_texts(number: int, other: int) -> None:
+    assert (written_time(number) < written_time(other)) == (number < other)
+    assert read_time(written_time(number)) == number
 
 
 @given(marks, times)
@@ -55,10 +55,10 @@ def test_whether_a_mark_is_after_a_time_is_told_by_its_text(mark: Mark, time: in
 
 @given(st.lists(marks, max_size=10))
 def test_marks_that_stand_together_come_back_in_the_order_of_their_times(many: list[Mark]) -> None:
-    texts = split(written(one.text for one in many))
-    assert sorted(texts) == sorted(one.text for one in many)
-    assert [time_in(one) for one in texts] == sorted(one.since for one in many)
-    assert {*by_hash(written(one.text for one in many))} == {one.hash for one in many}
+    texts = split(written(item.text for item in many))
+    assert sorted(texts) == sorted(item.text for item in many)
+    assert [time_in(text) for text in texts] == sorted(item.since for item in many)
+    assert {*by_hash(written(item.text for item in many))} == {item.hash for item in many}
 
 
 @given(places)

@@ -53,8 +53,8 @@ def outputs(draw: st.DrawFn) -> tuple[Output, OutboxEntry, int]:
 
 
 @given(outputs())
-def test_an_output_comes_back_to_the_letter(one: tuple[Output, OutboxEntry, int]) -> None:
-    output, bare, index = one
+def test_an_output_comes_back_to_the_letter(item: tuple[Output, OutboxEntry, int]) -> None:
+    output, bare, index = item
     entry = replace(bare, outputs=(pending(output, index, ENTITY, bare, to=1, sequences=SEQUENCES),))
     stored = read_shape(OutboxEntry, write_shape(entry), "An entry")
     full = stored.without_sequences(ENTITY, TO, SEQUENCES)

@@ -133,7 +133,7 @@ RECEPTIONS = st.builds(
 )
 LEDGERS = st.builds(
     lambda marks, left, **parts: Ledger(
-        version=len(marks) + left, marks=written(one.text for one in marks), left=left, **parts
+        version=len(marks) + left, marks=written(mark.text for mark in marks), left=left, **parts
     ),
     ANY_MARKS,
     COUNTS,
@@ -339,7 +339,7 @@ def test_the_digest_is_pinned_and_covers_destination_delay_content_and_order() -
         Output("o-1", OUTPUT.destination, OUTPUT.envelope, 2.5),
         Output("o-1", OUTPUT.destination, Json.of({}), OUTPUT.delay),
     ]
-    assert [digest((one,)) == digest((OUTPUT,)) for one in others] == [True, False, False, False]
+    assert [digest((other,)) == digest((OUTPUT,)) for other in others] == [True, False, False, False]
     assert digest((OUTPUT, others[1])) != digest((others[1], OUTPUT))
 
 

@@ -22,7 +22,7 @@ def test_every_destination_and_receiver_is_counted_from_one_on_its_own(receivers
         sequences, place = numbered(sequences, destination, receiver, destination + receiver)
         counted[destination, receiver] = counted.get((destination, receiver), 0) + 1
         assert place == Place(destination + receiver, receiver, counted[destination, receiver])
-    assert sequences == tuple(Sequence(*one, "".join(one), last) for one, last in counted.items())
+    assert sequences == tuple(Sequence(*item, "".join(item), last) for item, last in counted.items())
 
 
 def test_counting_goes_on_in_the_channel_that_the_ledger_names() -> None:

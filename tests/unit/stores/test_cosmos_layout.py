@@ -62,9 +62,9 @@ def test_ids_are_what_they_have_always_been() -> None:
 
 
 @given(st.text(), st.text())
-def test_different_values_have_different_ids_that_the_service_takes(one: str, other: str) -> None:
-    assert (library_id("parked", one) == library_id("parked", other)) == (one == other)
-    require_storable(EntityRef("any", (), library_id("parked", one)))
+def test_different_values_have_different_ids_that_the_service_takes(text: str, other: str) -> None:
+    assert (library_id("parked", text) == library_id("parked", other)) == (text == other)
+    require_storable(EntityRef("any", (), library_id("parked", text)))
 
 
 def test_a_page_lies_in_its_entitys_partition_for_a_time() -> None:

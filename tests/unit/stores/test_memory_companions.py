@@ -38,7 +38,7 @@ def with_companions() -> tuple[MemoryStore, Scripted]:
 
 
 def companions_of(store: MemoryStore, *companions: Any, token: str | None = None) -> Any:
-    return store.perform(LoadCompanions(ENTITY, tuple(id_of(ENTITY, one) for one in companions), token))
+    return store.perform(LoadCompanions(ENTITY, tuple(id_of(ENTITY, companion) for companion in companions), token))
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3])

@@ -83,7 +83,7 @@ def troubled(fate: Fate = Fate.ANSWERED, lag: int = 0) -> tuple[MemoryStore, Scr
 
 
 def written(store: MemoryStore) -> int:
-    return sum(len(one.log) for one in (*store.entities.values(), *store.library.values()))
+    return sum(len(entity.log) for entity in (*store.entities.values(), *store.library.values()))
 
 
 @pytest.mark.parametrize("operation", WRITES)

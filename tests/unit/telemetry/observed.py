@@ -63,7 +63,7 @@ class Observed:
 
     def total(self, name: str, **labels: str) -> float:
         """Sum of a counter, or of what a histogram recorded, over all points with these labels; `.` is written `_` in them."""
-        found = [point for one, given, point in self.points if one == name and _fits(given, labels)]
+        found = [point for item, given, point in self.points if item == name and _fits(given, labels)]
         return sum(point.sum if isinstance(point, HistogramDataPoint) else point.value for point in found)
 
     def by(self, name: str, label: str) -> Counter[str]:
@@ -76,7 +76,7 @@ class Observed:
 
     def count(self, name: str) -> int:
         """How often a histogram recorded something."""
-        return sum(point.count for one, _, point in self.points if one == name)
+        return sum(point.count for item, _, point in self.points if item == name)
 
 
 def names_of(spans: Iterable[ReadableSpan], ids: Iterable[int]) -> list[str]:

@@ -63,13 +63,13 @@ async def test_charges_are_recorded_by_operation_and_add_up(emulator: RunningEmu
     await process(emulator, observed, ("g-1", "g-2"))
     # The log has requests for documents only. The first effects also open the account and two containers, and ask for the
     # ranges of one, for 1 each.
-    charged = sum(one.charge for one in emulator.requests(before)) + 4
+    charged = sum(request.charge for request in emulator.requests(before)) + 4
     assert observed.total(names.CHARGE) == pytest.approx(charged)
     operations = {labels["exactlyonce.operation"] for name, labels, _ in observed.points if name == names.CHARGE}
     assert operations == {"load_entity", "has_pages", "write_book", "save_entity"}
     assert observed.total(names.CHARGE, db_system_name="azure.cosmosdb") == observed.total(names.CHARGE)
     of_spans = [(span.attributes or {}).get("azure.cosmosdb.operation.request_charge") for span in observed.spans]
-    assert sum(float(str(one)) for one in of_spans if one is not None) == pytest.approx(charged)
+    assert sum(float(str(item)) for item in of_spans if item is not None) == pytest.approx(charged)
     assert charged > 10
 
 
@@ -78,7 +78,7 @@ async def test_requests_are_the_same_with_and_without_an_observer(emulator: Runn
     for observed in (None, Observed(ManualClock())):
         before = emulator.last_request()
         await process(emulator, observed, (f"h-{len(seen)}", "h-2"))
-        seen.append([(one.operation, one.charge) for one in emulator.requests(before)])
+        seen.append([(request.operation, request.charge) for request in emulator.requests(before)])
     assert seen[0] == seen[1]
     assert len(seen[0]) > 6
 

@@ -63,7 +63,7 @@ async def everything(strategy: Strategy, seed: int) -> Observed:
     given = [message(number, random.choice((0, -1, 1, 1, 1, 1))) for number in range(1, 30)]
     given += [message(50, 1, broken), *random.sample(given, 20)]
     for _ in range(2):
-        deliveries = (random.choice(processes).deliver(entity, one) for one in given)
+        deliveries = (random.choice(processes).deliver(entity, item) for item in given)
         for result in await asyncio.gather(*deliveries, return_exceptions=True):
             assert result is None or isinstance(result, ExactlyOnceError)
     for process in processes:
@@ -86,7 +86,7 @@ async def test_under_all_trouble_neither_logs_nor_spans_quote_a_body(
     mine = [record for record in caplog.records if record.name.startswith("exactlyonce.")]
     assert mine
     about = ("account/a", "the book of this process")
-    assert [one.getMessage() for one in mine if all(name not in one.getMessage() for name in about)] == []
+    assert [item.getMessage() for item in mine if all(name not in item.getMessage() for name in about)] == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES[:5], ids=lambda strategy: repr(strategy)[:40])
@@ -98,7 +98,7 @@ async def test_an_attempt_that_starts_over_is_logged_with_entity_number_and_reas
     world = World([ledger_queue], outcome=lambda _: (next(lost, True), True))
     await world.process().deliver(accounts(strategy), message(1, 1))
     logged = [record.getMessage() for record in caplog.records if "the next one starts" in record.getMessage()]
-    assert [one.split(", because")[0] for one in logged] == [
+    assert [item.split(", because")[0] for item in logged] == [
         "entity account/a: attempt 1 did not finish",
         "entity account/a: attempt 2 did not finish",
     ]

@@ -123,7 +123,7 @@ async def test_the_numbers_of_a_faulty_run_are_those_of_its_faults(name: str, se
     assert trouble.count(*FATES) >= 10
     assert observed.total(names.PROCESSED) == 40
     assert observed.total(names.COMMIT) == 40
-    counts = [observed.total(one) for one in (names.DUPLICATES, names.FAILED)]
+    counts = [observed.total(item) for item in (names.DUPLICATES, names.FAILED)]
     assert deliveries == 40 + sum(counts)
     assert observed.total(names.REFUSED, exactlyonce_reply="busy") == trouble.count(Fate.BUSY)
     assert observed.total(names.UNKNOWN_OUTCOMES) == trouble.count(Fate.LOST_BEFORE, Fate.LOST_AFTER, Fate.DELAYED)
@@ -275,7 +275,7 @@ class Board:
 async def test_messages_that_come_too_early_are_held_until_they_are_released() -> None:
     board = Board()
     await board.hit(2, 3, 2)
-    held = [board.observed.total(one) for one in (names.HELD, names.PROCESSED, names.DUPLICATES)]
+    held = [board.observed.total(item) for item in (names.HELD, names.PROCESSED, names.DUPLICATES)]
     assert held == [2, 0, 1]
     await board.hit(1, 2)
     assert board.observed.total(names.PROCESSED) == 3

@@ -57,7 +57,7 @@ def opened(tx: str, at: datetime = AT) -> tuple[Any, Any]:
 
 
 def with_companions(*companions: Companion) -> tuple[Any, Any]:
-    return LoadCompanions(ENTITY, ("x",)), FoundCompanions(tuple((one, "1") for one in companions))
+    return LoadCompanions(ENTITY, ("x",)), FoundCompanions(tuple((companion, "1") for companion in companions))
 
 
 def begun(tx: str, at: datetime = AT) -> tuple[Any, Any]:

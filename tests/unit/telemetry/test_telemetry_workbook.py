@@ -26,7 +26,7 @@ def queries() -> Iterator[dict[str, Any]]:
 def names(query: str) -> set[str]:
     """Metrics that a query asks for."""
     asked = re.findall(r"name (?:== |in \()([^)\n]+)", query)
-    return {name for one in asked for name in re.findall(r"'([^']+)'", one)}
+    return {name for item in asked for name in re.findall(r"'([^']+)'", item)}
 
 
 def labels(query: str) -> set[str]:
@@ -50,7 +50,7 @@ def test_it_shows_every_metric_and_no_other() -> None:
     assert {name for content in queries() for name in names(content["query"])} == METRICS
 
 
-@pytest.mark.parametrize("label", sorted({one for content in queries() for one in labels(content["query"])}))
+@pytest.mark.parametrize("label", sorted({item for content in queries() for item in labels(content["query"])}))
 def test_it_asks_for_labels_that_there_are(label: str) -> None:
     assert f'"{label}"' in SOURCES
 

@@ -241,5 +241,5 @@ def events(strategy: str, mistake: bool) -> Opened:
 
 
 APPLICATIONS: dict[str, Callable[[str, bool], Opened]] = {
-    one.__name__: one for one in (counter, transfers, reminders, board, calls, cancelled, events)
+    item.__name__: item for item in (counter, transfers, reminders, board, calls, cancelled, events)
 }

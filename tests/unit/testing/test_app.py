@@ -118,7 +118,7 @@ def test_a_message_and_all_that_follows_from_it_are_delivered(app: App) -> None:
     assert total(app) == 4
     assert app.state(DISPLAYS, "c") == Total(total=4)
     assert app.outputs("outside") == (Counted(key="c", total=2),)
-    assert [one.total for one in app.outputs(PLACES[1])] == [2, 3, 4]
+    assert [output.total for output in app.outputs(PLACES[1])] == [2, 3, 4]
     assert total(app, "d") is None
 
 
@@ -332,7 +332,7 @@ def test_slow_messages_are_overtaken_and_come_with_the_clock(app: App) -> None:
     app.advance(seconds=1.9)
     assert total(app) == 10
     app.advance(seconds=0.1)
-    assert [one.total for one in app.outputs("outside")] == [10, 11]
+    assert [output.total for output in app.outputs("outside")] == [10, 11]
     app.send(COUNTERS, Count())
     assert total(app) == 12
     with pytest.raises(UnknownDestination):

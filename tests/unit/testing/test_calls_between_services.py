@@ -56,7 +56,7 @@ VISITORS = Destination("visitors", receives=(Opened, Counted, Closed))
 def visitors() -> Entity[Visitor]:
     entity = Entity("visitor", state=Visitor, container="visitors", strategy=Outbox())
 
-    @entity.handles(Come, key=lambda one: one.visitor)
+    @entity.handles(Come, key=lambda item: item.visitor)
     def come(state: Visitor, given: Come, context: Context) -> Visitor:
         context.call(ADDING, "POST", "/api/counters/c/adds", then=Opened, tag=given.visitor)
         return state
@@ -146,7 +146,7 @@ class Pair:
         """But for requests that nobody knows to be open, which clean-up deletes."""
         store = self.service.host.accounts.documents
         partition = store.library[self.counters.ref("c").key]
-        left = {id: one.document for id, one in partition.view(len(partition.log)).items()}
+        left = {id: item.document for id, item in partition.view(len(partition.log)).items()}
         assert all(document is not None and document.value["answer"] is None for document in left.values())
         document = store.entities["counter", "c"].log[-1].document
         assert document is not None

@@ -54,7 +54,7 @@ def test_the_sample_handlers_are_deterministic() -> None:
     hit = Hit(id="1", game_id="g", round=0, attempt=0)
     assert assert_deterministic(count_hit, Score(), hit).state.hits == 1
     assert_deterministic(count_miss, Score(), Missed(**hit.model_dump()))
-    for registration in {id(one): one for one in accounts()._registrations.values()}.values():
+    for registration in {id(item): item for item in accounts()._registrations.values()}.values():
         if registration.model is Deposit:
             assert_deterministic(registration.handler, Account(), Deposit("a", answers=2))
 
@@ -126,7 +126,7 @@ def test_a_set_may_be_sent_since_it_is_written_in_one_order(sent: Any) -> None:
 )
 def test_a_handler_that_follows_the_order_of_a_set_is_found(state: Tagged) -> None:
     def listing(state: Tagged, given: Deposit, context: Context) -> Tagged:
-        places = [place for nested in state.deeper for one in nested.values() for place, _ in one.places]
+        places = [place for nested in state.deeper for item in nested.values() for place, _ in item.places]
         context.announce(Listed(names=[*state.tags, *places]))
         return state
 

@@ -37,12 +37,12 @@ Handler = Callable[[Any, Any, Context], Any]
 def shop(entity: Entity[Any], model: type, handler: Handler) -> App:
     """The shop with another handler."""
     broken = copy(entity)
-    name = next(name for name, one in entity.models.items() if one is model)
+    name = next(name for name, item in entity.models.items() if item is model)
     broken._registrations = {
         **entity._registrations,
         name: replace(entity._registrations[name], handler=handler),
     }
-    entities = (broken if one is entity else one for one in ENTITIES)
+    entities = (broken if item is entity else item for item in ENTITIES)
     return App(*entities, destinations=DESTINATIONS, apis={bank: Bank()})
 
 

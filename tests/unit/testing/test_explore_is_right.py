@@ -60,7 +60,9 @@ def explored(opened: Opened, messages: list[Put], right: tuple[Any, ...], **boun
         outcome = opened.outcome(seen)
         return outcome == right or f"{outcome} in place of {right}"
 
-    return explore(opened.app, [(opened.accounts, one) for one in messages], in_the_end=comes_to_the_same, **bounds)
+    return explore(
+        opened.app, [(opened.accounts, message) for message in messages], in_the_end=comes_to_the_same, **bounds
+    )
 
 
 def outcome(
@@ -69,8 +71,8 @@ def outcome(
     """What an application comes to that takes one message after the other."""
     opened = APPLICATIONS[name](strategy, mistake)
     play(opened, scene)
-    for one in messages:
-        opened.app.send(opened.accounts, one)
+    for message in messages:
+        opened.app.send(opened.accounts, message)
     opened.app.advance(days=5)
     return opened.outcome(opened.app)
 
@@ -110,7 +112,7 @@ def outcomes(opened: Opened, messages: list[Put], **bounds: Any) -> set[str]:
     def look(seen: Seen) -> None:
         found.add(repr(opened.outcome(seen)))
 
-    explore(opened.app, [(opened.accounts, one) for one in messages], in_the_end=look, **bounds)
+    explore(opened.app, [(opened.accounts, message) for message in messages], in_the_end=look, **bounds)
     return found
 
 
@@ -202,7 +204,7 @@ def test_reminders_without_end_are_bounded_and_an_end_that_they_could_change_is_
         right = outcome("reminders", "outbox", [], [Put(key="a")])
         return explored(opened, [Put(key="a")], right, interruptions=0, **bounds)
 
-    assert not any("Tick" in one for one in explored_with().unexplored)
+    assert not any("Tick" in item for item in explored_with().unexplored)
     with pytest.raises(
         Unexplored, match=r"Tick would come once more, but not more than 1 releases(?s:.)*leave_out=\(Tick,\)"
     ):
@@ -217,7 +219,7 @@ def test_where_an_exploration_gives_up_it_names_the_reminder_that_goes_on_for_ev
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), unique=True, min_size=2, max_size=9))
 def test_transactions_differ_and_so_do_the_channels_that_they_begin(given_out: list[tuple[int, int]]) -> None:
-    ids = [transaction(*one) for one in given_out]
+    ids = [transaction(*item) for item in given_out]
     assert len({named_after(id) for id in ids}) == len(ids)
     assert {len(book) for book, _ in map(number_of, ids)} == {BOOK_DIGITS}
 

@@ -157,14 +157,14 @@ def counted_once(app: App) -> Callable[[Seen], None]:
 
 def never_ahead(app: App) -> Callable[[Seen], None]:
     def what_was_sent_is_committed(seen: Seen) -> None:
-        assert all(one.total <= total(app, seen) for one in seen.outputs("added"))
+        assert all(output.total <= total(app, seen) for output in seen.outputs("added"))
 
     return what_was_sent_is_committed
 
 
 def all_sent(app: App) -> Callable[[Seen], None]:
     def each_total_was_sent(seen: Seen) -> None:
-        assert sorted(one.total for one in seen.outputs("added")) == [1, 2]
+        assert sorted(output.total for output in seen.outputs("added")) == [1, 2]
 
     return each_total_was_sent
 

@@ -80,17 +80,23 @@ def test_every_message_is_a_commit_with_a_version_of_its_own_also_once_its_mark_
     world = played(70)
     facts = world.facts()
     assert violations(facts, drained=True) == ()
-    marks = {one.version: one.message for one in facts.commits if one.entity == REF.key and one.version is not None}
+    marks = {
+        commit.version: commit.message
+        for commit in facts.commits
+        if commit.entity == REF.key and commit.version is not None
+    }
     assert (sorted(marks), len(set(marks.values()))) == ([*range(1, 71)], 70)
-    assert {one.place[1] for one in facts.commits if one.place is not None} == {*range(1, 71)}
+    assert {commit.place[1] for commit in facts.commits if commit.place is not None} == {*range(1, 71)}
 
 
 def test_an_output_that_no_mark_names_is_a_ghost_and_one_that_was_not_sent_is_lost() -> None:
     facts = played(2).facts()
     ghost = replace(facts, published=(*facts.published, replace(facts.published[0], id="0" * 32)))
-    assert {one.property for one in violations(ghost, drained=True)} == {"no_ghost_output"}
+    assert {violation.property for violation in violations(ghost, drained=True)} == {"no_ghost_output"}
     silent = replace(facts, published=facts.published[1:])
-    assert {(one.property, one.message) for one in violations(silent, drained=True)} == {("nothing_lost", "web/m-0")}
+    assert {(violation.property, violation.message) for violation in violations(silent, drained=True)} == {
+        ("nothing_lost", "web/m-0")
+    }
 
 
 def marked(name: str, since: int = 1, sent: str = "") -> str:
@@ -113,7 +119,7 @@ def judged(*ledgers: Ledger | None, books: tuple[Book, ...] = (), put_back: tupl
     facts = Facts(
         tuple(history.commits), owing=history.owing, fallen=frozenset(history.fallen), undone=tuple(history.undone)
     )
-    return {one.property for one in violations(facts, drained=True)}
+    return {violation.property for violation in violations(facts, drained=True)}
 
 
 def ledger(*marks: str, left: int = 0, outbox: tuple[OutboxEntry, ...] = ()) -> Ledger:
@@ -223,19 +229,21 @@ def test_messages_of_an_entity_that_was_put_back_count_as_they_come_again(
 ) -> None:
     facts = put_back(again, strategy).facts()
     assert violations(facts, drained=True) == ()
-    assert len({one.message for one in facts.commits if one.entity == REF.key}) == 3 + len(again)
+    assert len({commit.message for commit in facts.commits if commit.entity == REF.key}) == 3 + len(again)
 
 
 def test_a_message_that_is_acknowledged_after_its_entity_was_put_back_has_to_be_there() -> None:
     world = put_back((4,))
     facts = replace(world.facts(), acknowledged=frozenset({(REF.key, "web/m-3")}))
-    assert [(one.property, one.message) for one in violations(facts, drained=True)] == [("nothing_lost", "web/m-3")]
+    assert [(violation.property, violation.message) for violation in violations(facts, drained=True)] == [
+        ("nothing_lost", "web/m-3")
+    ]
 
 
 def test_another_content_of_what_was_undone_is_no_violation_and_a_third_one_is() -> None:
     facts = put_back((4, 3)).facts()
-    contents = {(one.id, one.envelope.text) for one in facts.published}
+    contents = {(item.id, item.envelope.text) for item in facts.published}
     assert len(contents) == len({id for id, _ in contents}) + 2
     made_up = replace(facts.published[-1], envelope=Json('{"made":"up"}'))
     forged = replace(facts, published=(*facts.published, made_up))
-    assert {one.property for one in violations(forged, drained=True)} == {"at_most_one_output"}
+    assert {violation.property for violation in violations(forged, drained=True)} == {"at_most_one_output"}

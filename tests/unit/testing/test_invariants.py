@@ -115,12 +115,12 @@ TAKEN = READ.commits[1]
 
 def test_a_read_model_that_records_skipped_and_late_messages_is_acquitted() -> None:
     assert violations(READ, drained=True) == ()
-    other_source = tuple(replace(one, message="t", version=9, place=("t", 1)) for one in READ.commits[:1])
+    other_source = tuple(replace(commit, message="t", version=9, place=("t", 1)) for commit in READ.commits[:1])
     assert violations(replace(READ, commits=(*READ.commits, *other_source)), drained=True) == ()
 
 
 def test_a_document_without_transaction_and_version_confirms_one_with_them() -> None:
-    again = tuple(replace(one, tx=None, version=None) for one in READ.commits)
+    again = tuple(replace(commit, tx=None, version=None) for commit in READ.commits)
     assert violations(replace(READ, commits=(*READ.commits, *again)), drained=True) == ()
 
 
@@ -177,9 +177,11 @@ def test_a_mark_and_its_entry_name_the_same_outputs() -> None:
     mark = Commit.of_mark(ref, Mark(1, cause, "f", True, "abcd", f"-{KEPT}0"), 7)
     ids = (derived_id(ref, cause, 0), derived_id(ref, cause, 2))
     assert mark == Commit(ref.key, cause, None, 7, ids)
-    outputs = tuple(replace(one, id=id) for one, id in zip((ONE, TWO), ids, strict=True))
+    outputs = tuple(replace(item, id=id) for item, id in zip((ONE, TWO), ids, strict=True))
     bare = OutboxEntry(cause, "tx-1", AT, 1)
-    owed = tuple(pending(one, index, ref, bare, to=0, sequences=()) for one, index in zip(outputs, (0, 2), strict=True))
+    owed = tuple(
+        pending(item, index, ref, bare, to=0, sequences=()) for item, index in zip(outputs, (0, 2), strict=True)
+    )
     entry = replace(bare, outputs=owed)
     assert Commit.of_entry(ref, entry, Ledger(to=("board",))) == Commit(
         ref.key, cause, "tx-1", None, ids, digest(outputs)

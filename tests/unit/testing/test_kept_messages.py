@@ -104,14 +104,14 @@ def diary(app: App, entity: Entity[Diary], key: str = "a") -> Diary:
 def ledger(app: App, entity: Entity[Diary], key: str = "a") -> Ledger:
     ref = entity.ref(key)
     log = app.host.accounts.documents.entities[(ref.type, *ref.partition)].log
-    found = read_entity(ref, next(one.document for one in reversed(log) if one.id == ref.id)).ledger
+    found = read_entity(ref, next(item.document for item in reversed(log) if item.id == ref.id)).ledger
     assert found is not None
     return found
 
 
 def notes(app: App) -> list[Note]:
     """The notes that arrived, in order; the queue has other messages, too."""
-    return [one for one in app.outputs("notes") if isinstance(one, Note)]
+    return [output for output in app.outputs("notes") if isinstance(output, Note)]
 
 
 @pytest.mark.parametrize("inner", [True, False])
@@ -146,7 +146,7 @@ def test_a_cancelled_message_leaves_no_gap_in_its_channel() -> None:
     app.send(entity, Withdraw(ids=diary(app, entity).planned[:2]))
     app.advance(LONG)
     assert diary(app, entity, "b").notes == 1
-    assert [one.last for one in ledger(app, entity).sequences] == [1]
+    assert [sequence.last for sequence in ledger(app, entity).sequences] == [1]
 
 
 def test_a_cancel_that_comes_too_late_says_so() -> None:
@@ -213,7 +213,7 @@ def test_an_entity_without_its_documents_keeps_what_it_has_and_goes_on() -> None
     """Another program has deleted the document; the sweeper cannot tell that from an old view, and the audit can."""
     app, entity = opened()
     app.send(entity, Plan(days=0))
-    kept = tuple(one.tx for one in ledger(app, entity).kept)
+    kept = tuple(item.tx for item in ledger(app, entity).kept)
     app.host.accounts.documents.perform(DeleteStaged(entity.ref("a"), kept))
     app.advance(minutes=3)
     assert len(ledger(app, entity).kept) == 1
@@ -229,7 +229,7 @@ def test_messages_that_cannot_be_released_do_not_keep_others_waiting() -> None:
     app, entity = opened()
     for number in range(MOST_RELEASED + 1):
         app.send(entity, Plan(to="b", days=1 + number / 10_000))
-    gone = tuple(one.tx for one in ledger(app, entity).kept[:MOST_RELEASED])
+    gone = tuple(item.tx for item in ledger(app, entity).kept[:MOST_RELEASED])
     app.host.accounts.documents.perform(DeleteStaged(entity.ref("a"), gone))
     app.advance(days=2)
     assert diary(app, entity, "b").notes == 1

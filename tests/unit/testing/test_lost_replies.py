@@ -10,8 +10,8 @@ from exactlyonce.testing.interruptions import Lost
 from tests.unit.testing.test_app import DISPLAYS, PLACES, Count, Counted, Counter, Total, counting
 
 LOSSES: tuple[tuple[Lost | None, ...], ...] = (
-    *((one,) for one in ("reply", "request")),
-    *((one, other) for one in ("reply", "request", None) for other in ("reply", "request")),
+    *((item,) for item in ("reply", "request")),
+    *((item, other) for item in ("reply", "request", None) for other in ("reply", "request")),
 )
 
 

@@ -119,7 +119,7 @@ def test_a_lost_answer_is_asked_for_again_and_the_service_charges_once(shop: Sho
     assert shop.order() == PAID
     assert list(shop.bank.charges.values()) == [80]
     assert len(shop.app.tries(API)) == 3
-    assert len({one.key for one in shop.app.tries(API)}) == 1
+    assert len({item.key for item in shop.app.tries(API)}) == 1
 
 
 def test_a_service_that_is_down_carries_nothing_out(shop: Shop) -> None:
@@ -235,7 +235,7 @@ def test_everything_comes_twice_and_in_any_order_and_each_order_is_charged_once(
     for order in "abc":
         shop.bill(order)
     shop.app.advance(hours=2)
-    assert [shop.order(one) for one in "abc"] == [PAID] * 3
+    assert [shop.order(item) for item in "abc"] == [PAID] * 3
     assert list(shop.bank.charges.values()) == [1, 1, 1]
     assert len(shop.app.outputs(API)) == len(shop.app.outputs("receipts")) == 3
 
@@ -258,7 +258,7 @@ def test_the_same_calls_of_a_test_give_the_same_tries() -> None:
         shop.app.trouble(API, "down", "lost")
         shop.bill()
         shop.app.advance(minutes=1)
-        return [(one.key, one.path) for one in shop.app.tries(API)]
+        return [(item.key, item.path) for item in shop.app.tries(API)]
 
     assert tries() == tries()
 

@@ -51,7 +51,7 @@ def test_the_tests_on_the_page_pass(block: str) -> None:
         names.update(vars(module))
     exec(block, names)  # noqa: S102  # It is the page's.
     shop = fakes.opened()
-    (test,) = [one for name, one in names.items() if name.startswith("test_")]
+    (test,) = [item for name, item in names.items() if name.startswith("test_")]
     test(*[shop] * test.__code__.co_argcount)
 
 

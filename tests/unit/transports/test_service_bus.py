@@ -80,7 +80,7 @@ async def test_a_link_that_died_since_its_last_use_costs_no_message(to: Sending,
 
 async def test_a_link_that_a_refusal_has_ended_is_not_used_again(to: Sending) -> None:
     client = FakeClient()
-    client.refuses, client.ends_links = lambda messages: any(one.message_id == "bad" for one in messages), True
+    client.refuses, client.ends_links = lambda messages: any(message.message_id == "bad" for message in messages), True
     transport = to(client)
     for ids, reply in ((("o-1",), PUBLISHED), (("o-2", "bad", "o-3"), UNKNOWN), (("o-4",), PUBLISHED)):
         assert await transport.send("receipts", tuple(map(output, ids))) is reply
@@ -148,10 +148,10 @@ async def test_who_is_cancelled_before_his_turn_sends_nothing_later(to: Sending)
     await client.called.wait()
     second = asyncio.ensure_future(transport.send("receipts", (output("o-2"),)))
     await asyncio.sleep(0)
-    for one in (second, first):
-        one.cancel()
+    for item in (second, first):
+        item.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await one
+            await item
     client.hanging = False
     assert await transport.send("receipts", (output("o-3"),)) is PUBLISHED
     assert client.ids == [["o-3"]]

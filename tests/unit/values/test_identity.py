@@ -32,8 +32,8 @@ def test_message_keys_are_pinned() -> None:
 
 
 @given(PAIRS, PAIRS)
-def test_different_messages_have_different_keys(one: tuple[str, str], other: tuple[str, str]) -> None:
-    assert (message_key(*one) == message_key(*other)) == (one == other)
+def test_different_messages_have_different_keys(item: tuple[str, str], other: tuple[str, str]) -> None:
+    assert (message_key(*item) == message_key(*other)) == (item == other)
 
 
 @given(PAIRS)
@@ -58,11 +58,11 @@ def test_entity_keys_are_pinned() -> None:
 
 
 @given(REFS, REFS)
-def test_different_entities_have_different_keys(one: EntityRef, other: EntityRef) -> None:
+def test_different_entities_have_different_keys(item: EntityRef, other: EntityRef) -> None:
     def parts(ref: EntityRef) -> tuple[object, ...]:
         return (ref.type, tuple((type(part), part) for part in ref.partition), ref.id)
 
-    assert (one.key == other.key) == (parts(one) == parts(other))
+    assert (item.key == other.key) == (parts(item) == parts(other))
 
 
 def test_sources_are_pinned() -> None:
@@ -73,11 +73,11 @@ def test_sources_are_pinned() -> None:
 
 @pytest.mark.parametrize(("one", "other"), [(1, "1"), (True, "True"), (True, 1), (0, False), (1.5, "1.5")])
 def test_entities_whose_partition_keys_only_look_the_same_differ_in_all_that_names_them(
-    one: PartitionValue, other: PartitionValue
+    value: PartitionValue, other: PartitionValue
 ) -> None:
     for ref, like in (
-        (EntityRef("order", (one,), "o"), EntityRef("order", (other,), "o")),
-        (EntityRef("order", ("eu", one), "o"), EntityRef("order", ("eu", other), "o")),
+        (EntityRef("order", (value,), "o"), EntityRef("order", (other,), "o")),
+        (EntityRef("order", ("eu", value), "o"), EntityRef("order", ("eu", other), "o")),
     ):
         assert ref.source != like.source
         assert ref.key != like.key
@@ -88,7 +88,7 @@ def test_entities_whose_partition_keys_only_look_the_same_differ_in_all_that_nam
 @given(st.data())
 def test_different_entities_of_a_type_have_different_sources_and_are_read_back_from_them(data: st.DataObject) -> None:
     values = st.text("1ae/%=~. ", max_size=3) | st.text(max_size=4) | st.integers(-(2**53), 2**53) | st.booleans()
-    fractions = st.floats(-(2.0**53), 2.0**53).filter(lambda one: not one.is_integer())
+    fractions = st.floats(-(2.0**53), 2.0**53).filter(lambda item: not item.is_integer())
     depth = data.draw(st.integers(1, 3))
     refs = st.builds(
         EntityRef, st.just("order/1"), st.tuples(*[values | fractions] * depth), st.text("1ae/%=~. ", max_size=3)

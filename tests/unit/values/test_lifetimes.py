@@ -119,7 +119,7 @@ class History:
             latest = history[-1][1]
             if latest.settled(at):
                 history.append((at, latest.changed_to(new, at)))
-        return lambda moment: next(one for since, one in reversed(history) if since <= moment)
+        return lambda moment: next(item for since, item in reversed(history) if since <= moment)
 
 
 @draw.composite

@@ -23,7 +23,7 @@ def test_ranges_are_the_set_of_their_numbers(numbers: set[int], number: int) -> 
     ranges = ranges_of(numbers)
     assert holds(ranges, number) == (number in numbers)
     assert with_number(ranges, number) == ranges_of(numbers | {number})
-    assert from_number(ranges, number) == ranges_of({one for one in numbers if one >= number})
+    assert from_number(ranges, number) == ranges_of({item for item in numbers if item >= number})
 
 
 @given(NUMBERS, NUMBERS)

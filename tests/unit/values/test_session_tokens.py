@@ -52,5 +52,5 @@ def test_any_text_is_compared_without_an_error(token: str, needed: str) -> None:
 
 
 @given(st.integers(0, 2**63), st.integers(0, 2**63))
-def test_within_one_partition_the_order_is_that_of_the_positions(one: int, other: int) -> None:
-    assert at_or_after(f"0:-1#{one}", f"0:-1#{other}") == (one >= other)
+def test_within_one_partition_the_order_is_that_of_the_positions(number: int, other: int) -> None:
+    assert at_or_after(f"0:-1#{number}", f"0:-1#{other}") == (number >= other)

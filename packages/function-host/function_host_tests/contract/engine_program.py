@@ -42,7 +42,7 @@ async def load(directory: str) -> dict[str, str]:
     if loaded.result.status != 1:
         raise SystemExit(f"The engine cannot load the app: {loaded.result.exception}")
     found = await handle_event.functions_metadata_request(request)
-    return {one.name: one.function_id for one in found.function_metadata_results}
+    return {result.name: result.function_id for result in found.function_metadata_results}
 
 
 def datum(given: list[Any]) -> Datum:
@@ -74,7 +74,7 @@ def reply_of(returned: Any) -> dict[str, Any]:
     if returned.type != "http":
         return {"status": 200, "headers": {}, "body": returned.value}
     value = returned.value
-    headers = {name.lower(): one.value for name, one in value["headers"].items()}
+    headers = {name.lower(): item.value for name, item in value["headers"].items()}
     return {"status": int(value["status_code"].value), "headers": headers, "body": value["body"].value.decode()}
 
 
@@ -82,7 +82,7 @@ async def call(ids: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """Make one call."""
     module = sys.modules["function_app"]
     module.seen.clear()
-    metadata = {name: datum(one) for name, one in asked["metadata"].items()}
+    metadata = {name: datum(item) for name, item in asked["metadata"].items()}
     ok, returned, _, error, _ = await invocation_request_native(
         f"i-{next(_numbers)}",
         ids[asked["function"]],

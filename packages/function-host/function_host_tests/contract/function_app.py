@@ -92,7 +92,7 @@ async def bus(message: func.ServiceBusMessage) -> None:
     arg_name="messages", queue_name="batches", connection="Bus", cardinality=func.Cardinality.MANY
 )
 async def batch(messages: List[func.ServiceBusMessage]) -> None:  # noqa: UP006
-    note(found=[[one.message_id, one.get_body().decode(), one.sequence_number] for one in messages])
+    note(found=[[message.message_id, message.get_body().decode(), message.sequence_number] for message in messages])
 
 
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")

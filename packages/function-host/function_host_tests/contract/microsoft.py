@@ -47,22 +47,22 @@ class MicrosoftEngine:
         self._process.communicate()
 
     async def queue(self, function: str, text: str) -> Outcome:
-        metadata = {name: ["json" if name == "DequeueCount" else "string", str(one)] for name, one in MESSAGE.items()}
+        metadata = {name: ["json" if name == "DequeueCount" else "string", str(item)] for name, item in MESSAGE.items()}
         return await self._call(function, "message", ["string", text], metadata)
 
     async def bus(self, function: str, *messages: dict[str, Any]) -> Outcome:
         if _ARGUMENTS.get(function) == "messages":
             columns = {
-                "MessageIdArray": ["collection_string", [one["MessageId"] for one in messages]],
+                "MessageIdArray": ["collection_string", [item["MessageId"] for item in messages]],
                 "UserPropertiesArray": ["json", json.dumps([{} for _ in messages])],
-                "SequenceNumberArray": ["collection_sint64", [one["SequenceNumber"] for one in messages]],
+                "SequenceNumberArray": ["collection_sint64", [item["SequenceNumber"] for item in messages]],
             }
-            value = ["collection_string", [one["body"] for one in messages]]
+            value = ["collection_string", [item["body"] for item in messages]]
             return await self._call(function, "messages", value, columns)
         (message,) = messages
         metadata = {
-            name: ["string", one] if isinstance(one, str) else ["json", json.dumps(one)]
-            for name, one in message.items()
+            name: ["string", item] if isinstance(item, str) else ["json", json.dumps(item)]
+            for name, item in message.items()
             if name != "body"
         }
         return await self._call(function, "message", ["string", message["body"]], metadata)

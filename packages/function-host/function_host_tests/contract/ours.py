@@ -39,7 +39,9 @@ class OwnEngine:
 
     def __init__(self) -> None:
         self._module = _loaded()
-        self._functions = {one.name: one for one in describe_functions(find_app(self._module), AppSettings(_SETTINGS))}
+        self._functions = {
+            function.name: function for function in describe_functions(find_app(self._module), AppSettings(_SETTINGS))
+        }
         self._invoker = Invoker()
         self._server = HttpServer(self._functions.values(), "api", self._invoker.invoke, lambda _: False, grace=1)
         self._open = AsyncExitStack()
@@ -77,7 +79,8 @@ class OwnEngine:
 
     async def bus(self, function: str, *messages: dict[str, Any]) -> Outcome:
         known = [
-            delivered(one["body"], **{name: what for name, what in one.items() if name != "body"}) for one in messages
+            delivered(message["body"], **{name: what for name, what in message.items() if name != "body"})
+            for message in messages
         ]
         trigger = self._functions[function].trigger
         assert isinstance(trigger, ServiceBusTrigger)

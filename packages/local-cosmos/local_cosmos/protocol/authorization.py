@@ -76,7 +76,7 @@ class Authorization:
             return False
         token = authorization.removeprefix(_TOKEN).encode("utf-8", "surrogateescape")
         end = token[-len(self._end_of_tokens) :]
-        known = any(hmac.compare_digest(token, one.encode()) for one in self._tokens)
+        known = any(hmac.compare_digest(token, item.encode()) for item in self._tokens)
         return known or hmac.compare_digest(end, self._end_of_tokens)
 
     def _signature(self, verb: str, kind: str, link: str, date: str) -> bytes:

@@ -62,8 +62,8 @@ def _all(where: Expression | None, parameters: Mapping[str, Any]) -> Iterator[tu
             yield path, [_range(operator, value(other))]
         case Compare(operator, other, Path() as path) if is_primitive(value(other)) and operator in _TURNED:
             yield path, [_range(_TURNED[operator], value(other))]
-        case In(Path() as path, hay) if len(hay) <= _MOST and all(is_primitive(value(one)) for one in hay):
-            yield path, list(dict.fromkeys(_range("=", value(one)) for one in hay))
+        case In(Path() as path, hay) if len(hay) <= _MOST and all(is_primitive(value(item)) for item in hay):
+            yield path, list(dict.fromkeys(_range("=", value(item)) for item in hay))
         case Call("STARTSWITH", (Path() as path, beginning)) if isinstance(value(beginning), str):
             (start,) = [_range("=", value(beginning))]
             yield path, [start._replace(high=start.low + b"\xff")]
@@ -79,9 +79,9 @@ def _range(operator: str, value: Any) -> Range:
 def _both(some: list[Range], others: list[Range]) -> list[Range]:
     """The values that are in a range of either list."""
     common = (
-        Range(one.rank, max(one.low, other.low), min(one.high, other.high))
-        for one in some
+        Range(item.rank, max(item.low, other.low), min(item.high, other.high))
+        for item in some
         for other in others
-        if one.rank == other.rank
+        if item.rank == other.rank
     )
-    return [one for one in common if one.low <= one.high]
+    return [item for item in common if item.low <= item.high]

@@ -83,7 +83,7 @@ def run(
     """
     execution = _Execution(query, inputs)
     if not query.sources:
-        return _numbered_page([serialise(one) for one in _subquery(query, (), inputs)({})], begin, page_size)
+        return _numbered_page([serialise(item) for item in _subquery(query, (), inputs)({})], begin, page_size)
     if query.distinct or is_grouped(query):
         results = execution.results(items)
         return replace(_numbered_page(results, begin, page_size), retrieves=execution.reads)
@@ -140,7 +140,7 @@ class _Execution:
             projected = map(self._projection(), self._ordering.sorted(rows))
             found = [result for result in projected if result is not None]
         if self._query.distinct:
-            found = [serialise(one) for one in distinct(map(parse, found))]
+            found = [serialise(item) for item in distinct(map(parse, found))]
         return found[self._skip :][: self._limit]
 
     def _after(self, begin: AfterRow | None, rows: Iterator[Row]) -> Iterator[Row]:

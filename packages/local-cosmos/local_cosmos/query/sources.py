@@ -111,7 +111,7 @@ def _values(source: Source, names: Names, given: Given) -> Any:
         results = given.answer(source.of, tuple(names), given)
         if not source.each:
             return results
-        return lambda content: [one for array in results(content) if isinstance(array, list) for one in array]
+        return lambda content: [item for array in results(content) if isinstance(array, list) for item in array]
     value_of = Compiler(names, given).evaluator(source.of)
     if not source.each:
         return lambda content: [] if (value := value_of(content)) is UNDEFINED else [value]

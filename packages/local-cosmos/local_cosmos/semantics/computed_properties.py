@@ -51,7 +51,7 @@ class ComputedProperties:
             return cls()
         if not isinstance(definition, list) or len(definition) > MOST:
             raise bad_request(f"{_INVALID} The computedProperties of a container are a list of at most {MOST}.")
-        queries = dict(_property(one) for one in definition)
+        queries = dict(_property(item) for item in definition)
         if len(queries) < len(definition):
             raise bad_request(f"{_INVALID} Two computed properties have the same name.")
         return cls(tuple(queries.items()))

@@ -67,7 +67,7 @@ def answer_resources(documents: Iterable[JsonObject], name: str, rid: str, reque
     Raises:
         RefusedError: 400; the query is not supported.
     """
-    items = (("", Item("", serialise(one), "", 0, number, None)) for number, one in enumerate(documents))
+    items = (("", Item("", serialise(item), "", 0, number, None)) for number, item in enumerate(documents))
     try:
         query, parameters = _parsed(request)
         page = run(query, given(parameters, now=0), items, page_size(request), read(request.continuation))

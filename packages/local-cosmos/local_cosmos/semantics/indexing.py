@@ -125,8 +125,8 @@ def completed(policy: object) -> JsonObject:
         return dict(policy)
     if not included and not excluded:
         included = DEFAULT["includedPaths"]
-    excluded = [*excluded, *(one for one in DEFAULT["excludedPaths"] if one not in excluded)]
-    included = [_without_kinds(one) for one in included]
+    excluded = [*excluded, *(item for item in DEFAULT["excludedPaths"] if item not in excluded)]
+    included = [_without_kinds(item) for item in included]
     return {**DEFAULT, **policy, "includedPaths": included, "excludedPaths": excluded}
 
 
@@ -138,7 +138,9 @@ def _without_kinds(given: object) -> object:
 def _closest(patterns: Sequence[_Path], path: _Path) -> int:
     """How many steps of a path the closest pattern names; one more where it names the value itself; -1 if none covers it."""
     exact = len(path) + 1 if (*path, "?") in patterns else -1
-    above = (len(one) - 1 for one in patterns if one[-1] == "*" and path[: len(one) - 1] == one[:-1])
+    above = (
+        len(pattern) - 1 for pattern in patterns if pattern[-1] == "*" and path[: len(pattern) - 1] == pattern[:-1]
+    )
     return max(exact, *above, -1)
 
 

@@ -131,7 +131,7 @@ class Offers:
         return resource(offer.document())
 
     def _named(self, request: Request) -> _Offer:
-        offer = next((one for one in self._offers.values() if one.id == request.offer), None)
+        offer = next((item for item in self._offers.values() if item.id == request.offer), None)
         if offer is None:
             raise not_found(f"offer {request.offer}")
         return offer

@@ -83,7 +83,7 @@ class PartitionKeyDefinition:
         # An object is no key: clients say `undefined` for one.
         undefined = [component is UNDEFINED or isinstance(component, dict) for component in components]
         text = serialise(
-            [{} if one else component for one, component in zip(undefined, components, strict=True)]
+            [{} if item else component for item, component in zip(undefined, components, strict=True)]
         ).decode()
         return _key(text, self.hashing)
 

@@ -118,7 +118,7 @@ class Indexes:
             yield Entry(effective, ordinal, _text(item_id)), (key[0], key[1])
 
     def _found(self, path: PropertyPath, ranges: Sequence[Range], low: str, high: str) -> tuple[str, list[Any]]:
-        values = [value for one in ranges for value in (self._paths[path], *one, low, high)]
+        values = [value for item in ranges for value in (self._paths[path], *item, low, high)]
         return " UNION ".join([_FIND] * len(ranges)), values
 
     def _keys(self, item: Item) -> dict[int, IndexKey]:

@@ -64,7 +64,8 @@ def causes_in(file: Path) -> list[Cause]:
         ValueError: A cause is of no known kind, or a test has two.
     """
     causes = [
-        Cause(one["kind"], one["cause"], tuple(one["tests"])) for one in json.loads(file.read_text(encoding="utf-8"))
+        Cause(load["kind"], load["cause"], tuple(load["tests"]))
+        for load in json.loads(file.read_text(encoding="utf-8"))
     ]
     if unknown := {cause.kind for cause in causes} - set(_KINDS):
         raise ValueError(f"{file.name} has causes of the kinds {unknown}; known are {list(_KINDS)}.")
@@ -77,12 +78,12 @@ def causes_in(file: Path) -> list[Cause]:
 def without_cause(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> list[Outcome]:
     """Failures that no cause names."""
     judged = {test for cause in causes for test in cause.tests}
-    return [one for one in outcomes if one.outcome == "failed" and one.test not in judged]
+    return [outcome for outcome in outcomes if outcome.outcome == "failed" and outcome.test not in judged]
 
 
 def lines_of(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
     """The part of a page that lists what failed, by cause."""
-    failed = {one.test for one in outcomes if one.outcome == "failed"}
+    failed = {outcome.test for outcome in outcomes if outcome.outcome == "failed"}
     for kind, group in groupby(causes, key=lambda cause: cause.kind):
         found = [(cause, sorted(failed.intersection(cause.tests))) for cause in group]
         yield from ("", f"## {_KINDS[kind]}: {sum(len(tests) for _, tests in found)}")

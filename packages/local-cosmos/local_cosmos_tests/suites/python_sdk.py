@@ -74,8 +74,8 @@ def main() -> int:
     if not options.chosen:
         PAGE.write_text("\n".join(page(outcomes, causes)) + "\n", encoding="utf-8")
     unknown = without_cause(outcomes, causes)
-    for one in unknown:
-        print(f"{one.test} fails, and `{CAUSES.name}` has no cause:\n{one.why}\n")
+    for item in unknown:
+        print(f"{item.test} fails, and `{CAUSES.name}` has no cause:\n{item.why}\n")
     return 1 if unknown else 0
 
 
@@ -97,7 +97,7 @@ def run(folder: Path, chosen: str) -> Iterator[Outcome]:
             part.unlink() if chosen else part.rename(outcomes)
         else:
             lines = outcomes.read_text("utf-8")
-        yield from (one._replace(test=one.test.removeprefix("tests/")) for one in outcomes_in(lines))
+        yield from (item._replace(test=item.test.removeprefix("tests/")) for item in outcomes_in(lines))
 
 
 def _run_file(file: Path, python: Path, outcomes: Path, chosen: str) -> None:
@@ -128,11 +128,11 @@ def _run_file(file: Path, python: Path, outcomes: Path, chosen: str) -> None:
 def page(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
     """The lines of the page."""
     yield _HEAD.format(version=VERSION)
-    asking = [one for one in outcomes if one.requests]
-    alone = [one for one in outcomes if not one.requests]
+    asking = [outcome for outcome in outcomes if outcome.requests]
+    alone = [outcome for outcome in outcomes if not outcome.requests]
     for name, some in (("that send requests", asking), ("of the SDK alone", alone)):
         passed, failed, skipped = (
-            sum(one.outcome == ended for one in some) for ended in ("passed", "failed", "skipped")
+            sum(item.outcome == ended for item in some) for ended in ("passed", "failed", "skipped")
         )
         yield f"| {name} | {passed + failed} | {passed} | {failed} | {skipped} |"
     yield from lines_of(outcomes, causes)

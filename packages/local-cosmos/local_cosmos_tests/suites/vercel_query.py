@@ -53,7 +53,7 @@ def answer(asked: dict[str, Any]) -> list[Any]:
     account = _Account(asked.get("compositeIndexes"))
     ids = {account.add(item, number): item for number, item in enumerate(asked["items"])}
     found = account.query({"query": asked["query"], "parameters": asked.get("parameters") or []})
-    return [_as_it_came(one, ids) for one in found]
+    return [_as_it_came(entry, ids) for entry in found]
 
 
 class _Account:
@@ -94,11 +94,11 @@ class _Account:
 def _as_it_came(value: Any, ids: Mapping[str, dict[str, Any]]) -> Any:
     """A result without what the account adds to items."""
     if isinstance(value, list):
-        return [_as_it_came(one, ids) for one in value]
+        return [_as_it_came(item, ids) for item in value]
     if not isinstance(value, dict):
         return value
     if "_self" not in value:
-        return {name: _as_it_came(one, ids) for name, one in value.items()}
+        return {name: _as_it_came(item, ids) for name, item in value.items()}
     original = ids[value["id"]]
     return {name: original[name] for name in original if name in value}
 
@@ -140,8 +140,8 @@ def main() -> int:
     causes = causes_in(CAUSES)
     PAGE.write_text("\n".join(page(outcomes, causes)) + "\n", encoding="utf-8")
     unknown = without_cause(outcomes, causes)
-    for one in unknown:
-        print(f"{one.test} fails, and `{CAUSES.name}` has no cause:\n{one.why}\n")
+    for item in unknown:
+        print(f"{item.test} fails, and `{CAUSES.name}` has no cause:\n{item.why}\n")
     return 1 if unknown else 0
 
 
@@ -173,7 +173,7 @@ def _do(*command: str | Path, **environment: str) -> str:
 
 def page(outcomes: Sequence[Outcome], causes: Sequence[Cause]) -> Iterator[str]:
     """The lines of the page."""
-    passed = sum(one.outcome == "passed" for one in outcomes)
+    passed = sum(outcome.outcome == "passed" for outcome in outcomes)
     yield _HEAD.format(commit=COMMIT, passed=passed, all=len(outcomes))
     yield from lines_of(outcomes, causes)
 

@@ -182,7 +182,7 @@ class AmqpConnection(asyncio.Protocol):
         link.close()
 
     def _close_session(self, session: Session) -> None:
-        for link in [one for one in self._roles if one.session == session]:
+        for link in [role for role in self._roles if role.session == session]:
             self._close_link(link)
         session.close()
 

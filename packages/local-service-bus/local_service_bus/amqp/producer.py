@@ -42,7 +42,7 @@ class Producer:
             return
         try:
             encoded = messages_in(payload) if delivery.message_format == BATCH else [payload]
-            contents = [read(one) for one in encoded]
+            contents = [read(item) for item in encoded]
         except RefusedError as refusal:
             answer_sender(delivery, refusal)
         else:
@@ -74,7 +74,9 @@ class _Send(Step):
     def __init__(
         self, client: Client, delivery: Delivery, link: Link, entrance: Entrance, *, contents: Sequence[Content]
     ) -> None:
-        super().__init__(client, "send", entrance.address, message_ids=tuple(one.message_id for one in contents))
+        super().__init__(
+            client, "send", entrance.address, message_ids=tuple(content.message_id for content in contents)
+        )
         self._delivery = delivery
         self._link = link
         self._entrance = entrance

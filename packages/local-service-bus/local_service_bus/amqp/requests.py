@@ -57,7 +57,7 @@ class EntityRequest:
     def message_ids(self) -> tuple[str | None, ...]:
         """Of the messages it is about, as far as it says so."""
         if self.operation == "schedule":
-            return tuple(one["message-id"] for one in self._body["messages"])
+            return tuple(item["message-id"] for item in self._body["messages"])
         return tuple(stored.content.message_id for stored in self.held())
 
     def lose_locks(self) -> None:
@@ -126,7 +126,7 @@ class EntityRequest:
                 settle(self._queue(), self.operation, token, changed)
 
     def _schedule(self) -> Mapping[str, Any]:
-        contents = [read(bytes(one["message"])) for one in self._body["messages"]]
+        contents = [read(bytes(item["message"])) for item in self._body["messages"]]
         numbers = self._broker.entrance(self._address).schedule(contents)
         return {"sequence-numbers": array(Data.LONG, numbers)}
 
@@ -137,20 +137,20 @@ class EntityRequest:
         first, most = int(self._body["from-sequence-number"]), int(self._body["message-count"])
         session_id = self._body.get("session-id")
         waiting = [
-            one
-            for one in self._broker.scheduled(self._address)
-            if one.sequence_number >= first and session_id in (None, one.content.session_id)
+            item
+            for item in self._broker.scheduled(self._address)
+            if item.sequence_number >= first and session_id in (None, item.content.session_id)
         ]
-        seen = sorted([*self._queue().peek(first, most, session_id), *waiting], key=lambda one: one.sequence_number)
-        return {"messages": [{"message": write(one)} for one in seen[:most]]} if seen else None
+        seen = sorted([*self._queue().peek(first, most, session_id), *waiting], key=lambda item: item.sequence_number)
+        return {"messages": [{"message": write(item)} for item in seen[:most]]} if seen else None
 
     def _receive_deferred(self) -> Mapping[str, Any]:
         session_id = self._body.get("session-id")
         session = None if session_id is None else self._session()
         found = self._queue().find_deferred(list(self._body["sequence-numbers"]), session)
-        messages = [{"message": write(one, by_request=True), "lock-token": one.token} for one in found]
+        messages = [{"message": write(item, by_request=True), "lock-token": item.token} for item in found]
         if self._body.get("receiver-settle-mode") == DELETES:
-            for token in [one.token for one in found if one.token is not None]:
+            for token in [item.token for item in found if item.token is not None]:
                 self._queue().complete(token)
         return {"messages": messages}
 
@@ -169,7 +169,7 @@ class EntityRequest:
     def _list_rules(self) -> Mapping[str, Any] | None:
         skip, top = self._body.get("skip", 0), self._body.get("top", 100)
         page = self._broker.rules(self._address).all()[skip : skip + top]
-        return {"rules": [{"rule-description": write_rule(name, one)} for name, one in page]} if page else None
+        return {"rules": [{"rule-description": write_rule(name, item)} for name, item in page]} if page else None
 
     def _add_rule(self) -> None:
         wanted = read_filter(self._body["rule-description"])

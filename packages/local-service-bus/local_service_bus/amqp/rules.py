@@ -52,12 +52,12 @@ def read_filter(description: Mapping[Any, Any]) -> Filter:
     return CorrelationFilter(**{ours: wanted.get(name) for name, ours in _FIELDS.items()}, properties=properties)
 
 
-def write_rule(name: str, one: Filter) -> Described:
+def write_rule(name: str, item: Filter) -> Described:
     """A rule as a client reads it: filter, action, name."""
-    if isinstance(one, bool):
-        told = Described(ulong(_FILTERS[one]), [])
+    if isinstance(item, bool):
+        told = Described(ulong(_FILTERS[item]), [])
     else:
-        properties: dict[Any, Any] = dict(one.properties)
-        fields: list[Any] = [getattr(one, ours) for ours in _FIELDS.values()]
+        properties: dict[Any, Any] = dict(item.properties)
+        fields: list[Any] = [getattr(item, ours) for ours in _FIELDS.values()]
         told = Described(ulong(_CORRELATION), [*fields, properties])
     return Described(ulong(_RULE), [told, Described(ulong(_NO_ACTION), []), name])

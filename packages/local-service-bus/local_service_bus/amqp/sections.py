@@ -78,9 +78,9 @@ def owned(value: Any) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     if isinstance(value, dict):
-        return {owned(name): owned(one) for name, one in value.items()}
+        return {owned(name): owned(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [owned(one) for one in value]
+        return [owned(item) for item in value]
     if isinstance(value, Described):
         return Described(value.descriptor, owned(value.value))
     return value
@@ -113,7 +113,7 @@ def messages_in(batch: bytes) -> list[bytes]:
     Raises:
         RefusedError: if it is no batch.
     """
-    inner = [_binary(one) for one in split(batch) if one.code == DATA]
+    inner = [_binary(part) for part in split(batch) if part.code == DATA]
     if not inner:
         raise _malformed()
     return inner
@@ -132,7 +132,7 @@ def read(payload: bytes) -> Content:
 
 
 def _content(payload: bytes) -> Content:
-    found = {one.code: one for one in split(payload)}
+    found = {part.code: part for part in split(payload)}
     header = _list(found.get(HEADER), 5)
     properties = _list(found.get(PROPERTIES), 13)
     annotations = _map(found.get(MESSAGE_ANNOTATIONS))
@@ -162,7 +162,7 @@ def write(stored: Stored, *, by_request: bool = False) -> bytes:
         by_request: It does not come by a link, whose deliveries have the token of the lock as their tag.
     """
     sections = split(stored.content.payload)
-    found = {one.code: one for one in sections}
+    found = {section.code: section for section in sections}
     header = [*_list(found.get(HEADER), 5)[:4], uint(stored.delivery_count)]
     annotations = {**_map(found.get(MESSAGE_ANNOTATIONS)), **_annotations(stored)}
     parts = [
@@ -171,7 +171,7 @@ def write(stored: Stored, *, by_request: bool = False) -> bytes:
         _described(MESSAGE_ANNOTATIONS, annotations),
         *_properties(stored, found.get(PROPERTIES)),
         *_application_properties(stored, found.get(APPLICATION_PROPERTIES)),
-        *(one.encoded for one in sections if one.code > APPLICATION_PROPERTIES),
+        *(section.encoded for section in sections if section.code > APPLICATION_PROPERTIES),
     ]
     return b"".join(parts)
 

@@ -121,9 +121,9 @@ class Broker:
 
     def _add_topic(self, settings: Topic) -> None:
         targets = []
-        for one in settings.subscriptions:
-            queue = self._add_holding(f"{settings.name}/Subscriptions/{one.name}", one, count(1))
-            rules = self._rules[queue.address.lower()] = Rules(queue.address, one.filters)
+        for subscription in settings.subscriptions:
+            queue = self._add_holding(f"{settings.name}/Subscriptions/{subscription.name}", subscription, count(1))
+            rules = self._rules[queue.address.lower()] = Rules(queue.address, subscription.filters)
             targets.append((rules, queue))
         fan_out = _ToSubscriptions(settings, targets, self._world)
         self._entrances[settings.name.lower()] = Entrance(

@@ -170,13 +170,13 @@ class MessageQueue:
         """Look at messages from a number on, locked and deferred ones included."""
         numbers = sorted(number for number in self._messages if number >= first)
         seen = (self._messages[number] for number in numbers)
-        of_session = [one for one in seen if session_id is None or one.content.session_id == session_id]
+        of_session = [item for item in seen if session_id is None or item.content.session_id == session_id]
         return of_session[:most]
 
     def session_ids(self) -> list[str]:
         """Sessions with messages or a state."""
         with_messages = {
-            one.content.session_id for one in self._messages.values() if one.content.session_id is not None
+            message.content.session_id for message in self._messages.values() if message.content.session_id is not None
         }
         return sorted(with_messages | self.sessions.with_state())
 
@@ -203,8 +203,8 @@ class MessageQueue:
 
     def counts(self, scheduled: int = 0) -> Counts:
         """What there is; whoever calls knows how many are scheduled."""
-        free = [one for one in self._messages.values() if one.token is None]
-        deferred = sum(one.state == "deferred" for one in free)
+        free = [message for message in self._messages.values() if message.token is None]
+        deferred = sum(item.state == "deferred" for item in free)
         dead = 0 if self.dead_letters is None else len(self.dead_letters)
         return Counts(len(free) - deferred, len(self._locked), scheduled, deferred, dead)
 

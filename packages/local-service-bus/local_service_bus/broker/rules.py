@@ -37,8 +37,10 @@ class Rules:
 
     def __init__(self, address: str, filters: Iterable[CorrelationFilter] = ()) -> None:
         self._address = address
-        named: Mapping[str, Filter] = {one.rule or f"rule-{number}": one for number, one in enumerate(filters, start=1)}
-        self._rules = {name.lower(): (name, one) for name, one in (named or {DEFAULT: True}).items()}
+        named: Mapping[str, Filter] = {
+            item.rule or f"rule-{number}": item for number, item in enumerate(filters, start=1)
+        }
+        self._rules = {name.lower(): (name, item) for name, item in (named or {DEFAULT: True}).items()}
 
     def all(self) -> list[tuple[str, Filter]]:
         """Names and filters, in the order in which they were added."""
@@ -67,12 +69,12 @@ class Rules:
 
     def pass_on(self, content: Content) -> bool:
         """Whether a message concerns the subscription."""
-        return any(one if isinstance(one, bool) else passes(one, content) for _, one in self.all())
+        return any(item if isinstance(item, bool) else passes(item, content) for _, item in self.all())
 
 
-def passes(one: CorrelationFilter, content: Content) -> bool:
+def passes(item: CorrelationFilter, content: Content) -> bool:
     """Whether a filter lets a message pass."""
-    named = ((getattr(one, name), getattr(content, name)) for name in _COMPARED)
+    named = ((getattr(item, name), getattr(content, name)) for name in _COMPARED)
     return all(wanted is None or wanted == found for wanted, found in named) and all(
-        content.properties.get(name) == wanted for name, wanted in one.properties.items()
+        content.properties.get(name) == wanted for name, wanted in item.properties.items()
     )

@@ -51,7 +51,7 @@ def script() -> Script:
 def test_the_answer_of_a_request_is_part_of_the_commit(script: Script) -> None:
     played = attempt(script, request("k-1", amount=3, status=201))
     assert played.finished.answers == (("http/k-1", answer(3, status=201)),)
-    assert [one.answer for one in script.ledger.answers] == [answer(3, status=201)]
+    assert [item.answer for item in script.ledger.answers] == [answer(3, status=201)]
 
 
 def test_a_request_whose_handler_does_not_reply_is_answered_without_content(script: Script) -> None:
@@ -105,8 +105,8 @@ ROOM = MOST_ANSWERED - answer(1).size - len("X-Padding")
 def test_a_large_answer_is_written_in_a_page_before_the_next_commit_and_not_again(script: Script) -> None:
     first = attempt(script, request("k-1", padding=ROOM + 1)).finished.answers
     page = attempt(script, request("k-2")).only(WritePage).page
-    assert [one.cause for one in page.answers] == [message_hash("http/k-1")] == [*page.hashes]
-    assert [one.cause for one in script.ledger.answers] == [message_hash("http/k-2")]
+    assert [item.cause for item in page.answers] == [message_hash("http/k-1")] == [*page.hashes]
+    assert [item.cause for item in script.ledger.answers] == [message_hash("http/k-2")]
     assert len(script.marks) == 2, "its mark stays"
     assert not attempt(script, request("k-3")).all(WritePage)
     assert attempt(script, request("k-1")).finished.answers == first
@@ -147,7 +147,7 @@ def test_a_request_is_not_answered_while_pages_cannot_be_read(script: Script, re
 def test_one_attempt_answers_from_page_ledger_and_commit(script: Script) -> None:
     left(script)
     answers = dict(attempt(script, request("k-1"), request("k-2"), request("k-3")).finished.answers)
-    assert [one.body for one in answers.values()] == [answer(total).body for total in (1, 2, 3)]
+    assert [item.body for item in answers.values()] == [answer(total).body for total in (1, 2, 3)]
     assert [*answers] == ["http/k-1", "http/k-2", "http/k-3"]
 
 
@@ -156,7 +156,7 @@ def owing(script: Script) -> None:
     assert attempt(script, request("k-1"), replies={Publish: UNKNOWN}).again.reason
     script.at += RETENTION + timedelta(seconds=1)
     attempt(script, request("k-2"))
-    assert [one.hash for one in script.marks] == [message_hash("http/k-2")]
+    assert [mark.hash for mark in script.marks] == [message_hash("http/k-2")]
 
 
 def test_a_request_is_answered_as_long_as_it_owes_though_its_mark_went_with_age(script: Script) -> None:
@@ -171,7 +171,7 @@ def test_its_answer_goes_with_the_entry_once_that_is_paid(script: Script) -> Non
     owing(script)
     attempt(script, request("k-1"))
     attempt(script, request("k-3"))
-    assert [one.cause for one in script.ledger.answers] == [message_hash(f"http/k-{number}") for number in (2, 3)]
+    assert [item.cause for item in script.ledger.answers] == [message_hash(f"http/k-{number}") for number in (2, 3)]
 
 
 def test_a_request_of_which_only_what_it_owes_is_left_is_too_old_to_be_answered(script: Script) -> None:
@@ -252,4 +252,4 @@ def test_a_copy_with_another_content_is_told_from_its_message(script: Script, ot
 def test_whatever_brought_a_message_its_mark_begins_its_content(script: Script) -> None:
     attempt(script, request("k-1"))
     attempt(script, QUEUED)
-    assert {one.content for one in script.marks} == {request("k-1").content[:4], QUEUED.content[:4]}
+    assert {mark.content for mark in script.marks} == {request("k-1").content[:4], QUEUED.content[:4]}

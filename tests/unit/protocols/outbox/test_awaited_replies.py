@@ -64,9 +64,9 @@ def test_the_commit_that_calls_awaits_the_reply_and_publishes_the_call() -> None
 def test_calls_of_messages_that_share_a_commit_carry_their_own_versions() -> None:
     script = fresh()
     script.play(attempt(bill("m-1"), bill("m-2", times=2)))
-    versions = [read_call(Envelope.read(one.envelope.text)).version for one in script.published]
+    versions = [read_call(Envelope.read(item.envelope.text)).version for item in script.published]
     assert versions == [1, 2, 2]
-    assert script.ledger.calls == tuple(one.id for one in script.published)
+    assert script.ledger.calls == tuple(item.id for item in script.published)
 
 
 def test_the_reply_is_handled_and_awaited_no_more() -> None:
@@ -99,7 +99,7 @@ def test_a_copy_finishes_what_its_commit_owes() -> None:
     script.play(attempt(charged(call, 1)), {Publish: UNKNOWN})
     played = script.play(attempt(charged(call, 1)))
     assert played.requests == [LoadEntity, Publish]
-    assert [one.id for one in script.published[1:]] == [one.id for one in played.only(Publish).outputs]
+    assert [item.id for item in script.published[1:]] == [output.id for output in played.only(Publish).outputs]
 
 
 def test_a_reply_that_no_call_awaits_and_that_was_never_processed_is_refused() -> None:
@@ -132,9 +132,9 @@ def test_a_reply_whose_call_no_view_shows_takes_nothing_along() -> None:
     assert key == key_of(lost)
     assert isinstance(error, TryAgainLater)
     assert "a call newer than the entity's version read, 1." in str(error)
-    assert [type(one) for _, one in script.play(attempt(lost, bill("m-1"))).finished.failed] == [InvalidMessage]
+    assert [type(item) for _, item in script.play(attempt(lost, bill("m-1"))).finished.failed] == [InvalidMessage]
     later = charged("later", 4)
-    assert [one for one, _ in script.play(attempt(later, bill("m-2"))).finished.failed] == [key_of(later)]
+    assert [item for item, _ in script.play(attempt(later, bill("m-2"))).finished.failed] == [key_of(later)]
     assert "older than the call" in script.play(attempt(later, charged("lost", 4))).again.reason
     assert len(script.play(attempt(later, charged("o-1", 1, order="b"))).finished.failed) == 2
 

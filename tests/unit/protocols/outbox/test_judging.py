@@ -65,8 +65,8 @@ class Shop:
     @property
     def commits(self) -> list[str]:
         """Hashes of the messages that were committed, as often as they were."""
-        commits = (one for one in self.world.facts().commits if one.version is not None)
-        return [message for message, _ in dict.fromkeys((one.message, one.version) for one in commits)]
+        commits = (commit for commit in self.world.facts().commits if commit.version is not None)
+        return [message for message, _ in dict.fromkeys((commit.message, commit.version) for commit in commits)]
 
     @property
     def parked(self) -> list[str]:

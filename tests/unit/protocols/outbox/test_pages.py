@@ -91,8 +91,8 @@ class TestLeaving:
         for number in (1, 2, 3):
             script.play(attempt(OUTBOX, replace(deposit(f"m-{number}"), asked="f"), handle=answering))
         (page,) = script.pages
-        assert [one.cause for one in page.answers] == [message_hash("web/m-1"), message_hash("web/m-2")]
-        assert (page.marks, page.hashes) == ("", tuple(one.cause for one in page.answers))
+        assert [answer.cause for answer in page.answers] == [message_hash("web/m-1"), message_hash("web/m-2")]
+        assert (page.marks, page.hashes) == ("", tuple(answer.cause for answer in page.answers))
         assert (script.ledger.left, script.ledger.cut, len(script.ledger.answers)) == (0, 1, 1)
         played = script.play(attempt(OUTBOX, replace(deposit("m-1"), asked="f"), handle=answering))
         assert played.requests[1:] == [FindPages]
@@ -211,7 +211,7 @@ class TestAnotherHistory:
         assert before is not None
         script.put(before)
         played = script.play(attempt(OUTBOX, timed(500)))
-        assert played.requests == [type(one) for one in played.effects if type(one) in played.requests]
+        assert played.requests == [type(effect) for effect in played.effects if type(effect) in played.requests]
         assert len(played.all(WritePage)) == 1, "the page after the first one is the same"
         script.play(attempt(OUTBOX, *(timed(number) for number in range(501, 520))))
         played = script.play(attempt(OUTBOX, timed(600)))

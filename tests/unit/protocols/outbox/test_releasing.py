@@ -55,7 +55,7 @@ def swept(script: Script, replies: dict[Any, Any] | None = None) -> Played:
 
 def test_what_is_due_is_read_at_the_ledgers_token_committed_and_then_published() -> None:
     script = keeper("k-1", "k-2")
-    token, (stored,) = script.ledger.token, {one.tx for one in script.ledger.kept}
+    token, (stored,) = script.ledger.token, {item.tx for item in script.ledger.kept}
     played = swept(script)
     opened = [OpenNumbers, SaveEntity, Publish, CloseNumbers]
     assert played.kinds == [LoadEntity, FindPaid, Begin, LoadStaged, *opened]
@@ -119,8 +119,8 @@ def test_each_kept_message_has_its_turn_within_as_many_minutes_as_all_fill_commi
         due_in(tuple(reversed(messages)), began + timedelta(minutes=m)) for m in range(-(-number // MOST_RELEASED))
     ]
     assert all(0 < len(turn) <= MOST_RELEASED for turn in turns)
-    assert sorted((one for turn in turns for one in turn), key=lambda one: one.due) == messages
-    assert all([*turn] == sorted(turn, key=lambda one: one.due) for turn in turns)
+    assert sorted((item for turn in turns for item in turn), key=lambda item: item.due) == messages
+    assert all([*turn] == sorted(turn, key=lambda item: item.due) for turn in turns)
 
 
 def test_what_is_kept_takes_room_in_the_document() -> None:
@@ -136,4 +136,4 @@ def test_what_is_owed_is_published_and_what_cannot_be_released_is_reported_all_t
     played = swept(script, {LoadStaged: FoundStaged(())})
     assert played.only(Publish).outputs
     assert [type(error) for _, error in played.finished.stopped] == [DamagedDocument]
-    assert [one.id for one in script.ledger.kept] == ["k-1"]
+    assert [item.id for item in script.ledger.kept] == ["k-1"]

@@ -129,7 +129,7 @@ def test_one_that_carries_a_stable_time_is_judged_by_that_and_keeps_it(stable: d
     parked = replace(PARKED, envelope=timed.to_json())
     played = requeued({LoadParked: FoundParked(parked, '"7"', AT)})
     assert played.result.outcome == outcome
-    for output in (one for publish in played.all(Publish) for one in publish.outputs):
+    for output in (item for publish in played.all(Publish) for item in publish.outputs):
         assert Envelope.read(output.envelope.text).since == milliseconds(stable)
 
 
@@ -214,7 +214,7 @@ class TestAsANewMessage:
             driver = BlockingDriver(store, lambda publish: arrived(publish, sent), Runtime())
             driver.run(renew(ENTITY, "web/m-9", a_week, Memory()))
             driver.run(requeue(ENTITY, "web/m-9", "accounts", a_week, Memory()))
-        first, second, third = ((one.id, one.since) for one in sent)
+        first, second, third = ((item.id, item.since) for item in sent)
         assert first == second
         assert first[0] != third[0]
         assert first[1] != third[1]

@@ -50,8 +50,8 @@ def tended_to_the_end(readers: Readers, strategy: Resequencer) -> list[Played]:
 
 
 def skipped(readers: Readers) -> list[tuple[str, int]]:
-    numbered = (one for one in readers.companions if isinstance(one, NumberedMessage))
-    return [(one.source, one.number) for one in numbered if one.message is None]
+    numbered = (companion for companion in readers.companions if isinstance(companion, NumberedMessage))
+    return [(item.source, item.number) for item in numbered if item.message is None]
 
 
 @pytest.mark.parametrize("strategy", [WAIT, SKIP, REBUILD])
@@ -125,8 +125,8 @@ class TestSkipping:
     def test_a_large_gap_is_skipped_in_several_commits(self) -> None:
         readers = waiting(250)
         played = tended_to_the_end(readers, SKIP)
-        commits = [one.only(SaveBatch) for one in played]
-        assert [len(one.create) for one in commits[:-1]] == [BATCH_DOCUMENTS, BATCH_DOCUMENTS, 51]
+        commits = [item.only(SaveBatch) for item in played]
+        assert [len(commit.create) for commit in commits[:-1]] == [BATCH_DOCUMENTS, BATCH_DOCUMENTS, 51]
         assert readers.seen == ["250"]
         assert len(skipped(readers)) == 249
 
@@ -207,7 +207,7 @@ class TestAskingForThem:
         readers = waiting(3)
         waiting(2, source="t", readers=readers)
         requests = tended(readers, REBUILD).only(Publish).outputs
-        asked = [read_request(Envelope.read(one.envelope.text)) for one in requests]
+        asked = [read_request(Envelope.read(request.envelope.text)) for request in requests]
         assert asked == [("s", Missing(channel_of("s"), 1, 2)), ("t", Missing(channel_of("t"), 1, 1))]
 
     def test_a_request_that_may_not_have_arrived_is_made_again(self) -> None:

@@ -96,7 +96,7 @@ class TestOutOfOrder:
         commit = readers.attempted(scored(1)).only(SaveBatch)
         ((released, etag),) = commit.replace
         assert (released, etag) == (document_of(2, "s/m-2", AT), '"2"')
-        assert [one.number for one in commit.create if isinstance(one, NumberedMessage)] == [1]
+        assert [item.number for item in commit.create if isinstance(item, NumberedMessage)] == [1]
 
     def test_a_copy_of_what_is_held_is_dropped(self) -> None:
         readers = Readers()
@@ -150,9 +150,11 @@ def test_each_source_is_handled_as_far_as_it_has_no_gap(arrivals: list[tuple[str
     came = {source: {number for name, number in arrivals if name == source} for source in "st"}
     for source, numbers in came.items():
         following = next(number for number in range(1, 9) if number not in numbers)
-        assert [one for one in readers.handled if one[0] == source] == [f"{source}{one}" for one in range(1, following)]
+        assert [item for item in readers.handled if item[0] == source] == [
+            f"{source}{item}" for item in range(1, following)
+        ]
         assert readers.reception(source).next == following
-    held = [f"{name}{one}" for name in "st" for one in sorted(came[name]) if one > readers.reception(name).next]
+    held = [f"{name}{item}" for name in "st" for item in sorted(came[name]) if item > readers.reception(name).next]
     assert readers.waiting == held
 
 

@@ -151,7 +151,7 @@ class TestALongRelease:
         attempts = released(readers, scored(1))
         commits = [played.only(SaveBatch) for played in attempts]
         assert len(commits) == 3
-        assert all(len(one.create) + len(one.replace) <= BATCH_DOCUMENTS for one in commits)
+        assert all(len(commit.create) + len(commit.replace) <= BATCH_DOCUMENTS for commit in commits)
         assert readers.seen == [str(number) for number in range(1, 251)]
         assert (readers.reception(), readers.waiting) == (received("s", 251), [])
 

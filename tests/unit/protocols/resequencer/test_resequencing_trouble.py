@@ -193,7 +193,7 @@ class TestASkippedNumber:
         finished = readers.delivered(scored(1))
         assert (finished.processed, finished.failed) == ((), ())
         assert readers.seen == ["2"]
-        noted = next(one for one in readers.companions if id_of(BOARD, one).endswith(":1"))
+        noted = next(companion for companion in readers.companions if id_of(BOARD, companion).endswith(":1"))
         assert noted == document_of(1, "s/m-1", AT)
 
     def test_a_copy_of_it_writes_nothing_more(self) -> None:

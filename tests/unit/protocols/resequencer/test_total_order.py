@@ -27,8 +27,8 @@ def sent(source: str, number: int, second: int, shown: int | None = None) -> Env
 
 def late(readers: Readers) -> list[str]:
     """The messages that were handled too late."""
-    numbered = (one for one in readers.companions if isinstance(one, NumberedMessage))
-    return sorted(f"{one.source}{one.number}" for one in numbered if one.late)
+    numbered = (companion for companion in readers.companions if isinstance(companion, NumberedMessage))
+    return sorted(f"{item.source}{item.number}" for item in numbered if item.late)
 
 
 def acquainted() -> Readers:
@@ -139,14 +139,14 @@ def test_in_whatever_order_they_arrive_they_are_handled_in_one(steps: list[tuple
         seconds[source] += more
         numbers[source] += 1
         messages.append(sent(source, numbers[source], seconds[source], shown=len(messages) + 1))
-    in_order = sorted(messages, key=lambda one: (seconds_of(one), one.source, one.extensions))
+    in_order = sorted(messages, key=lambda item: (seconds_of(item), item.source, item.extensions))
     random.shuffle(messages)
     for message in messages:
         readers.delivered(message)
     readers.at += WAIT
     readers.delivered()
     assert readers.seen is not None
-    assert readers.seen[3:] == [str(one.data.value["number"]) for one in in_order]
+    assert readers.seen[3:] == [str(item.data.value["number"]) for item in in_order]
     assert late(readers) == []
 
 
@@ -175,7 +175,7 @@ def test_however_many_have_waited_long_enough_a_batch_takes_no_more_than_the_ser
     for number, from_whom in ((2, sources), (1, sources[1:])):  # One is silent, so that all the others wait.
         for begin in range(0, len(from_whom), RESEQUENCER.group_limit):
             readers.delivered(
-                *(sent(one, number, number) for one in from_whom[begin : begin + RESEQUENCER.group_limit])
+                *(sent(item, number, number) for item in from_whom[begin : begin + RESEQUENCER.group_limit])
             )
     assert readers.seen is None or readers.seen == []
     readers.at += WAIT

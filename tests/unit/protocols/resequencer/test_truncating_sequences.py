@@ -20,7 +20,7 @@ class TestNumbers:
         readers.delivered(scored(1), scored(2), scored(4))
         played = cleaned(readers, "resequencer")
         assert played.requests == [LoadEntity, LoadCompanions, DeleteCompanions]
-        assert ([one.message for one in readers.companions], readers.waiting) == (["s/m-4"], ["s4"])
+        assert ([companion.message for companion in readers.companions], readers.waiting) == (["s/m-4"], ["s4"])
         readers.delivered(scored(1), scored(2))
         readers.delivered(scored(3))
         assert readers.seen == ["1", "2", "3", "4"]
@@ -40,7 +40,7 @@ class TestNumbers:
         before = readers.usual(LoadEntity(readers.entity))
         readers.delivered(scored(2))
         cleaned(readers, "resequencer", replies={LoadEntity: before})
-        assert [one.message for one in readers.companions] == ["s/m-2"]
+        assert [companion.message for companion in readers.companions] == ["s/m-2"]
         assert cleaned(readers, "resequencer", replies={LoadEntity: NOTHING}).requests == [LoadEntity, LoadCompanions]
 
     def test_each_sequence_has_its_own_next(self) -> None:
@@ -70,7 +70,7 @@ class TestNumbers:
         readers = self.skipped()
         cleaned(readers, "resequencer")
         readers.delivered(scored(1), scored(3))
-        assert (readers.seen, [one.message for one in readers.companions]) == (["2", "3"], ["s/m-3"])
+        assert (readers.seen, [companion.message for companion in readers.companions]) == (["2", "3"], ["s/m-3"])
 
     def test_a_message_that_comes_for_a_number_that_is_being_cleaned_up_is_noted_or_dropped(self) -> None:
         noted, dropped = self.skipped(), self.skipped()
@@ -81,7 +81,7 @@ class TestNumbers:
             noted.usual(effect)
 
         cleaned(noted, "resequencer", candidates, {DeleteCompanions: after_the_message})
-        assert (noted.seen, [one.message for one in noted.companions]) == (["2"], ["s/m-1"])
+        assert (noted.seen, [companion.message for companion in noted.companions]) == (["2"], ["s/m-1"])
 
         def after_the_deletion(effect: SaveBatch) -> Any:
             cleaned(dropped, "resequencer", candidates)

@@ -24,7 +24,7 @@ def remembered(script: Script) -> list[Any]:
 
 
 def versions(script: Script) -> list[tuple[str, int, str]]:
-    return [(one.message, one.version, one.tx) for one in remembered(script)]
+    return [(item.message, item.version, item.tx) for item in remembered(script)]
 
 
 @BOTH

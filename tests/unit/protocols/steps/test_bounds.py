@@ -182,31 +182,33 @@ def reply_to(effect: Effect[Any], past: Past, draw: random.Random) -> Any:  # no
         case LoadCompanions(ids=ids):
             there = [draw.choice(past.companions[id]) for id in ids if id in past.companions]
             return mostly(
-                FoundCompanions(tuple((one, "etag") for one in there if draw.random() < 0.8)), BEHIND, UNKNOWN
+                FoundCompanions(tuple((item, "etag") for item in there if draw.random() < 0.8)), BEHIND, UNKNOWN
             )
         case FindEntries(ranges=ranges):
-            every = (one for many in past.companions.values() for one in many if isinstance(one, StreamEntry))
-            by_version = {one.version: one for one in every if any(one.version in range(a, b + 1) for a, b in ranges)}
+            every = (item for many in past.companions.values() for item in many if isinstance(item, StreamEntry))
+            by_version = {
+                item.version: item for item in every if any(item.version in range(a, b + 1) for a, b in ranges)
+            }
             there = [by_version[version] for version in sorted(by_version)]
-            return mostly(FoundCompanions(tuple((one, "etag") for one in there)), BEHIND, UNKNOWN)
+            return mostly(FoundCompanions(tuple((item, "etag") for item in there)), BEHIND, UNKNOWN)
         case FindOwing():
-            records = (one for many in past.companions.values() for one in many if isinstance(one, ColocatedRecord))
-            return mostly(FoundCompanions(tuple((one, "etag") for one in records)), BEHIND, UNKNOWN)
+            records = (item for many in past.companions.values() for item in many if isinstance(item, ColocatedRecord))
+            return mostly(FoundCompanions(tuple((record, "etag") for record in records)), BEHIND, UNKNOWN)
         case OpenNumbers():
             return mostly(Bookkeeper(f"{draw.getrandbits(80):020x}").give(effect, AT), UNKNOWN)
         case FindPaid(transactions=transactions):
             return frozenset(tx for tx in transactions if draw.random() < 0.3)
         case FindPages():
-            return mostly(FoundPages(tuple(one for one in past.pages if draw.random() < 0.5)), BEHIND, UNKNOWN)
+            return mostly(FoundPages(tuple(page for page in past.pages if draw.random() < 0.5)), BEHIND, UNKNOWN)
         case FindBlobs():
             return mostly(frozenset(), UNKNOWN)
         case FindPagesAbove():
-            return mostly(FoundAbove(tuple((one, "etag") for one in past.pages)), BEHIND, UNKNOWN)
+            return mostly(FoundAbove(tuple((page, "etag") for page in past.pages)), BEHIND, UNKNOWN)
         case WritePage():
             return mostly(Written("0:-1#60"), UNKNOWN, OTHER)
         case LoadRequests(requests=requests):
-            documents = (RequestDocument(past.entity.key, one, AT, Json("{}"), None) for one in requests)
-            return mostly(FoundRequests(tuple(one for one in documents if draw.random() < 0.8), token), UNKNOWN)
+            documents = (RequestDocument(past.entity.key, item, AT, Json("{}"), None) for item in requests)
+            return mostly(FoundRequests(tuple(item for item in documents if draw.random() < 0.8), token), UNKNOWN)
         case KeepAnswers():
             return mostly(Written("0:-1#62"), UNKNOWN)
         case HasCompanions() | HasPages():
@@ -282,7 +284,7 @@ def test_new_outputs_are_only_published_after_the_batch_that_commits_them(
         if isinstance(effect, (SaveBatch, SaveEntity)):
             committed |= set(outputs_in(past.entity, effect.document))
         if isinstance(effect, SaveBatch):
-            committed |= {id for one in effect.create for id in outputs_of(one)}
+            committed |= {id for item in effect.create for id in outputs_of(item)}
         if isinstance(effect, Publish):
             assert {output.id for output in effect.outputs} <= past.committed | committed
     assert len([effect for effect in effects if isinstance(effect, (SaveBatch, SaveEntity))]) <= 1

@@ -134,7 +134,7 @@ def test_a_ledger_that_cannot_be_trusted_stops_everything(ledger: Any, error: ty
 
 
 def size_of(commit: SaveBatch) -> int:
-    return commit.document.size + sum(Json.of(companion_document(ENTITY, one)).size for one in commit.create)
+    return commit.document.size + sum(Json.of(companion_document(ENTITY, item)).size for item in commit.create)
 
 
 def notes(size: int) -> Handled:
@@ -151,7 +151,7 @@ class TestSize:
             bodies.append(before.body)
             return notes(MAX_DOCUMENT_BYTES) if envelope.id == "m-2" else small
 
-        group = [deposit(f"m-{one}") for one in (1, 2, 3)]
+        group = [deposit(f"m-{item}") for item in (1, 2, 3)]
         script = Script()
         played = script.play(attempt(PROTOCOLS[protocol], *group, handle=handle))
         assert played.finished.processed == ("web/m-1", "web/m-3")
@@ -179,7 +179,7 @@ class TestSize:
 class TestRoomInABatch:
     def test_a_message_without_room_in_its_group_is_tried_again_alone(self, protocol: str) -> None:
         script = Script()
-        large = [deposit(f"m-{one}", **big(protocol)) for one in (1, 2, 3)]
+        large = [deposit(f"m-{item}", **big(protocol)) for item in (1, 2, 3)]
         played = script.play(attempt(PROTOCOLS[protocol], *large))
         assert played.finished.processed == ("web/m-1", "web/m-2")
         ((key, error),) = played.finished.failed
@@ -189,7 +189,7 @@ class TestRoomInABatch:
         assert script.play(attempt(PROTOCOLS[protocol], large[2])).finished.processed == ("web/m-3",)
 
     def test_a_small_message_goes_on_where_a_large_one_found_no_room(self, protocol: str) -> None:
-        group = [*(deposit(f"m-{one}", **big(protocol)) for one in (1, 2, 3)), deposit("m-4")]
+        group = [*(deposit(f"m-{item}", **big(protocol)) for item in (1, 2, 3)), deposit("m-4")]
         played = Script().play(attempt(PROTOCOLS[protocol], *group))
         assert played.finished.processed == ("web/m-1", "web/m-2", "web/m-4")
         assert [key for key, _ in played.finished.failed] == ["web/m-3"]

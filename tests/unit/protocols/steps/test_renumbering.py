@@ -31,7 +31,7 @@ def test_the_sequences_go_and_nothing_else_is_changed(strategy: Strategy) -> Non
     before = script.ledger
     played = script.play(renumber(ENTITY, strategy, Memory()))
     assert played.kinds == [LoadEntity, SaveEntity]
-    owing = (one.without_sequences(ENTITY, before.to, before.sequences) for one in before.outbox)
+    owing = (item.without_sequences(ENTITY, before.to, before.sequences) for item in before.outbox)
     assert script.ledger == replace(before, sequences=(), outbox=tuple(owing))
     assert played.result.forgotten == before.sequences == (receipts(2, before.sequences[0].channel),)
     assert played.result.memory.saved is None

@@ -30,7 +30,9 @@ def lossy(script: Script, chance: Any) -> Any:
     """Deletions of which any part may be lost."""
 
     def delete(effect: DeleteCompanions) -> None:
-        script.usual(DeleteCompanions(ENTITY, tuple(one for one in effect.companions if chance.random() < 0.8)))
+        script.usual(
+            DeleteCompanions(ENTITY, tuple(companion for companion in effect.companions if chance.random() < 0.8))
+        )
 
     return delete
 
@@ -50,13 +52,13 @@ def test_a_copy_inside_the_retention_finds_what_it_left_and_sends_what_it_sent(
         script.play(sourcing.attempt(type, message))
         if cleans or number == len(steps) - 1:
             old = listed(script, RETENTION + timedelta(seconds=1))
-            some = tuple(one for one in old if chance.random() < 0.8)
+            some = tuple(item for item in old if chance.random() < 0.8)
             cleaned(script, protocol, some, {DeleteCompanions: lossy(script, chance)})
     sent = {output.id: output for output in script.published}
     recent = [message for message, at in came if script.at - at <= RETENTION]
     script.published.clear()
     version = script.ledger.version
-    kept = {str(one.message) for one in script.companions}
+    kept = {str(companion.message) for companion in script.companions}
     assert kept >= {f"web/{message.id}" for message in recent}
     for message in chance.sample(recent, len(recent)):
         finished = script.play(sourcing.attempt(type, message)).finished

@@ -156,14 +156,14 @@ def message_of(number: int, kind: str, *details: Any) -> Envelope:
 def test_every_earlier_state_is_rebuilt_exactly(history: list[Any], every: int, random: Any) -> None:
     type, script = accounts(VersionStream(every)), Script()
     first = Remembering(type)
-    waiting = [message_of(number, *one) for number, one in enumerate(history)]
+    waiting = [message_of(number, *item) for number, item in enumerate(history)]
     messages = list(waiting)
     processed: list[str] = []
     while waiting:
         size = random.randint(1, 4)
         processed += script.play(attempt(type, *waiting[:size], handle=first)).finished.processed
         waiting = waiting[size:]
-    handled = [one for one, message in zip(first.points, messages, strict=True) if f"web/{message.id}" in processed]
+    handled = [item for item, message in zip(first.points, messages, strict=True) if f"web/{message.id}" in processed]
     stream = entries(script)
     for version, point in enumerate(handled, 1):
         assert point_before(work(type), version, stream, script.ledger, Point(None)) == point

@@ -154,7 +154,7 @@ class TestOldEvents:
     ) -> None:
         type = accounts()
         type._appliers._appliers.update(changes)
-        for name in [name for name, one in type._appliers._appliers.items() if one is None]:
+        for name in [name for name, item in type._appliers._appliers.items() if item is None]:
             del type._appliers._appliers[name]
         script = self.script
         sent = list(script.published)
@@ -188,6 +188,6 @@ class TestOldEvents:
         ],
     )
     def test_an_entry_that_does_not_lead_on_is_damage(self, version: int, changes: dict[str, Any], words: str) -> None:
-        stream = [replace(one, **changes) if one.version == version else one for one in entries(self.script)]
+        stream = [replace(entry, **changes) if entry.version == version else entry for entry in entries(self.script)]
         with pytest.raises(DamagedDocument, match=words):
             point_before(work(TYPE), 3, tuple(stream), self.script.ledger, Point(None))

@@ -204,7 +204,7 @@ class TestTrouble:
         script = sending(1, 1)
         with pytest.raises(NonDeterministicHandler, match="web/m-2 on entity account/a"):
             replayed(script, 1, 2, handle=changed)
-        assert not [one for one in script.asked if isinstance(one, Publish)]
+        assert not [item for item in script.asked if isinstance(item, Publish)]
 
     def test_a_stream_of_which_clean_up_has_taken_a_part_is_refused(self) -> None:
         with pytest.raises(DamagedDocument, match="not every version from 1 to 2"):
@@ -228,7 +228,7 @@ class TestTrouble:
         script = Script(stored)
         with pytest.raises(ConfigurationError, match="account/a holds events, but its type applies none"):
             replayed(script, 1, 1)
-        assert [type(one) for one in script.asked] == [LoadEntity]
+        assert [type(item) for item in script.asked] == [LoadEntity]
 
     def test_a_stream_of_states_is_not_taken_for_one_of_events(self) -> None:
         script = Script(entity_document(ABSENT, Ledger(1, type="account", protocol="stream", snapshot_every=3)))

@@ -109,7 +109,7 @@ def test_duplicates_and_replays_send_what_was_sent_and_new_messages_go_to_all(la
     world.replayed()
     assert world.sent() == before
     world.delivered("m-3")
-    places = [(one.destination, one.place.number) for one in world.sent() if one.place is not None]
+    places = [(item.destination, item.place.number) for item in world.sent() if item.place is not None]
     announced = [(name, 4 if name == "old" else 1) for name, types in later.items() if Announced in types]
     noted = [(name, 2 if Announced in types else 1) for name, types in later.items() if Noted in types]
     assert places == [*announced, *noted, ("letters", 4)]

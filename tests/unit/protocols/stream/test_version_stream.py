@@ -32,7 +32,7 @@ MONDAY = AT + timedelta(days=4)
 
 
 def entries(script: Script) -> list[StreamEntry]:
-    return [one for one in script.companions if isinstance(one, StreamEntry)]
+    return [companion for companion in script.companions if isinstance(companion, StreamEntry)]
 
 
 def played(*messages: Envelope, strategy: VersionStream = STREAM) -> Script:

@@ -143,11 +143,11 @@ class TestDamage:
     stream, ledger, now = stream_of(counting(*range(8)), 3)
 
     def test_the_stream_is_as_described(self) -> None:
-        assert [one.whole for one in self.stream] == [False, False, True, False, False, True, False]
+        assert [item.whole for item in self.stream] == [False, False, True, False, False, True, False]
 
     @pytest.mark.parametrize("missing", [1, 2, 3])
     def test_a_missing_entry_is_reported_with_what_may_have_happened(self, missing: int) -> None:
-        found = tuple(one for one in self.stream if one.version != missing)
+        found = tuple(item for item in self.stream if item.version != missing)
         text = refused(1, found, self.ledger, self.now)
         assert "not every version from 1 to 3" in text
         assert "Restore the entries from a backup" in text
@@ -205,7 +205,7 @@ class TestDamage:
         assert "Version 3" in text
 
     def test_an_entry_without_any_way_back_is_damage(self) -> None:
-        found = tuple(replace(one, before=None) if one.version == 2 else one for one in self.stream)
+        found = tuple(replace(item, before=None) if item.version == 2 else item for item in self.stream)
         assert "Version 2" in refused(2, found, self.ledger, self.now)
 
     def test_a_patch_that_says_it_is_a_whole_state_is_damage(self) -> None:
@@ -216,4 +216,4 @@ class TestDamage:
         assert "sEcReT" not in refused(2, self.changed(2, patch, whole=False), self.ledger, self.now)
 
     def changed(self, version: int, way: Json, *, whole: bool) -> Stream:
-        return tuple(entry(version, way, whole=whole) if one.version == version else one for one in self.stream)
+        return tuple(entry(version, way, whole=whole) if item.version == version else item for item in self.stream)

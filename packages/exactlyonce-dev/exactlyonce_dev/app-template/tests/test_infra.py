@@ -13,13 +13,13 @@ def test_containers_and_queues_of_the_app_are_deployed(monkeypatch: pytest.Monke
     from function_app import app, once  # noqa: PLC0415  # It reads the settings.
 
     parameters = json.loads((APP / "infra" / "main.parameters.json").read_text())["parameters"]
-    deployed = {name: one.get("value") for name, one in parameters.items()}
+    deployed = {name: item.get("value") for name, item in parameters.items()}
     triggers = [function.get_trigger().get_dict_repr() for function in app.get_functions()]
-    read = {one["queueName"] for one in triggers if "queueName" in one}
+    read = {trigger["queueName"] for trigger in triggers if "queueName" in trigger}
     poison = {f"{queue}-poison" for queue in deployed["triggeredQueues"]}
     assert once.needs.database == deployed["databaseName"]
     assert {name: list(paths) for name, paths in once.needs.containers.items()} == {
-        one["name"]: one["paths"] for one in deployed["containers"]
+        item["name"]: item["paths"] for item in deployed["containers"]
     }
     assert {*deployed["triggeredQueues"], *poison} == read
     assert set(deployed["outputQueues"]) == {*once.needs.queues} - read

@@ -55,14 +55,14 @@ def _of_numbers(calculate: Callable[[list[Any]], Any]) -> Function:
     return function(lambda array: calculate(array) if array and all(map(is_number, array)) else UNDEFINED, is_array)
 
 
-def _intersection(one: list[Any], other: list[Any]) -> list[Any]:
-    known = set(map(identity, one))
+def _intersection(item: list[Any], other: list[Any]) -> list[Any]:
+    known = set(map(identity, item))
     return distinct(value for value in other if identity(value) in known)
 
 
-def _difference(one: list[Any], other: list[Any]) -> list[Any]:
+def _difference(item: list[Any], other: list[Any]) -> list[Any]:
     gone = set(map(identity, other))
-    return distinct(value for value in one if identity(value) not in gone)
+    return distinct(value for value in item if identity(value) not in gone)
 
 
 def _pairs(value: dict[str, Any], key: str = "k", content: str = "v") -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "IIF": function(_either, anything, anything, anything),
     "OBJECTTOARRAY": function(_pairs, is_object, is_string, is_string, optional=2),
     "SETDIFFERENCE": function(_difference, is_array, is_array),
-    "SETEQUAL": function(lambda one, other: {*map(identity, one)} == {*map(identity, other)}, is_array, is_array),
+    "SETEQUAL": function(lambda item, other: {*map(identity, item)} == {*map(identity, other)}, is_array, is_array),
     "SETINTERSECT": function(_intersection, is_array, is_array),
-    "SETUNION": function(lambda one, other: distinct([*one, *other]), is_array, is_array),
+    "SETUNION": function(lambda item, other: distinct([*item, *other]), is_array, is_array),
 }

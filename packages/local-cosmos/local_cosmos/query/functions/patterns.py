@@ -55,7 +55,7 @@ def first_match(text: str, pattern: str, modifiers: str = "", group: float = 0) 
     Raises:
         UnsupportedQueryError: As for `matches`.
     """
-    found = [_group(one, group) for one in _found(text, pattern, modifiers, 1)]
+    found = [_group(item, group) for item in _found(text, pattern, modifiers, 1)]
     return found[0] if found else UNDEFINED
 
 
@@ -65,8 +65,8 @@ def all_matches(text: str, pattern: str, modifiers: str = "", group: float = 0) 
     Raises:
         UnsupportedQueryError: As for `matches`.
     """
-    found = [_group(one, group) for one in _found(text, pattern, modifiers, len(text) + 1)]
-    return [one for one in found if one is not UNDEFINED]
+    found = [_group(item, group) for item in _found(text, pattern, modifiers, len(text) + 1)]
+    return [item for item in found if item is not UNDEFINED]
 
 
 def _group(match: Match, group: float) -> Any:
@@ -78,7 +78,7 @@ def _found(text: str, pattern: str, modifiers: str, most: int) -> Sequence[Match
     compiled = _compiled(pattern, modifiers)
     repetitions = _REPETITION.findall(pattern)
     if not repetitions or (len(repetitions) == 1 and not repetitions[0] and len(text) <= _SHORT):
-        return [(one[0], *one.groups()) for one in islice(compiled.finditer(text), most)]
+        return [(match_[0], *match_.groups()) for match_ in islice(compiled.finditer(text), most)]
     return _SEARCHER.search(pattern, compiled.flags, text, most)
 
 

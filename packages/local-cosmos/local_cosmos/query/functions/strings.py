@@ -37,7 +37,7 @@ def _tests(decisive: bool, ignore_case: bool) -> Function:
 
     def call(text: Any, *parts: Any) -> Any:
         found = [_CONTAINS.call(text, part, ignore_case) for part in parts]
-        if any(one is decisive for one in found):
+        if any(item is decisive for item in found):
             return decisive
         return UNDEFINED if UNDEFINED in found else not decisive
 
