@@ -100,21 +100,18 @@ docs: .make/locks/docs.txt  ## build the documentation site, with the API from t
 	.make/venv-docs/bin/pip $(INSTALL) -r .make/locks/docs.txt
 	PYTHONPATH=. .make/venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . docs/_build
 
-bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, sessions, and the local Cosmos next to another one (40 minutes on a quiet machine); results go to benchmarks/results
+bench: .make/python .make/amqp .make/node  ## measure costs, growth, throughput, CPU, and the local Cosmos next to another one (40 minutes on a quiet machine); results go to benchmarks/results
 	$(PYTHON) -m benchmarks.local_cosmos
-	$(PYTHON) -m benchmarks.local_cosmos_sizes
 	$(PYTHON) -m benchmarks.cost
 	$(PYTHON) -m benchmarks.answers
 	$(PYTHON) -m benchmarks.growth
 	$(PYTHON) -m benchmarks.throughput
 	$(PYTHON) -m benchmarks.cpu
-	$(PYTHON) -m benchmarks.sessions
 
 bench-peers: .make/python .make/node .make/locks/peers.txt  ## the same work by what else a user would pick: PostgreSQL by hand, DBOS, Restate
 	$(BASE_PYTHON) -m venv --clear .make/venv-peers
 	.make/venv-peers/bin/pip $(INSTALL) -r .make/locks/peers.txt
 	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.peers
-	PYTHONPATH=packages/function-host:packages/local-cosmos .make/venv-peers/bin/python -m benchmarks.retries
 
 bench-spark: .make/python  ## measure the audit on 10,000 to 1,000,000 records, full and of what changed; results go to benchmarks/results
 	$(PYTHON) -m benchmarks.spark

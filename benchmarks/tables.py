@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
-from statistics import median
 from typing import Any, Final
 
 from benchmarks.report import measured_on
@@ -101,33 +100,19 @@ def targets_table(targets: Iterable[Target]) -> str:
 
 
 def growth_tables(result: Mapping[str, Any]) -> str:
-    """What a message costs by the messages before it, and by the records of other entities."""
+    """What a message costs by the messages before it, and the bytes that each message leaves."""
     after = [
         (f"`{name}`" if first else "", f"{int(messages):,}", *map(_in_words, cost.values()))
         for name, measured in result["strategies"].items()
         for first, (messages, cost) in zip(chain([True], repeat(False)), measured["after"].items(), strict=False)
     ]
-    library = [
-        (_code(name), f"{int(records):,}", _cost(cost["first"]), _cost(cost["duplicate of the oldest"]))
-        for name, others in result["library"].items()
-        for records, cost in others.items()
-    ]
     head = ("strategy", "messages before", "a new message", "a duplicate of the newest", "a duplicate of the oldest")
-    others = ("requests, request units", "pages of other entities", "a new message", "a duplicate of the oldest")
     kept = [
         (_code(name), *(f"{bytes:,.2f}" for bytes in kept_a_message(measured["bytes"]).values()))
         for name, measured in result["strategies"].items()
     ]
     stays = ("bytes kept a message", "in the entity's document", "in other documents")
-    memory = [(f"{int(entities):,}", f"{kib / 1024:.1f} MiB") for entities, kib in result["entities"].items()]
-    return (
-        targets_table(growth_targets(result))
-        + table(head, after)
-        + table(stays, kept)
-        + table(others, library)
-        + table(("entities with a message each", "memory of the process"), memory)
-        + source(result, "growth")
-    )
+    return targets_table(growth_targets(result)) + table(head, after) + table(stays, kept) + source(result, "growth")
 
 
 def cpu_tables(result: Mapping[str, Any]) -> str:
@@ -157,18 +142,6 @@ def spark_table(result: Mapping[str, Any]) -> str:
         for records, seconds in result["audits"].items()
     ]
     return table(("records", "a full audit", "what changed: 1 %"), rows) + source(result, "spark")
-
-
-def sessions_table(result: Mapping[str, Any]) -> str:
-    """What sessions change: medians over rounds."""
-    runs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for one in result["runs"]:
-        runs.setdefault((one["games"], "on" if one["sessions"] else "off"), []).append(one)
-    rows = [
-        (*kind, f"{median(one['per_second'] for one in many):.0f}", f"{median(one['conflicts'] for one in many):.0f}")
-        for kind, many in runs.items()
-    ]
-    return table(("games", "sessions", "shots/s", "conflicts"), rows) + source(result, "sessions")
 
 
 def source(result: Mapping[str, Any], benchmark: str) -> str:
