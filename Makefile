@@ -75,7 +75,7 @@ test-busy: .make/python .make/amqp .make/node .make/go  ## all tests on a slow m
 		trap "kill $$loops" EXIT; trap "exit 130" INT TERM; $(PYTHON) -m pytest $(ACROSS) $(TESTS)'
 
 cover: .make/python .make/amqp .make/node  ## which lines and branches the tests of the library run; fails below the floor of pyproject.toml
-	$(PYTHON) -m pytest tests/unit tests/contract tests/stateful --numprocesses auto --dist worksteal --cov
+	$(PYTHON) -m pytest tests/unit tests/contract --numprocesses auto --dist worksteal --cov
 
 model: .make/python  ## explore the large scenarios and all mutants too; goes on where it was interrupted (an hour)
 	$(PYTHON) -m verification.checker --large
@@ -124,7 +124,7 @@ test-pythons: .make/node .make/locks/test.txt  ## the library's tests on every P
 		command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null || { echo "Python $$version is not there."; continue; }; \
 		python$$version -m venv --clear .make/venv-$$version; \
 		.make/venv-$$version/bin/pip $(INSTALL) -r .make/locks/test.txt; \
-		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/stateful tests/contract; \
+		.make/venv-$$version/bin/python -m pytest -q -p no:cacheprovider tests/unit tests/contract; \
 	done
 
 test-spark4: .make/python  ## the Spark jobs on Spark 4.1: transforms, reads and deletes on classic Spark; audit and clean-up with Spark Connect

@@ -31,7 +31,6 @@ SUITES: Final[Mapping[str, Sequence[str]]] = {
     "tests/spark": ("spark_jobs", "infra/synapse", "function_app.py", "locks/all.txt"),
     "tests/model": ("exactlyonce/protocols", "docs/protocols/published-algorithm.md"),
     "tests/simulation": ("tests/model/mutants",),
-    "tests/stateful": (),
     "packages/exactlyonce-dev": ("packages", "exactlyonce"),
     **{
         f"packages/{name}": (f"packages/{name}",)
